@@ -1,0 +1,102 @@
+import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+
+/** Why a completion did not work, in our own words. `edge/failure-table.ts` says what each becomes on the wire. */
+export type FailureCode =
+  | "invalid_request"
+  | "request_too_large"
+  | "unauthenticated"
+  | "permission_denied"
+  | "model_not_found"
+  | "not_found"
+  | "rate_limited"
+  | "budget_spent"
+  | "overloaded"
+  | "upstream_rejected"
+  | "upstream_rate_limited"
+  | "upstream_unavailable"
+  | "upstream_timeout"
+  | "upstream_protocol"
+  | "upstream_refused_us"
+  | "deadline_exceeded"
+  | "cancelled"
+  | "internal";
+
+/** What makes a failure more precise than its code where clients act on the difference. */
+export type FailureDetail = "context_length_exceeded" | "upstream_overloaded";
+
+/** One field of a request that is wrong: its path, such as `messages[2].content`, and what would be right. */
+export interface FieldViolation {
+  readonly field: string;
+  readonly description: string;
+}
+
+export interface FailureOptions {
+  readonly detail?: FailureDetail;
+  /** The offending fields of an `invalid_request`; the first one is shown as `error.param`. */
+  readonly violations?: readonly FieldViolation[];
+  /** How long to wait before trying again. */
+  readonly retryAfterMs?: number;
+  /** Whether trying the same upstream model again soon may help. Default: by the code. */
+  readonly transient?: boolean;
+  /** The HTTP status that the provider answered. */
+  readonly upstreamStatus?: number;
+  /** The upstream models that were tried before this failure became the answer. */
+  readonly attempts?: readonly Attempt[];
+  /** For the log only; never shown to a caller. */
+  readonly cause?: unknown;
+}
+
+const TRANSIENT: ReadonlySet<FailureCode> = new Set(["upstream_unavailable", "upstream_protocol", "upstream_rate_limited"]);
+
+/** The one error type. Core and the adapters construct it, only the entrances encode it. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly code: FailureCode;
+  readonly detail: FailureDetail | undefined;
+  readonly violations: readonly FieldViolation[];
+  readonly retryAfterMs: number | undefined;
+  readonly transient: boolean;
+  readonly upstreamStatus: number | undefined;
+  readonly attempts: readonly Attempt[];
+
+  /** `message` is shown to the caller: it holds no secret, no address and no word of an upstream's internals. */
+  constructor(code: FailureCode, message: string, options: FailureOptions = {}) {
+    super(message, { cause: options.cause });
+    this.code = code;
+    this.detail = options.detail;
+    this.violations = options.violations ?? [];
+    this.retryAfterMs = options.retryAfterMs;
+    this.transient = options.transient ?? TRANSIENT.has(code);
+    this.upstreamStatus = options.upstreamStatus;
+    this.attempts = options.attempts ?? [];
+  }
+
+  /** The first offending field. */
+  get param(): string | undefined {
+    return this.violations[0]?.field;
+  }
+
+  /** The same failure with the list of attempts that led to it. */
+  withAttempts(attempts: readonly Attempt[]): Failure {
+    const { code, message, detail, violations, retryAfterMs, transient, upstreamStatus, cause } = this;
+    return new Failure(code, message, {
+      violations,
+      transient,
+      attempts,
+      cause,
+      ...(detail !== undefined && { detail }),
+      ...(retryAfterMs !== undefined && { retryAfterMs }),
+      ...(upstreamStatus !== undefined && { upstreamStatus }),
+    });
+  }
+
+  /** `reason` itself when it is a Failure, else an `internal` one that shows nothing of it. */
+  static from(reason: unknown): Failure {
+    return reason instanceof Failure ? reason : new Failure("internal", "The gateway failed unexpectedly.", { cause: reason });
+  }
+}
+
+/** An `invalid_request` about one field. */
+export function invalidField(field: string, description: string): Failure {
+  return new Failure("invalid_request", `${field}: ${description}`, { violations: [{ field, description }] });
+}

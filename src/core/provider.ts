@@ -1,0 +1,111 @@
+import type { Choice, CompletionChunk, CompletionRequest, Modality, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { Clamp } from "../../gen/parley/v1/report_pb.js";
+
+/** What an upstream model can do, as data: adapters ask these flags, never a model's name. `docs/models.md` lists them. */
+export interface Capabilities {
+  /** Takes `temperature` and `top_p`. */
+  readonly sampling: boolean;
+  /** Takes both of them in one request. */
+  readonly temperatureWithTopP: boolean;
+  /** The largest `temperature` it takes. */
+  readonly maxTemperature: number;
+  /** Takes `frequency_penalty` and `presence_penalty`. */
+  readonly penalties: boolean;
+  readonly seed: boolean;
+  readonly logprobs: boolean;
+  /** Gives more than one choice. */
+  readonly multipleChoices: boolean;
+  /** How its reasoning is controlled: not at all, by a token budget, by an effort it adapts to, or by a level. */
+  readonly reasoning: "none" | "budget" | "adaptive" | "level";
+  /** Reasons when the request says nothing about it. */
+  readonly reasoningByDefault: boolean;
+  readonly reasoningCanBeDisabled: boolean;
+  /** The efforts or levels it knows, lowest first, in the words of `ReasoningEffort` (lower case). */
+  readonly reasoningEfforts: readonly string[];
+  /** For `budget`: the smallest and the largest budget, in tokens. */
+  readonly reasoningBudget: readonly [min: number, max: number];
+  /** Checks that reasoning blocks come back in an unchanged conversation. */
+  readonly preservedReasoning: boolean;
+  readonly tools: boolean;
+  /** Can be made to call a tool. */
+  readonly forcedTools: boolean;
+  /** Enforces a JSON schema on its text. */
+  readonly jsonSchema: boolean;
+  /** Continues a trailing assistant message. */
+  readonly prefill: boolean;
+  /** Takes system messages in the middle of a conversation. */
+  readonly midConversationSystem: boolean;
+  /** Reads https addresses of pictures itself. */
+  readonly imageUrls: boolean;
+  /** Takes the size and the aspect ratio of a picture. */
+  readonly imageOptions: boolean;
+  /** OpenAI dialect: the name of the token limit. */
+  readonly maxTokensField: "max_tokens" | "max_completion_tokens";
+  /** OpenAI dialect: message content may be an array of parts even when it is only text. */
+  readonly contentParts: boolean;
+  /** OpenAI dialect: understands `stream_options.include_usage`. */
+  readonly streamUsage: boolean;
+  /** Above this many `max_tokens` a whole answer is fetched as a stream and put together; 0 always. */
+  readonly streamAbove: number;
+}
+
+/** A model as a provider knows it. */
+export interface UpstreamModel {
+  /** The provider's own name of it. */
+  readonly name: string;
+  readonly contextWindow: number;
+  readonly maxOutputTokens: number;
+  /** What is sent when the request has no `max_tokens` and the dialect needs one. */
+  readonly defaultMaxTokens: number;
+  readonly inputModalities: ReadonlySet<Modality>;
+  readonly outputModalities: ReadonlySet<Modality>;
+  readonly capabilities: Capabilities;
+}
+
+/** A request in a provider's dialect, and what of it had to be left out or moved into range. */
+export interface Translation {
+  /** The body to post, as JSON text. */
+  readonly body: string;
+  readonly omitted: readonly string[];
+  readonly clamped: readonly Clamp[];
+}
+
+/** A provider's whole answer. */
+export interface Answer {
+  /** At least one. */
+  readonly choices: Choice[];
+  readonly usage: Usage | undefined;
+}
+
+/** One call of an upstream model. */
+export interface UpstreamCall {
+  readonly model: UpstreamModel;
+  readonly translation: Translation;
+  /** Aborts with a Failure as its reason: caller gone, deadline, attempt timeout, shutdown. */
+  readonly signal: AbortSignal;
+}
+
+/**
+ * A configured upstream service in one dialect. It keeps no state between calls and makes no decision but how to say
+ * things: no retries, no logging, no clock.
+ */
+export interface Provider {
+  /**
+   * The request in the provider's dialect: a pure function. Throws an `invalid_request` Failure for what this model
+   * cannot do at all and must not be dropped in silence.
+   */
+  translate(request: CompletionRequest, model: UpstreamModel, mode: "whole" | "stream"): Translation;
+
+  /** Posts and returns the whole answer. Throws a Failure, or the signal's reason. */
+  create(call: UpstreamCall): Promise<Answer>;
+
+  /**
+   * Posts and yields what arrives: per batch all chunks found in one read of the socket, never an empty batch, only
+   * `delta`, `finish` and `usage` events. The first batch has content or a finish. Ends only after a finish; an answer that stops
+   * short throws `upstream_protocol`. Throws a Failure, or the signal's reason. Returning early closes the connection.
+   */
+  stream(call: UpstreamCall): AsyncIterable<readonly CompletionChunk[]>;
+
+  /** Closes idle connections. Calls under way are not waited for. */
+  close(): Promise<void>;
+}
