@@ -68,6 +68,8 @@ export interface Translation {
   readonly body: string;
   readonly omitted: readonly string[];
   readonly clamped: readonly Clamp[];
+  /** Whether `body` asks for a stream: always in mode `stream`, and for a whole answer longer than `streamAbove`. */
+  readonly streamed: boolean;
 }
 
 /** A provider's whole answer. */
@@ -83,6 +85,8 @@ export interface UpstreamCall {
   readonly translation: Translation;
   /** Aborts with a Failure as its reason: caller gone, deadline, attempt timeout, shutdown. */
   readonly signal: AbortSignal;
+  /** The longest silence between two reads of the answer. */
+  readonly idleMs: number;
 }
 
 /**

@@ -1,0 +1,40 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { runTool } from "./tools.ts";
+
+const git = async (...args: string[]): Promise<string> => (await promisify(execFile)("git", args)).stdout.trim();
+
+/**
+ * Fails when the contract breaks what the main branch has promised. The branch of the remote counts, else the local
+ * one. Gives the reason when there is nothing to compare with: no git, or no earlier commit with a contract.
+ *
+ * @throws {Error} when something breaks; buf has then printed what
+ */
+export async function checkBreakingChanges(): Promise<string | undefined> {
+  const commit = await findCommitOfMain();
+  if (commit === undefined) return "there is no earlier contract on a main branch";
+  console.log(`compared with ${commit.slice(0, 12)}`);
+  const folder = await mkdtemp(join(tmpdir(), "parley-contract-"));
+  try {
+    // An archive instead of buf's own reading of .git, which does not work in a git worktree.
+    const archive = join(folder, "main.tar");
+    await git("archive", "--format=tar", `--output=${archive}`, commit, "proto");
+    await runTool("buf", ["breaking", "proto", "--against", `${archive}#subdir=proto`]);
+    return undefined;
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+async function findCommitOfMain(): Promise<string | undefined> {
+  for (const ref of ["refs/remotes/origin/main", "refs/heads/main"]) {
+    const found = await git("rev-parse", "--verify", "--quiet", `${ref}^{commit}`, "--").catch(() => "");
+    const commit = found.split("\n")[0] ?? "";
+    const hasContract = commit !== "" && (await git("ls-tree", "--name-only", commit, "proto/").catch(() => "")) !== "";
+    if (hasContract) return commit;
+  }
+  return undefined;
+}

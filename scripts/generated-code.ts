@@ -1,0 +1,35 @@
+import { mkdtemp, readdir, readFile, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join, relative } from "node:path";
+import { runTool } from "./tools.ts";
+
+/**
+ * Fails when `gen/` is not exactly what `npm run generate` would make of the proto files: a file that differs, is
+ * missing, or is left over. Generates elsewhere, so that looking does not change anything.
+ *
+ * @throws {Error} naming the files
+ */
+export async function checkGeneratedCode(): Promise<undefined> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-generated-"));
+  try {
+    await runTool("buf", ["generate", "--output", folder]);
+    const differences = await compareFolders("gen", join(folder, "gen"));
+    if (differences.length > 0) throw new Error(`gen/ is not what the proto files make: ${differences.join(", ")}`);
+  } finally {
+    await rm(folder, { recursive: true, force: true });
+  }
+}
+
+/** Paths of the files that are not the same in both folders. */
+async function compareFolders(actualFolder: string, expectedFolder: string): Promise<string[]> {
+  const [actual, expected] = await Promise.all([readFiles(actualFolder), readFiles(expectedFolder)]);
+  const paths = new Set([...actual.keys(), ...expected.keys()]);
+  return [...paths].filter((path) => actual.get(path) !== expected.get(path)).toSorted();
+}
+
+async function readFiles(folder: string): Promise<Map<string, string>> {
+  const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+  const paths = entries.filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
+  const files = paths.map(async (path) => [relative(folder, path), await readFile(path, "utf8")] as const);
+  return new Map(await Promise.all(files));
+}

@@ -1,0 +1,152 @@
+import type { Clock } from "../core/clock.ts";
+import { Failure } from "../core/failure.ts";
+import { hashApiKey, isApiKey } from "./api-key.ts";
+import type { KeyRecord, KeyStore } from "./key-store.ts";
+import type { KeyPrincipal } from "./principal.ts";
+
+/** How long an answer of the store is taken for granted: what another process revokes is refused after at most this. */
+const KNOWN_TTL_MS = 5_000;
+
+/**
+ * The same for "there is no such key". A secret is asked for before it exists only by somebody who guessed 238 bits, so
+ * this does not delay new keys: the store is always asked about a hash that has never been seen.
+ */
+const UNKNOWN_TTL_MS = 1_000;
+
+/** How long a key goes on working while the store cannot be asked, counted from the store's last answer. */
+const STALE_LIMIT_MS = 60_000;
+
+/** How long the store is left alone about a key after it could not answer. */
+const RETRY_MS = 1_000;
+
+const MAX_KNOWN = 50_000;
+const MAX_UNKNOWN = 10_000;
+
+interface KnownKey {
+  readonly principal: KeyPrincipal;
+  readonly confirmedAtMs: number;
+  refreshAtMs: number;
+}
+
+/** Turns API keys into principals, asking the store as rarely as the promises about revocation allow. */
+export interface Authenticator {
+  /**
+   * Whose key this is. Throws an `unauthenticated` Failure for a missing, malformed, unknown, revoked or expired key
+   * (the last three are not told apart), and an `overloaded` one when the store cannot be asked about a key that this
+   * process does not know: only the store's word makes a key unknown.
+   */
+  authenticate(key: string | undefined): Promise<KeyPrincipal>;
+  /** Forgets a key, by its hash, so that the next request asks the store: call it after a change in this process. */
+  invalidate(hash: string): void;
+}
+
+export interface AuthenticatorOptions {
+  readonly store: Pick<KeyStore, "findByHash">;
+  readonly clock: Clock;
+}
+
+/** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept. */
+export function createAuthenticator({ store, clock }: AuthenticatorOptions): Authenticator {
+  const known = new Map<string, KnownKey>();
+  /** Until when a hash is refused without asking. */
+  const unknown = new Map<string, number>();
+  /** One question to the store per hash, however many requests wait for it. */
+  const inFlight = new Map<string, Promise<KeyPrincipal>>();
+
+  const lookUp = async (hash: string): Promise<KeyPrincipal> => {
+    // Counted from the question, so that an answer is never taken to be younger than it is.
+    const askedAtMs = clock.monotonic();
+    const current = (): boolean => inFlight.get(hash) === asking;
+    const asking = store.findByHash(hash).then(
+      (record) => {
+        const principal = record && toPrincipal(record);
+        if (current()) {
+          known.delete(hash);
+          if (principal === undefined) remember(unknown, MAX_UNKNOWN, [hash, askedAtMs + UNKNOWN_TTL_MS]);
+          else {
+            const refreshAtMs = askedAtMs + KNOWN_TTL_MS;
+            remember(known, MAX_KNOWN, [hash, { principal, confirmedAtMs: askedAtMs, refreshAtMs }]);
+          }
+        }
+        if (principal === undefined) throw refused();
+        return principal;
+      },
+      (cause: unknown) => {
+        const entry = known.get(hash);
+        if (entry === undefined || askedAtMs - entry.confirmedAtMs > STALE_LIMIT_MS) throw unavailable(cause);
+        entry.refreshAtMs = askedAtMs + RETRY_MS;
+        return entry.principal;
+      },
+    );
+    inFlight.set(hash, asking);
+    try {
+      return await asking;
+    } finally {
+      if (current()) inFlight.delete(hash);
+    }
+  };
+
+  return {
+    async authenticate(key) {
+      if (key === undefined || key === "") throw new Failure("unauthenticated", MISSING);
+      if (!isApiKey(key)) throw new Failure("unauthenticated", MALFORMED);
+      const hash = hashApiKey(key);
+      const nowMs = clock.monotonic();
+      const entry = known.get(hash);
+      if (entry !== undefined && nowMs < entry.refreshAtMs) return checkExpiry(entry.principal, clock);
+      const refusedUntilMs = unknown.get(hash);
+      if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
+      return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash)), clock);
+    },
+
+    invalidate(hash) {
+      known.delete(hash);
+      unknown.delete(hash);
+      // An answer on its way may be older than the change: it still goes to those who wait for it, but is not kept.
+      inFlight.delete(hash);
+    },
+  };
+}
+
+const MISSING = 'An API key is required. Send it in the header "Authorization: Bearer <key>".';
+const MALFORMED = "This is not an API key of this service. Keys begin with sk_parley_ and have 56 characters.";
+const REFUSED = "This API key is not valid. It may be mistyped, or no longer in use.";
+
+function refused(): Failure {
+  return new Failure("unauthenticated", REFUSED);
+}
+
+function unavailable(cause: unknown): Failure {
+  return new Failure("overloaded", "API keys cannot be checked at the moment. Try again shortly.", {
+    retryAfterMs: RETRY_MS,
+    cause,
+  });
+}
+
+function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {
+  if (principal.expiresAtMs !== undefined && principal.expiresAtMs <= clock.now()) throw refused();
+  return principal;
+}
+
+/** Undefined for a revoked key. */
+function toPrincipal(record: KeyRecord): KeyPrincipal | undefined {
+  if (record.revokedAtMs !== undefined) return undefined;
+  return {
+    keyId: record.id,
+    keyName: record.name,
+    accountId: record.accountId,
+    models: record.models === "all" ? undefined : new Set(record.models),
+    capabilities: new Set(record.capabilities),
+    expiresAtMs: record.expiresAtMs,
+  };
+}
+
+/** Adds an entry as the newest; the oldest goes when there are too many. */
+function remember<T>(entries: Map<string, T>, limit: number, [key, value]: readonly [string, T]): void {
+  entries.delete(key);
+  if (entries.size >= limit) {
+    const [oldest] = entries.keys();
+    if (oldest !== undefined) entries.delete(oldest);
+  }
+  entries.set(key, value);
+}

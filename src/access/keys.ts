@@ -1,0 +1,131 @@
+import type { Clock } from "../core/clock.ts";
+import { invalidField } from "../core/failure.ts";
+import type { Capability } from "../core/principal.ts";
+import { displayApiKey, generateApiKey, hashApiKey } from "./api-key.ts";
+import { randomBase62 } from "./base62.ts";
+import { DEFAULT_ACCOUNT_ID, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
+import { CAPABILITIES } from "./principal.ts";
+
+const HOUR_MS = 60 * 60 * 1000;
+
+/** How long a key may go on working after its rotation, in milliseconds. */
+export const GRACES = { "0": 0, "1h": HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS } as const;
+
+export type Grace = keyof typeof GRACES;
+
+/** How long after its making a key that has been rotated may be used, unless chosen otherwise. */
+export const DEFAULT_GRACE: Grace = "24h";
+
+const MAX_NAME_LENGTH = 100;
+
+/** Where keys are kept, and the time. */
+export interface KeyContext {
+  readonly store: KeyStore;
+  readonly clock: Clock;
+}
+
+export interface KeyRequest {
+  /** 1 to 100 characters without control characters. Need not be unique. */
+  readonly name: string;
+  /** Default: all, also those that are added later. */
+  readonly models?: readonly string[] | "all" | undefined;
+  /** Default: all. */
+  readonly capabilities?: readonly Capability[] | undefined;
+  /** Default: does not expire. */
+  readonly lifetimeMs?: number | undefined;
+  readonly accountId?: string | undefined;
+}
+
+/** A key at the only moment its secret is known. */
+export interface CreatedKey {
+  readonly secret: string;
+  readonly record: KeyRecord;
+}
+
+/** Makes a key. It works at once. Throws an `invalid_request` Failure for a name or list that cannot be. */
+export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
+  const { models = "all", capabilities = CAPABILITIES, lifetimeMs, accountId = DEFAULT_ACCOUNT_ID } = request;
+  const name = checkName(request.name);
+  if (models.length === 0) throw invalidField("models", "name at least one model, or leave it out for all");
+  if (capabilities.length === 0) throw invalidField("capabilities", "name at least one, or leave it out for all");
+  const now = clock.now();
+  const made = makeKey({
+    accountId,
+    name,
+    models: models === "all" ? models : [...new Set(models)],
+    capabilities: [...new Set(capabilities)],
+    createdAtMs: now,
+    expiresAtMs: lifetimeMs === undefined ? undefined : now + lifetimeMs,
+  });
+  await store.insert(made.key);
+  return { secret: made.secret, record: made.key.record };
+}
+
+/**
+ * Makes a key with the same name, permissions and lifetime, and lets the old one expire after the grace, if it would not
+ * have before. Throws an `invalid_request` Failure for an unknown key and for one that has ended or been rotated.
+ */
+export async function rotateKey({ store, clock }: KeyContext, id: string, grace: Grace): Promise<CreatedKey> {
+  const old = await findKey(store, id);
+  const now = clock.now();
+  if (old.replacedBy !== undefined)
+    throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
+  if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
+  const { accountId, name, models, capabilities } = old;
+  const expiresAtMs = old.expiresAtMs === undefined ? undefined : now + (old.expiresAtMs - old.createdAtMs);
+  const made = makeKey({ accountId, name, models, capabilities, createdAtMs: now, expiresAtMs });
+  const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
+  const replaced = await store.replace({ id, expiresAtMs: oldExpiresAtMs, successor: made.key });
+  // Somebody else was faster between our two looks at it.
+  if (!replaced) throw invalidField("id", `${id} has just been rotated or revoked`);
+  return { secret: made.secret, record: made.key.record };
+}
+
+/** Ends a key for good, now. Throws an `invalid_request` Failure for an unknown or already revoked one. */
+export async function revokeKey({ store, clock }: KeyContext, id: string): Promise<void> {
+  if (await store.revoke(id, clock.now())) return;
+  await findKey(store, id);
+  throw invalidField("id", `${id} has been revoked already`);
+}
+
+/** Gives a key another name. Throws an `invalid_request` Failure for an unknown key or a name that cannot be. */
+export async function renameKey({ store }: KeyContext, id: string, name: string): Promise<void> {
+  if (!(await store.rename(id, checkName(name)))) throw unknownKey(id);
+}
+
+/** What has become of a key. */
+export function keyState(record: KeyRecord, nowMs: number): "active" | "expired" | "revoked" {
+  if (record.revokedAtMs !== undefined) return "revoked";
+  return record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs ? "expired" : "active";
+}
+
+type Choices = Omit<KeyRecord, "id" | "display" | "revokedAtMs" | "replacedBy">;
+
+function makeKey(choices: Choices): { secret: string; key: NewKey } {
+  const secret = generateApiKey();
+  const record: KeyRecord = {
+    ...choices,
+    id: `key_${randomBase62(16)}`,
+    display: displayApiKey(secret),
+    revokedAtMs: undefined,
+    replacedBy: undefined,
+  };
+  return { secret, key: { record, hash: hashApiKey(secret) } };
+}
+
+async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
+  const record = await store.find(id);
+  if (record === undefined) throw unknownKey(id);
+  return record;
+}
+
+function unknownKey(id: string): Error {
+  return invalidField("id", `there is no key ${id}`);
+}
+
+function checkName(name: string): string {
+  if (name.trim() === "" || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
+    throw invalidField("name", `must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
+  }
+  return name;
+}

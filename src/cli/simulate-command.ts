@@ -1,0 +1,62 @@
+import { isLoopback, parseListenAddress } from "../config/addresses.ts";
+import type { ListenAddress } from "../config/config.ts";
+import { MODEL_PACE, startSimulator } from "../simulator/server.ts";
+import { JSON_FLAG, UsageError, writeJson, type Command, type Invocation } from "./command.ts";
+import { EXIT } from "./exit-code.ts";
+
+const DEFAULT_LISTEN = "127.0.0.1:4010";
+
+export const simulate: Command = {
+  name: "simulate",
+  summary: "run the provider simulator by itself, until it is interrupted",
+  positionals: [],
+  flags: {
+    listen: { value: "HOST:PORT", help: `where to listen (default: ${DEFAULT_LISTEN})` },
+    "allow-public": { help: "let --listen be an address that other machines reach" },
+    "tokens-per-second": { value: "N", help: `pace of an answer (default: ${MODEL_PACE.tokensPerSecond}; 0: no wait)` },
+    "first-token-ms": { value: "N", help: `wait before an answer (default: ${MODEL_PACE.firstTokenMs})` },
+    fault: { value: "FAULT", help: "what every request meets, such as status=529 or cut-after=3" },
+    ...JSON_FLAG,
+  },
+  async run(invocation, { stdout, untilStopped = untilSignalled }) {
+    const { fault } = invocation.flags;
+    const simulator = await startSimulator({
+      ...readListen(invocation),
+      tokensPerSecond: readNumber(invocation, "tokens-per-second") || undefined,
+      firstTokenMs: readNumber(invocation, "first-token-ms"),
+      faults: fault === undefined ? [] : [{ fault }],
+    }).catch((error: unknown) => {
+      throw error instanceof SyntaxError ? new UsageError(`--fault: ${error.message}`) : error;
+    });
+    try {
+      if (invocation.switches.has("json")) writeJson(stdout, { url: simulator.url, port: simulator.port });
+      else stdout.write(`The simulator listens on ${simulator.url} and speaks the dialects of all providers.\n`);
+      await untilStopped();
+    } finally {
+      await simulator.close();
+    }
+    return EXIT.ok;
+  },
+};
+
+function readListen({ flags, switches }: Invocation): ListenAddress {
+  const address = parseListenAddress(flags["listen"] ?? DEFAULT_LISTEN);
+  if (address === undefined) throw new UsageError(`--listen is host:port, such as ${DEFAULT_LISTEN}`);
+  if (isLoopback(address.host) || switches.has("allow-public")) return address;
+  throw new UsageError("--listen is not loopback; add --allow-public if other machines are to connect");
+}
+
+const PACES = { "tokens-per-second": MODEL_PACE.tokensPerSecond, "first-token-ms": MODEL_PACE.firstTokenMs } as const;
+
+function readNumber({ flags }: Invocation, name: keyof typeof PACES): number {
+  const text = flags[name];
+  if (text === undefined) return PACES[name];
+  if (/^\d{1,7}(\.\d{1,3})?$/.test(text)) return Number(text);
+  throw new UsageError(`--${name} is a number of 0 or more`);
+}
+
+function untilSignalled(): Promise<void> {
+  return new Promise((resolve) => {
+    for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => resolve());
+  });
+}

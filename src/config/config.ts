@@ -1,0 +1,102 @@
+import type { Dialect } from "./dialects.ts";
+import type { CamelKeys } from "./camel-keys.ts";
+import type { CapabilitiesInput, TimeoutsInput } from "./schema.ts";
+
+/** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
+export interface ListenAddress {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** The limits of one attempt (`totalMs`: of all attempts of one completion together), in milliseconds. */
+export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
+
+/** What an upstream model can do; has the shape of core's type of the same name. */
+export type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
+
+export type Modality = "text" | "image" | "audio";
+
+export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
+
+/** In micro-USD per million tokens, as integers: 5 USD per million tokens is 5,000,000. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  /** Input that the provider had in its prompt cache. */
+  readonly cachedInput: number;
+  /** Tokens of pictures in the answer. */
+  readonly image: number;
+}
+
+interface ProviderBase {
+  readonly name: string;
+  readonly dialect: Dialect;
+}
+
+/** A provider without credentials: the built-in simulator answers in its place. */
+export interface SimulatedProvider extends ProviderBase {
+  readonly simulated: true;
+}
+
+/** A provider that is really called. */
+export interface RemoteProvider extends ProviderBase {
+  readonly simulated: false;
+  /** Without a trailing slash. */
+  readonly baseUrl: string;
+  /** Secrets. May be empty where the service wants none. */
+  readonly apiKeys: readonly string[];
+  /** May be a private or loopback address, and plain HTTP. */
+  readonly allowPrivate: boolean;
+  /** Sent with every request; names in lower case. The values may be secrets. */
+  readonly headers: Readonly<Record<string, string>>;
+}
+
+export type ProviderConfig = SimulatedProvider | RemoteProvider;
+
+/** A model as clients see it, and what stands behind it. */
+export interface ModelConfig {
+  readonly id: string;
+  /** The name of an entry of `Config.providers`. */
+  readonly provider: string;
+  /** The provider's own name of the model. */
+  readonly upstreamModel: string;
+  readonly description: string;
+  /** Unix seconds. */
+  readonly created: number;
+  /** Tokens of prompt and answer together. */
+  readonly contextWindow: number;
+  readonly maxOutputTokens: number;
+  /** What is sent when a request has no `max_tokens` and the dialect needs one. */
+  readonly defaultMaxTokens: number;
+  readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
+  readonly preview: boolean;
+  readonly price: Price;
+  /** Those of the model over those of its provider over the general ones. */
+  readonly timeouts: Timeouts;
+  readonly capabilities: Capabilities;
+}
+
+/** Everything that can be configured, checked, complete and frozen. */
+export interface Config {
+  /** The file it came from; undefined when there was none. */
+  readonly file: string | undefined;
+  readonly http: { readonly listen: ListenAddress; readonly corsOrigins: readonly string[] };
+  readonly grpc: {
+    readonly listen: ListenAddress;
+    readonly maxReceiveBytes: number;
+    readonly maxSendBytes: number;
+  };
+  readonly operations: { readonly listen: ListenAddress };
+  /** Absolute path. */
+  readonly dataDir: string;
+  readonly log: { readonly level: LogLevel };
+  readonly shutdown: { readonly drainMs: number };
+  readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };
+  readonly timeouts: Timeouts;
+  /** A retry waits a random time up to `baseMs`, doubled for each further one, up to `capMs`. */
+  readonly retries: { readonly baseMs: number; readonly capMs: number };
+  /** So many failures in a row let an upstream model rest: first for `restMs`, doubled up to `maxRestMs`. */
+  readonly breaker: { readonly failures: number; readonly restMs: number; readonly maxRestMs: number };
+  readonly providers: readonly ProviderConfig[];
+  readonly models: readonly ModelConfig[];
+}

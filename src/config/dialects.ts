@@ -1,0 +1,112 @@
+import type { CapabilitiesInput } from "./schema.ts";
+
+/** The wire formats we can speak upstream. */
+export const DIALECTS = ["anthropic", "gemini", "openai"] as const;
+
+export type Dialect = (typeof DIALECTS)[number];
+
+interface DialectDefaults {
+  /** Where a provider of this dialect is when its entry does not say. */
+  readonly baseUrl: string;
+  /** The service refuses every request without a credential. */
+  readonly needsCredential: boolean;
+  /** What its current models have in common; a model's entry states only what differs. */
+  readonly capabilities: CapabilitiesInput;
+}
+
+/** A bound that no request reaches: whole answers are never fetched as streams. */
+const NEVER = 1_000_000_000;
+
+export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
+  anthropic: {
+    baseUrl: "https://api.anthropic.com",
+    needsCredential: true,
+    capabilities: {
+      sampling: true,
+      temperature_with_top_p: false,
+      max_temperature: 1,
+      penalties: false,
+      seed: false,
+      logprobs: false,
+      multiple_choices: false,
+      reasoning: "budget",
+      reasoning_by_default: false,
+      reasoning_can_be_disabled: true,
+      reasoning_efforts: ["low", "medium", "high", "xhigh", "max"],
+      reasoning_budget: [1024, 64_000],
+      preserved_reasoning: false,
+      tools: true,
+      forced_tools: true,
+      json_schema: true,
+      prefill: true,
+      mid_conversation_system: false,
+      image_urls: true,
+      image_options: false,
+      max_tokens_field: "max_tokens",
+      content_parts: true,
+      stream_usage: true,
+      // The service drops a whole answer that may take longer than ten minutes; its own client draws the line here.
+      stream_above: 21_333,
+    },
+  },
+  gemini: {
+    baseUrl: "https://generativelanguage.googleapis.com",
+    needsCredential: true,
+    capabilities: {
+      sampling: true,
+      temperature_with_top_p: true,
+      max_temperature: 2,
+      penalties: true,
+      seed: true,
+      logprobs: false,
+      multiple_choices: false,
+      reasoning: "level",
+      reasoning_by_default: true,
+      reasoning_can_be_disabled: false,
+      reasoning_efforts: ["low", "medium", "high"],
+      reasoning_budget: [128, 32_768],
+      preserved_reasoning: false,
+      tools: true,
+      forced_tools: true,
+      json_schema: true,
+      prefill: false,
+      mid_conversation_system: false,
+      image_urls: false,
+      image_options: false,
+      max_tokens_field: "max_tokens",
+      content_parts: true,
+      stream_usage: true,
+      stream_above: NEVER,
+    },
+  },
+  openai: {
+    baseUrl: "https://api.openai.com/v1",
+    needsCredential: false,
+    capabilities: {
+      sampling: true,
+      temperature_with_top_p: true,
+      max_temperature: 2,
+      penalties: true,
+      seed: true,
+      logprobs: true,
+      multiple_choices: true,
+      reasoning: "none",
+      reasoning_by_default: false,
+      reasoning_can_be_disabled: true,
+      reasoning_efforts: [],
+      reasoning_budget: [0, 0],
+      preserved_reasoning: false,
+      tools: true,
+      forced_tools: true,
+      json_schema: true,
+      prefill: false,
+      mid_conversation_system: true,
+      image_urls: true,
+      image_options: false,
+      max_tokens_field: "max_tokens",
+      content_parts: true,
+      stream_usage: true,
+      stream_above: NEVER,
+    },
+  },
+};

@@ -1,0 +1,80 @@
+import { LineCounter, isMap, isScalar, isSeq, parseDocument, type Document, type Pair } from "yaml";
+import { ConfigError, type ConfigPath } from "./config-error.ts";
+
+/** A parsed file: its plain value, and where in the file each part of it stands. */
+export interface ConfigDocument {
+  readonly value: unknown;
+  /** `file:line:column` of a value or of its key; of the nearest part above it when it is not in the file. */
+  locate(path: ConfigPath, part: "key" | "value"): string;
+}
+
+/** Far more than any real file; keeps a wrong path (a log, a device) from being parsed. */
+const MAX_LENGTH = 1024 * 1024;
+
+/** The parser's own texts quote the source, which may hold secrets; these do not. */
+const SYNTAX: Readonly<Record<string, string>> = {
+  BAD_INDENT: "the indentation does not fit, or a bracket is not closed",
+  DUPLICATE_KEY: "this key is written twice; keep one",
+  MISSING_CHAR: "a colon, comma, bracket or quote is missing",
+  MULTILINE_IMPLICIT_KEY: "a key must be on one line, followed by a colon",
+  MULTIPLE_DOCS: "there is a second document (---); keep one",
+  TAB_AS_INDENT: "tabs cannot indent; use spaces",
+  UNEXPECTED_TOKEN: "something stands here that does not belong; text with special characters needs quotes",
+};
+
+/** Reads YAML. Throws ConfigError for anything that is not one well-formed map without repeated keys. */
+export function readDocument(text: string, file: string): ConfigDocument {
+  const summary = `${file} cannot be read as configuration:`;
+  const fail = (place: string, problem: string): never => {
+    throw new ConfigError(summary, [`${place}: ${problem}`]);
+  };
+  if (text.length > MAX_LENGTH) fail(`${file}:1:1`, "the file is larger than 1 MiB; this is not a configuration file");
+
+  const lineCounter = new LineCounter();
+  const at = (offset: number): string => {
+    const { line, col } = lineCounter.linePos(offset);
+    return `${file}:${Math.max(line, 1)}:${Math.max(col, 1)}`;
+  };
+  const { document, value } = parse(text, lineCounter) ?? fail(`${file}:1:1`, "it is nested too deeply");
+  const problems = [...document.errors, ...document.warnings].map(
+    (error) => `${at(error.pos[0])}: ${SYNTAX[error.code] ?? `this is not valid YAML (${error.code})`}`,
+  );
+  if (problems.length > 0) throw new ConfigError(summary, problems);
+  // An empty file is more likely a half-written one than a wish for all the defaults.
+  if (value === null) fail(`${file}:1:1`, "the file is empty; write {} for all the defaults");
+  if (!isMap(document.contents)) fail(`${file}:1:1`, "it must be a map of sections, such as `http: { … }`");
+  return { value, locate: (path, part) => at(offsetOf(document, path, part)) };
+}
+
+/** Undefined when the text is nested more deeply than the parser's stack or repeats aliases without bound. */
+function parse(text: string, lineCounter: LineCounter): { document: Document.Parsed; value: unknown } | undefined {
+  try {
+    const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: "error" });
+    // Reading a document with errors could throw; it is reported by its errors instead.
+    return { document, value: document.errors.length > 0 ? undefined : document.toJS() };
+  } catch {
+    return undefined;
+  }
+}
+
+function offsetOf(document: Document.Parsed, path: ConfigPath, part: "key" | "value"): number {
+  let node: unknown = document.contents;
+  let offset = 0;
+  for (const [index, step] of path.entries()) {
+    const isLast = index === path.length - 1;
+    if (isMap(node)) {
+      const pair: Pair | undefined = node.items.find(({ key }) => isScalar(key) && String(key.value) === String(step));
+      if (pair === undefined) break;
+      offset = startOf(isLast && part === "value" ? (pair.value ?? pair.key) : pair.key) ?? offset;
+      node = pair.value;
+    } else if (isSeq(node)) {
+      node = node.items[Number(step)];
+      offset = startOf(node) ?? offset;
+    } else break;
+  }
+  return offset;
+}
+
+function startOf(node: unknown): number | undefined {
+  return (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0];
+}

@@ -1,0 +1,54 @@
+import { existsSync, readFileSync } from "node:fs";
+import type { Config } from "./config.ts";
+import { ConfigError } from "./config-error.ts";
+import type { Environment } from "./environment.ts";
+import { parseConfig } from "./parse.ts";
+
+export interface LoadOptions {
+  /** The file to read. Default: `PARLEY_CONFIG`, else `parley.yaml` in the working directory where there is one. */
+  readonly file?: string | undefined;
+  /** Default: the process's environment, which is read nowhere else. */
+  readonly env?: Environment | undefined;
+}
+
+const DEFAULT_FILE = "parley.yaml";
+
+const READ_PROBLEMS: Readonly<Record<string, string>> = {
+  EACCES: "it may not be read by this user",
+  EISDIR: "it is a directory",
+  ENOENT: "there is no such file",
+};
+
+/**
+ * Reads the configuration file, if any, and the environment. Throws ConfigError with a message for people. A running
+ * server that reloads keeps its old Config when this throws.
+ */
+export function loadConfig({ file, env = process.env }: LoadOptions = {}): Config {
+  const chosen = file ?? chooseFile(env);
+  return parseConfig({ file: chosen, text: chosen === undefined ? "" : readText(chosen), env });
+}
+
+function chooseFile(env: Environment): string | undefined {
+  const named = env["PARLEY_CONFIG"];
+  if (named !== "") return named ?? (existsSync(DEFAULT_FILE) ? DEFAULT_FILE : undefined);
+  throw new ConfigError("The environment cannot be used:", [
+    "PARLEY_CONFIG: it is set but empty; name a file or unset it",
+  ]);
+}
+
+function readText(file: string): string {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(readFileSync(file));
+  } catch (error) {
+    const code = (error as { code?: string }).code ?? "";
+    const reason = code === "ERR_ENCODING_INVALID_ENCODED_DATA" ? "it is not UTF-8 text" : READ_PROBLEMS[code];
+    throw new ConfigError("The configuration cannot be read:", [
+      `${file}:1:1: ${reason ?? `reading failed (${code})`}`,
+    ]);
+  }
+}
+
+/** The environment of this process: the only place that reads it. */
+export function processEnvironment(): Environment {
+  return process.env;
+}

@@ -1,0 +1,84 @@
+import type { Dialect } from "./dialects.ts";
+import type { ModelInput } from "./schema.ts";
+
+/** The providers of the built-in models. */
+export const BUILT_IN_PROVIDERS: Readonly<Record<string, Dialect>> = { alpha: "anthropic", beta: "gemini" };
+
+type Required = "provider" | "upstream_model" | "description" | "created" | "price" | "modalities";
+type Limits = "context_window" | "max_output_tokens";
+
+/** A model's entry as a file could write it, with everything that has no default. */
+export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required | Limits>>;
+
+/**
+ * The models that are always there, under the names that clients know. Prices are the providers' public list prices in
+ * USD per million tokens; a file overrides what has changed since.
+ */
+export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
+  "alpha-opus-4.5": {
+    provider: "alpha",
+    upstream_model: "claude-opus-4-5-20251101",
+    description: "Most capable, for complex tasks",
+    created: "2025-11-24",
+    context_window: 200_000,
+    max_output_tokens: 64_000,
+    modalities: { input: ["text", "image"], output: ["text"] },
+    price: { input: 5, output: 25, cached_input: 0.5 },
+  },
+  "alpha-sonnet-4.5": {
+    provider: "alpha",
+    upstream_model: "claude-sonnet-4-5-20250929",
+    description: "Balanced performance and speed",
+    created: "2025-09-29",
+    context_window: 200_000,
+    max_output_tokens: 64_000,
+    modalities: { input: ["text", "image"], output: ["text"] },
+    price: { input: 3, output: 15, cached_input: 0.3 },
+  },
+  "alpha-haiku-4.5": {
+    provider: "alpha",
+    upstream_model: "claude-haiku-4-5-20251001",
+    description: "Fastest, for simple tasks",
+    created: "2025-10-15",
+    context_window: 200_000,
+    max_output_tokens: 64_000,
+    modalities: { input: ["text", "image"], output: ["text"] },
+    price: { input: 1, output: 5, cached_input: 0.1 },
+  },
+  "beta-3-pro-preview": {
+    provider: "beta",
+    upstream_model: "gemini-3-pro-preview",
+    description: "Context window of 1M tokens",
+    created: "2025-11-18",
+    context_window: 1_000_000,
+    max_output_tokens: 65_536,
+    modalities: { input: ["text", "image", "audio"], output: ["text"] },
+    preview: true,
+    price: { input: 2, output: 12, cached_input: 0.2 },
+  },
+  "beta-3-flash": {
+    provider: "beta",
+    upstream_model: "gemini-3-flash-preview",
+    description: "Ultra-fast and cost-effective",
+    created: "2025-12-17",
+    context_window: 1_000_000,
+    max_output_tokens: 65_536,
+    modalities: { input: ["text", "image", "audio"], output: ["text"] },
+    price: { input: 0.5, output: 3, cached_input: 0.05 },
+    capabilities: { reasoning_efforts: ["minimal", "low", "medium", "high"] },
+  },
+  "beta-3-pro-image-preview": {
+    provider: "beta",
+    upstream_model: "gemini-3-pro-image-preview",
+    description: "Multimodal with native image generation",
+    created: "2025-11-20",
+    context_window: 65_536,
+    max_output_tokens: 32_768,
+    modalities: { input: ["text", "image"], output: ["text", "image"] },
+    preview: true,
+    price: { input: 2, output: 12, image: 120 },
+    // A picture arrives in one piece, long after an answer in words would have begun.
+    timeouts: { first_content_ms: 300_000 },
+    capabilities: { reasoning: "budget", tools: false, forced_tools: false, image_options: true },
+  },
+};

@@ -1,0 +1,92 @@
+import type { Config } from "./config.ts";
+import { ConfigError, formatPath, type ConfigPath, type Problem, type Report } from "./config-error.ts";
+import { describeIssue, toProblems } from "./describe.ts";
+import { readDocument, type ConfigDocument } from "./document.ts";
+import { readOverrides, type Environment, type Override } from "./environment.ts";
+import { interpolate, pathKey } from "./interpolate.ts";
+import { resolve } from "./resolve.ts";
+import { fileSchema } from "./schema.ts";
+
+/** What a configuration is made of. */
+export interface ConfigSource {
+  /** The file's name, for messages; undefined when there is no file. */
+  readonly file: string | undefined;
+  /** The file's content. Ignored when there is no file. */
+  readonly text: string;
+  readonly env: Environment;
+}
+
+/** The configuration that a text and an environment describe, complete and frozen. Throws ConfigError. Reads nothing. */
+export function parseConfig({ file, text, env }: ConfigSource): Config {
+  const document = file === undefined ? undefined : readDocument(text, file);
+  const filled = interpolate(document?.value ?? {}, env);
+  const problems: Problem[] = [...filled.problems];
+  const report: Report = (path, problem) => problems.push({ path, text: problem });
+
+  const overrides = readOverrides(env, providersOf(filled.value), (variable, problem) =>
+    problems.push({ path: [], text: problem, variable }),
+  );
+  const value = overrides.reduce(override, filled.value);
+  const checked = fileSchema.safeParse(value, { error: describeIssue });
+  if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
+  const config = checked.data === undefined ? undefined : resolve(checked.data, file, report);
+
+  if (config === undefined || problems.length > 0) {
+    const place = createPlaces({ document, overrides, variables: filled.variables });
+    const summary = file === undefined ? "The environment cannot be used:" : `${file} cannot be used:`;
+    throw new ConfigError(
+      summary,
+      problems.map((problem) => `${place(problem)}${problem.text}`),
+    );
+  }
+  return deepFreeze(config);
+}
+
+/** The providers that the file configures, before it is checked. */
+function providersOf(value: unknown): ReadonlySet<string> {
+  const providers = isRecord(value) ? value["providers"] : undefined;
+  return new Set(isRecord(providers) ? Object.keys(providers) : []);
+}
+
+/** A copy of `value` with the override in its place. What is no map on the way there is left for the schema to refuse. */
+function override(value: unknown, { path, value: replacement }: Pick<Override, "path" | "value">): unknown {
+  const [step, ...rest] = path;
+  if (step === undefined) return replacement;
+  if (value !== undefined && !isRecord(value)) return value;
+  return { ...value, [step]: override(value?.[step], { path: rest, value: replacement }) };
+}
+
+interface PlaceParts {
+  readonly document: ConfigDocument | undefined;
+  readonly overrides: readonly Override[];
+  readonly variables: ReadonlyMap<string, readonly string[]>;
+}
+
+/** Names the place of a problem: the variable that set it, or its line in the file and the variables used there. */
+function createPlaces({ document, overrides, variables }: PlaceParts): (problem: Problem) => string {
+  return ({ path, atKey, variable }) => {
+    const setBy = variable ?? overrides.find((candidate) => startsWith(path, candidate.path))?.variable;
+    if (setBy !== undefined) return `${setBy}: `;
+    if (document === undefined) return `${formatPath(path)}: `;
+    const used = variables.get(pathKey(path))?.map((name) => `\${${name}}`) ?? [];
+    const from = used.length > 0 ? ` (from ${used.join(", ")})` : "";
+    const name = path.length > 0 ? ` ${formatPath(path)}${from}:` : "";
+    return `${document.locate(path, atKey ? "key" : "value")}:${name} `;
+  };
+}
+
+function startsWith(path: ConfigPath, prefix: ConfigPath): boolean {
+  return prefix.every((step, index) => path[index] === step);
+}
+
+function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function deepFreeze<T>(value: T): T {
+  if (typeof value === "object" && value !== null && !Object.isFrozen(value)) {
+    Object.freeze(value);
+    Object.values(value).forEach(deepFreeze);
+  }
+  return value;
+}

@@ -1,0 +1,61 @@
+import { privateReason } from "./addresses.ts";
+import type { ProviderConfig } from "./config.ts";
+import type { Report } from "./config-error.ts";
+import { DIALECT_DEFAULTS, DIALECTS } from "./dialects.ts";
+import { BUILT_IN_PROVIDERS } from "./models.ts";
+import type { FileInput, ProviderInput } from "./schema.ts";
+
+/** The configured providers, and those of the built-in models: simulated unless configured. */
+export function resolveProviders(input: FileInput, report: Report): ProviderConfig[] {
+  const names = new Set([...Object.keys(BUILT_IN_PROVIDERS), ...Object.keys(input.providers)]);
+  const providers: ProviderConfig[] = [];
+  for (const name of names) {
+    const entry = input.providers[name];
+    const dialect = entry?.dialect ?? BUILT_IN_PROVIDERS[name];
+    if (dialect === undefined) {
+      report(["providers", name, "dialect"], `is required: one of ${DIALECTS.join(", ")}`);
+    } else if (entry === undefined) {
+      providers.push({ name, dialect, simulated: true });
+    } else {
+      providers.push(resolveRemote({ name, dialect, simulated: false }, entry, report));
+    }
+  }
+  return providers;
+}
+
+function resolveRemote(
+  base: Pick<Extract<ProviderConfig, { simulated: false }>, "name" | "dialect" | "simulated">,
+  entry: ProviderInput,
+  report: Report,
+): ProviderConfig {
+  const defaults = DIALECT_DEFAULTS[base.dialect];
+  const path = ["providers", base.name];
+  const headers = Object.entries(entry.headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  if (defaults.needsCredential && entry.api_keys.length === 0 && headers.length === 0) {
+    report([...path, "api_keys"], `is required for the dialect ${base.dialect}, such as ["\${${envName(base.name)}}"]`);
+  }
+  const baseUrl = entry.base_url ?? defaults.baseUrl;
+  const problem = baseUrlProblem(baseUrl, entry.allow_private);
+  if (problem !== undefined) report([...path, "base_url"], problem);
+  return {
+    ...base,
+    baseUrl: baseUrl.replace(/\/+$/, ""),
+    apiKeys: entry.api_keys,
+    allowPrivate: entry.allow_private,
+    headers: Object.fromEntries(headers),
+  };
+}
+
+function baseUrlProblem(text: string, allowPrivate: boolean): string | undefined {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:\/\//i.test(text) || /\s/.test(text)) return 'must be an address, such as "https://…"';
+  if (url.username !== "" || url.password !== "") return "must not contain a user or password; use api_keys or headers";
+  if (url.search !== "" || url.hash !== "") return "must end before any ? or #";
+  const reason = allowPrivate ? undefined : privateReason(url);
+  if (reason === undefined) return undefined;
+  return `this is ${reason}; if it is meant, write allow_private: true beside it in a file`;
+}
+
+function envName(provider: string): string {
+  return `${provider.toUpperCase().replaceAll("-", "_")}_API_KEY`;
+}

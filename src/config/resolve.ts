@@ -1,0 +1,57 @@
+import { resolve as resolvePath } from "node:path";
+import { isLoopback, parseListenAddress } from "./addresses.ts";
+import { camelKeys } from "./camel-keys.ts";
+import type { Config, ListenAddress } from "./config.ts";
+import type { Report } from "./config-error.ts";
+import { resolveModels } from "./resolve-models.ts";
+import { resolveProviders } from "./resolve-providers.ts";
+import type { FileInput } from "./schema.ts";
+
+const LISTENERS = ["http", "grpc", "operations"] as const;
+const MIB = 1024 * 1024;
+
+/** Makes the checked input complete, and reports what only the whole of it shows. Meaningless after a report. */
+export function resolve(input: FileInput, file: string | undefined, report: Report): Config {
+  const [http, grpc, operations] = resolveListeners(input, report);
+  const providers = resolveProviders(input, report);
+  return {
+    file,
+    http: { listen: http, corsOrigins: input.http.cors_origins },
+    grpc: {
+      listen: grpc,
+      maxReceiveBytes: Math.round(input.grpc.max_receive_mib * MIB),
+      maxSendBytes: Math.round(input.grpc.max_send_mib * MIB),
+    },
+    operations: { listen: operations },
+    dataDir: resolvePath(input.data_dir),
+    log: input.log,
+    shutdown: camelKeys(input.shutdown),
+    simulator: camelKeys(input.simulator),
+    timeouts: camelKeys(input.timeouts),
+    retries: camelKeys(input.retries),
+    breaker: camelKeys(input.breaker),
+    providers,
+    models: resolveModels(input, providers, report),
+  };
+}
+
+function resolveListeners(input: FileInput, report: Report): [ListenAddress, ListenAddress, ListenAddress] {
+  const taken = new Map<string, string>();
+  const resolveListener = (section: (typeof LISTENERS)[number]): ListenAddress => {
+    const { listen, allow_public: allowPublic } = input[section];
+    const address = parseListenAddress(listen);
+    if (address === undefined) {
+      report([section, "listen"], 'must be host:port, such as "127.0.0.1:8080" or "[::1]:8080"');
+      return { host: "", port: 0 };
+    }
+    if (!isLoopback(address.host) && !allowPublic) {
+      const advice = `to let other machines connect, write allow_public: true beside it in the section ${section}`;
+      report([section, "listen"], `this address is not loopback; ${advice}`);
+    }
+    const other = address.port === 0 ? undefined : taken.get(listen);
+    if (other !== undefined) report([section, "listen"], `${other}.listen is the same address; choose another port`);
+    taken.set(listen, section);
+    return address;
+  };
+  return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
+}

@@ -1,0 +1,140 @@
+import { z } from "zod";
+import { DIALECTS } from "./dialects.ts";
+import { credential, headerName, headerValue, isoDate, modelId, origin, providerName } from "./scalars.ts";
+import { describeUnknownKey } from "./describe.ts";
+
+/** A map with exactly these keys. Unknown ones are told apart by line, in the order of the issue's `keys`. */
+function section<Shape extends z.ZodRawShape>(shape: Shape, notYet: readonly string[] = []) {
+  const known = Object.keys(shape);
+  return z.strictObject(shape, {
+    error: (issue) =>
+      issue.code === "unrecognized_keys"
+        ? issue.keys.map((key) => describeUnknownKey(key, known, notYet)).join("\n")
+        : undefined,
+  });
+}
+
+/** As `section`, with every key optional. */
+function overrides<Shape extends z.ZodRawShape>(shape: Shape) {
+  const optional = Object.entries(shape).map(([key, type]) => [key, z.exactOptional(type)]);
+  return section(Object.fromEntries(optional) as { [K in keyof Shape]: z.ZodExactOptional<Shape[K]> });
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const durationMs = z.int().min(1).max(DAY_MS);
+const tokens = z.int().min(1).max(100_000_000);
+const usd = z.number().min(0).max(100_000);
+const listen = z.string();
+
+const timeouts = { connect_ms: durationMs, first_content_ms: durationMs, idle_ms: durationMs, total_ms: durationMs };
+
+const waitMs = z.int().min(0).max(60_000);
+
+const capabilities = {
+  sampling: z.boolean(),
+  temperature_with_top_p: z.boolean(),
+  max_temperature: z.number().min(0).max(2),
+  penalties: z.boolean(),
+  seed: z.boolean(),
+  logprobs: z.boolean(),
+  multiple_choices: z.boolean(),
+  reasoning: z.enum(["none", "budget", "adaptive", "level"]),
+  reasoning_by_default: z.boolean(),
+  reasoning_can_be_disabled: z.boolean(),
+  reasoning_efforts: z.array(z.enum(["minimal", "low", "medium", "high", "xhigh", "max"])),
+  reasoning_budget: z.tuple([z.int().min(0), z.int().min(0)]),
+  preserved_reasoning: z.boolean(),
+  tools: z.boolean(),
+  forced_tools: z.boolean(),
+  json_schema: z.boolean(),
+  prefill: z.boolean(),
+  mid_conversation_system: z.boolean(),
+  image_urls: z.boolean(),
+  image_options: z.boolean(),
+  max_tokens_field: z.enum(["max_tokens", "max_completion_tokens"]),
+  content_parts: z.boolean(),
+  stream_usage: z.boolean(),
+  stream_above: z.int().min(0),
+};
+
+const modalities = z.array(z.enum(["text", "image", "audio"])).min(1);
+
+const model = overrides({
+  provider: providerName,
+  upstream_model: z.string().min(1).max(256),
+  description: z.string().max(1000),
+  created: isoDate,
+  context_window: tokens,
+  max_output_tokens: tokens,
+  default_max_tokens: tokens,
+  modalities: section({ input: modalities, output: modalities }),
+  preview: z.boolean(),
+  price: section({
+    input: usd,
+    output: usd,
+    cached_input: z.exactOptional(usd),
+    image: z.exactOptional(usd),
+  }),
+  timeouts: overrides(timeouts),
+  capabilities: overrides(capabilities),
+});
+
+const provider = section({
+  dialect: z.exactOptional(z.enum(DIALECTS)),
+  base_url: z.exactOptional(z.string()),
+  api_keys: z.array(credential).default([]),
+  allow_private: z.boolean().default(false),
+  headers: z.record(headerName, headerValue).default({}),
+  timeouts: overrides(timeouts).prefault({}),
+});
+
+/** A configuration file, before defaults that depend on other settings. */
+export const fileSchema = section(
+  {
+    http: section({
+      listen: listen.default("127.0.0.1:8080"),
+      allow_public: z.boolean().default(false),
+      cors_origins: z.array(origin).default([]),
+    }).prefault({}),
+    grpc: section({
+      listen: listen.default("127.0.0.1:50051"),
+      allow_public: z.boolean().default(false),
+      max_receive_mib: z.number().positive().max(1024).default(32),
+      max_send_mib: z.number().positive().max(1024).default(64),
+    }).prefault({}),
+    operations: section({
+      listen: listen.default("127.0.0.1:9464"),
+      allow_public: z.boolean().default(false),
+    }).prefault({}),
+    data_dir: z.string().min(1).default("./data"),
+    log: section({
+      level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
+    }).prefault({}),
+    shutdown: section({ drain_ms: z.int().min(0).max(DAY_MS).default(600_000) }).prefault({}),
+    simulator: section({
+      tokens_per_second: z.number().positive().max(1_000_000).default(80),
+      first_token_ms: z.int().min(0).max(600_000).default(250),
+    }).prefault({}),
+    timeouts: section({
+      connect_ms: durationMs.default(5_000),
+      first_content_ms: durationMs.default(60_000),
+      idle_ms: durationMs.default(120_000),
+      total_ms: durationMs.default(900_000),
+    }).prefault({}),
+    retries: section({ base_ms: waitMs.default(100), cap_ms: waitMs.default(2_000) }).prefault({}),
+    breaker: section({
+      failures: z.int().min(1).max(1000).default(5),
+      rest_ms: durationMs.default(5_000),
+      max_rest_ms: durationMs.default(30_000),
+    }).prefault({}),
+    providers: z.record(providerName, provider).default({}),
+    models: z.record(modelId, model).default({}),
+  },
+  ["database", "redis", "limits", "sign_up"],
+);
+
+export type FileInput = z.output<typeof fileSchema>;
+export type ProviderInput = z.output<typeof provider>;
+export type ModelInput = z.output<typeof model>;
+export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };
+export type CapabilitiesInput = { [K in keyof typeof capabilities]: z.output<(typeof capabilities)[K]> };

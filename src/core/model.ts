@@ -1,0 +1,47 @@
+import type { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { Failure } from "./failure.ts";
+import type { Provider, UpstreamModel } from "./provider.ts";
+
+/** Time limits of one completion. */
+export interface Timeouts {
+  /** Until a streamed answer's first content. A whole answer may take this and `idleMs` together. */
+  readonly firstContentMs: number;
+  /** The longest silence in the middle of an answer. */
+  readonly idleMs: number;
+  /** All attempts together, to the end of the answer. */
+  readonly totalMs: number;
+}
+
+/** Prices in millionths of a micro-USD per token, which is US dollars per million tokens × 1,000,000. */
+export interface Price {
+  readonly input: number;
+  readonly output: number;
+  readonly cachedInput: number;
+  readonly image: number;
+}
+
+/** A model that can be asked for: what callers know of it, and where it is served. Immutable. */
+export interface Model {
+  readonly id: string;
+  readonly description: string;
+  /** Unix seconds. */
+  readonly created: number;
+  /** The configured provider's name. */
+  readonly providerName: string;
+  readonly preview: boolean;
+  readonly price: Price | undefined;
+  readonly timeouts: Timeouts;
+  readonly upstream: UpstreamModel;
+  readonly provider: Provider;
+}
+
+/** Whether the model's answers may hold `modality`. */
+export function makes(model: Model, modality: Modality): boolean {
+  return model.upstream.outputModalities.has(modality);
+}
+
+/** The failure of a request that names, in `field`, a model that does not exist or that its key may not see. */
+export function modelNotFound(id: string, field: string): Failure {
+  const message = `The model '${id.slice(0, 256)}' does not exist or you do not have access to it.`;
+  return new Failure("model_not_found", message, { violations: [{ field, description: "no such model" }] });
+}

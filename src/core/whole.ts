@@ -1,0 +1,151 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type Choice,
+  ChoiceSchema,
+  type CompletionChunk,
+  type Delta,
+  FinishReason,
+  type Logprobs,
+  LogprobsSchema,
+  type ToolCallDelta,
+  ToolCallDeltaSchema,
+  type Usage,
+} from "../../gen/parley/v1/completion_pb.js";
+import { ContentPartSchema, type Message, MessageSchema, ReasoningBlockSchema, Role, ToolCallSchema } from "../../gen/parley/v1/message_pb.js";
+import { deltaChunk, finishChunk, usageChunk } from "./chunks.ts";
+import type { Answer } from "./provider.ts";
+
+/** Puts the chunks of a stream together into the whole answer. */
+export class AnswerBuilder {
+  readonly #choices = new Map<number, Choice>();
+  #usage: Usage | undefined;
+
+  /** Adds one chunk; `start` and `report` are not part of the answer and ignored. */
+  add(chunk: CompletionChunk): void {
+    const { event } = chunk;
+    if (event.case === "delta") this.#addDelta(event.value);
+    else if (event.case === "finish") {
+      const choice = this.#choice(event.value.choiceIndex);
+      choice.finishReason = event.value.finishReason;
+      choice.nativeFinishReason = event.value.nativeFinishReason;
+    } else if (event.case === "usage") this.#usage = event.value;
+  }
+
+  /** The answer so far: choices by index. */
+  build(): Answer {
+    const choices = [...this.#choices.values()].sort((a, b) => a.index - b.index);
+    return { choices, usage: this.#usage };
+  }
+
+  #choice(index: number): Choice {
+    let choice = this.#choices.get(index);
+    if (choice === undefined) {
+      choice = create(ChoiceSchema, { index, message: create(MessageSchema, { role: Role.ASSISTANT }) });
+      this.#choices.set(index, choice);
+    }
+    return choice;
+  }
+
+  #addDelta({ choiceIndex, content, logprobs }: Delta): void {
+    const choice = this.#choice(choiceIndex);
+    addContent(choice.message!, content);
+    if (logprobs !== undefined) choice.logprobs = joinLogprobs(choice.logprobs, logprobs);
+  }
+}
+
+function addContent(message: Message, content: Delta["content"]): void {
+  switch (content.case) {
+    case "text": {
+      const last = message.content.at(-1)?.content;
+      if (last?.case === "text") last.value += content.value;
+      else message.content.push(create(ContentPartSchema, { content: { case: "text", value: content.value } }));
+      break;
+    }
+    case "image":
+      message.content.push(create(ContentPartSchema, { content: { case: "image", value: content.value } }));
+      break;
+    case "audio": {
+      const last = message.content.at(-1)?.content;
+      if (last?.case === "audio") {
+        last.value.data = Buffer.concat([last.value.data, content.value.data]);
+        last.value.transcript += content.value.transcript;
+        last.value.id ||= content.value.id;
+        if (content.value.expiresAt !== undefined) last.value.expiresAt = content.value.expiresAt;
+      } else message.content.push(create(ContentPartSchema, { content: { case: "audio", value: content.value } }));
+      break;
+    }
+    case "reasoning": {
+      const last = message.reasoning.at(-1);
+      if (last !== undefined && last.signature === "" && last.redacted === "") last.text += content.value;
+      else message.reasoning.push(create(ReasoningBlockSchema, { text: content.value }));
+      break;
+    }
+    case "reasoningBlock": {
+      // The block repeats, complete, what was streamed as `reasoning` since the block before it.
+      const last = message.reasoning.at(-1);
+      if (last !== undefined && last.signature === "" && last.redacted === "") message.reasoning.pop();
+      message.reasoning.push(content.value);
+      break;
+    }
+    case "refusal":
+      message.refusal = (message.refusal ?? "") + content.value;
+      break;
+    case "toolCall":
+      addToolCall(message, content.value);
+      break;
+    case "signature":
+      message.signature = content.value;
+      break;
+    case "annotation":
+      message.annotations.push(content.value);
+      break;
+    case undefined:
+      break;
+  }
+}
+
+function addToolCall(message: Message, delta: ToolCallDelta): void {
+  const call = (message.toolCalls[delta.index] ??= create(ToolCallSchema));
+  call.id ||= delta.id;
+  call.name ||= delta.name;
+  call.arguments += delta.arguments;
+  call.signature ||= delta.signature;
+  call.custom ||= delta.custom;
+}
+
+function joinLogprobs(sofar: Logprobs | undefined, more: Logprobs): Logprobs {
+  if (sofar === undefined) return more;
+  return create(LogprobsSchema, { content: [...sofar.content, ...more.content], refusal: [...sofar.refusal, ...more.refusal] });
+}
+
+/** The same answer as chunks: what a stream of it would have said, in as few pieces as possible. */
+export function toChunks({ choices, usage }: Answer): CompletionChunk[] {
+  const out: CompletionChunk[] = [];
+  for (const choice of choices) {
+    const { index, message, logprobs } = choice;
+    const say = (content: Delta["content"]): void => void out.push(deltaChunk(index, content));
+    if (message !== undefined) sayMessage(message, say);
+    const first = out.find((chunk) => chunk.event.case === "delta" && chunk.event.value.choiceIndex === index);
+    if (logprobs !== undefined && first?.event.case === "delta") first.event.value.logprobs = logprobs;
+    out.push(finishChunk(index, choice.finishReason === 0 ? FinishReason.STOP : choice.finishReason, choice.nativeFinishReason));
+  }
+  if (usage !== undefined) out.push(usageChunk(usage));
+  return out;
+}
+
+function sayMessage(message: Message, say: (content: Delta["content"]) => void): void {
+  for (const block of message.reasoning) {
+    if (block.text !== "") say({ case: "reasoning", value: block.text });
+    if (block.signature !== "" || block.redacted !== "") say({ case: "reasoningBlock", value: block });
+  }
+  for (const { content } of message.content) {
+    if (content.case === "text" && content.value !== "") say({ case: "text", value: content.value });
+    else if (content.case === "image" || content.case === "audio") say(content);
+  }
+  if (message.refusal !== undefined && message.refusal !== "") say({ case: "refusal", value: message.refusal });
+  message.toolCalls.forEach(({ id, name, arguments: text, signature, custom }, index) => {
+    say({ case: "toolCall", value: create(ToolCallDeltaSchema, { index, id, name, arguments: text, signature, custom }) });
+  });
+  if (message.signature !== undefined) say({ case: "signature", value: message.signature });
+  for (const annotation of message.annotations) say({ case: "annotation", value: annotation });
+}

@@ -1,0 +1,60 @@
+import type { Clock } from "../core/clock.ts";
+import { Failure } from "../core/failure.ts";
+
+/** One call under way, from its arrival to the last byte of its answer. */
+export interface OpenCall {
+  /** Aborts when the caller leaves, its deadline passes or the gateway stops; the reason is a Failure. */
+  readonly signal: AbortSignal;
+  /** The caller is gone. Without effect once the call is closed. */
+  leave(): void;
+  /** The answer is out; ends the deadline's timer. */
+  close(): void;
+}
+
+/** The longest deadline that is kept by a timer; a later one is bounded by the models' own time limits anyway. */
+const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
+
+/** The calls under way in this process, of both entrances: what a drain waits for. */
+export class Calls {
+  readonly #clock: Clock;
+  readonly #open = new Set<AbortController>();
+  #idle: (() => void)[] = [];
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** How many calls are under way. */
+  get active(): number {
+    return this.#open.size;
+  }
+
+  /** Opens a call. `deadlineMs` is what is left of the caller's deadline, if it has one. */
+  open(deadlineMs: number | undefined): OpenCall {
+    const controller = new AbortController();
+    this.#open.add(controller);
+    const expire = (): void => controller.abort(new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done."));
+    const cancelTimer = deadlineMs === undefined ? undefined : this.#clock.after(Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS), expire);
+    return {
+      signal: controller.signal,
+      leave: () => {
+        if (this.#open.has(controller)) controller.abort(new Failure("cancelled", "The caller left."));
+      },
+      close: () => {
+        cancelTimer?.();
+        if (!this.#open.delete(controller) || this.#open.size > 0) return;
+        for (const resolve of this.#idle.splice(0)) resolve();
+      },
+    };
+  }
+
+  /** Resolves when no call is under way. */
+  async idle(): Promise<void> {
+    if (this.#open.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+  }
+
+  /** Ends every call that is still under way: the drain's time is up. */
+  abortAll(): void {
+    for (const controller of this.#open) controller.abort(new Failure("overloaded", "The gateway is shutting down."));
+  }
+}

@@ -1,0 +1,29 @@
+import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
+import { AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
+import type { Failure } from "../core/failure.ts";
+import { errorCode, retryAfterMs } from "./failure-table.ts";
+
+/** One detail message of an error status, as Connect takes it and gRPC packs it. */
+export interface ErrorDetail<D extends DescMessage = DescMessage> {
+  readonly desc: D;
+  readonly value: MessageInitShape<D>;
+}
+
+/** The details of a failure's status: ErrorInfo always, the others where they have something to say. */
+export function errorDetails(failure: Failure, requestId: string): ErrorDetail[] {
+  const metadata: Record<string, string> = { request_id: requestId };
+  const code = errorCode(failure);
+  if (code !== null) metadata["error_code"] = code;
+  const details: ErrorDetail[] = [detail(ErrorInfoSchema, { reason: failure.code.toUpperCase(), domain: "parley", metadata })];
+  if (failure.violations.length > 0) details.push(detail(BadRequestSchema, { fieldViolations: [...failure.violations] }));
+  const waitMs = retryAfterMs(failure);
+  if (waitMs !== undefined) details.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(Math.ceil(waitMs)) }));
+  if (failure.attempts.length > 0) details.push(detail(AttemptListSchema, { attempts: [...failure.attempts] }));
+  return details;
+}
+
+function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>): ErrorDetail {
+  return { desc, value: value as MessageInitShape<DescMessage> };
+}

@@ -1,0 +1,61 @@
+import { Code } from "@connectrpc/connect";
+import type { Failure, FailureCode } from "../core/failure.ts";
+
+/** What one failure code becomes on the wire. `docs/errors.md` shows this table. */
+export interface FailureRow {
+  readonly http: number;
+  /** `error.type` of the OpenAI format. */
+  readonly type: string;
+  /** `error.code` of the OpenAI format; null where there is none. Absent altogether for `unauthenticated`. */
+  readonly code: string | null;
+  /** The gRPC status; its numbers are those of Connect's codes. */
+  readonly grpc: Code;
+  /** Whether the client's own retry is pointless: the answer then carries `x-should-retry: false`. */
+  readonly final: boolean;
+}
+
+/** Every failure, as the interface document and its decisions say. A 499 is never seen: its caller has left. */
+export const FAILURE_TABLE = {
+  invalid_request: { http: 400, type: "invalid_request_error", code: null, grpc: Code.InvalidArgument, final: false },
+  request_too_large: { http: 413, type: "invalid_request_error", code: null, grpc: Code.ResourceExhausted, final: false },
+  unauthenticated: { http: 401, type: "authentication_error", code: null, grpc: Code.Unauthenticated, final: false },
+  permission_denied: { http: 403, type: "permission_error", code: null, grpc: Code.PermissionDenied, final: false },
+  model_not_found: { http: 404, type: "not_found_error", code: "model_not_found", grpc: Code.NotFound, final: false },
+  not_found: { http: 404, type: "not_found_error", code: null, grpc: Code.Unimplemented, final: false },
+  rate_limited: { http: 429, type: "rate_limit_error", code: "rate_limit_exceeded", grpc: Code.ResourceExhausted, final: false },
+  budget_spent: { http: 429, type: "rate_limit_error", code: "budget_exceeded", grpc: Code.ResourceExhausted, final: true },
+  overloaded: { http: 503, type: "service_unavailable", code: "overloaded", grpc: Code.Unavailable, final: false },
+  upstream_rejected: { http: 400, type: "invalid_request_error", code: null, grpc: Code.InvalidArgument, final: false },
+  upstream_rate_limited: { http: 429, type: "rate_limit_error", code: "rate_limit_exceeded", grpc: Code.ResourceExhausted, final: false },
+  upstream_unavailable: { http: 503, type: "service_unavailable", code: "upstream_unavailable", grpc: Code.Unavailable, final: false },
+  upstream_timeout: { http: 503, type: "service_unavailable", code: "upstream_timeout", grpc: Code.Unavailable, final: false },
+  upstream_protocol: { http: 500, type: "server_error", code: "upstream_invalid_response", grpc: Code.Internal, final: true },
+  upstream_refused_us: { http: 500, type: "server_error", code: "upstream_auth_error", grpc: Code.Internal, final: true },
+  deadline_exceeded: { http: 503, type: "service_unavailable", code: "deadline_exceeded", grpc: Code.DeadlineExceeded, final: false },
+  cancelled: { http: 499, type: "invalid_request_error", code: null, grpc: Code.Canceled, final: false },
+  internal: { http: 500, type: "server_error", code: null, grpc: Code.Internal, final: true },
+} as const satisfies Record<FailureCode, FailureRow>;
+
+/** The least and the most that callers are told to wait: official clients ignore more than a minute, or give up. */
+const RETRY_AFTER_MS = [1000, 60_000] as const;
+/** Told when nobody knows how long it takes. */
+const DEFAULT_RETRY_AFTER_MS = 5000;
+
+/** How long the caller should wait before trying again, in milliseconds; undefined when waiting is not the point. */
+export function retryAfterMs(failure: Failure): number | undefined {
+  const { http } = FAILURE_TABLE[failure.code];
+  if (http !== 429 && http !== 503) return undefined;
+  const [min, max] = RETRY_AFTER_MS;
+  return Math.min(Math.max(failure.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, min), max);
+}
+
+/** Whether the client should not try again by itself: nothing would change, or other models were tried already. */
+export function isFinal(failure: Failure): boolean {
+  const tried = new Set(failure.attempts.map((attempt) => attempt.model));
+  return FAILURE_TABLE[failure.code].final || tried.size > 1;
+}
+
+/** `error.code` of the OpenAI format. */
+export function errorCode(failure: Failure): string | null {
+  return failure.detail ?? FAILURE_TABLE[failure.code].code;
+}

@@ -1,0 +1,28 @@
+import type { Clock } from "../core/clock.ts";
+import type { Completions } from "../core/completions.ts";
+import type { Failure } from "../core/failure.ts";
+import type { Models } from "../core/models.ts";
+import type { Principal } from "../core/principal.ts";
+import type { Entrance } from "../core/record.ts";
+import type { Calls } from "./calls.ts";
+
+/** What every entrance stands on. */
+export interface EdgeServices {
+  readonly completions: Completions;
+  readonly models: Models;
+  /** From an `authorization` header's value to the caller. Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
+  readonly authenticate: (authorization: string | undefined) => Promise<Principal>;
+  readonly calls: Calls;
+  readonly clock: Clock;
+  /** Is told of requests that were refused before they became completions, for logs and metrics. */
+  readonly refused: (refusal: Refusal) => void;
+}
+
+/** A request that did not become a completion. */
+export interface Refusal {
+  readonly entrance: Entrance;
+  readonly requestId: string;
+  /** The path or the method's full name, cut to a sane length. */
+  readonly target: string;
+  readonly failure: Failure;
+}

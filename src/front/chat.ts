@@ -1,0 +1,102 @@
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import type { Call } from "../core/completions.ts";
+import { Failure, invalidField } from "../core/failure.ts";
+import type { Principal } from "../core/principal.ts";
+import type { OpenCall } from "../edge/calls.ts";
+import { newCompletionId } from "../edge/ids.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../edge/routing.ts";
+import type { EdgeServices } from "../edge/services.ts";
+import type { Exchange } from "./exchange.ts";
+import { parseBody } from "./json.ts";
+import { toErrorEvent } from "./openai/error.ts";
+import { type ReadRequest, readChatRequest } from "./openai/request.ts";
+import { toChatCompletion } from "./openai/response.ts";
+import { ChunkWriter } from "./openai/stream.ts";
+import { StreamWriter } from "./stream.ts";
+
+const STREAM_HEADERS = [
+  "content-type",
+  "text/event-stream; charset=utf-8",
+  "cache-control",
+  "no-cache",
+  // Reverse proxies of the nginx family would otherwise hold events back.
+  "x-accel-buffering",
+  "no",
+] as const;
+
+/** `POST /v1/chat/completions`. */
+export async function chatCompletions(services: EdgeServices, exchange: Exchange, principal: Principal): Promise<void> {
+  const open = services.calls.open(deadlineMs(exchange));
+  exchange.response.once("close", () => open.leave());
+  let requested: string | undefined;
+  try {
+    requireJson(exchange);
+    const read = readChatRequest(parseBody(await exchange.body(open)));
+    const { requestId, arrivedMs } = exchange;
+    const call: Call = { principal, requestId, completionId: newCompletionId(), entrance: "http", signal: open.signal, arrivedMs };
+    requested = read.request.model;
+    if (read.stream) await streamed(services, exchange, { read, call, open });
+    else await whole(services, exchange, { read, call });
+  } catch (reason) {
+    const failure = Failure.from(reason);
+    if (requested === undefined) services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure });
+    exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested));
+  } finally {
+    open.close();
+  }
+}
+
+async function whole(services: EdgeServices, exchange: Exchange, { read, call }: { read: ReadRequest; call: Call }): Promise<void> {
+  const completion = await services.completions.create(read.request, call);
+  const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
+  exchange.json(200, toChatCompletion(completion), facts);
+}
+
+async function streamed(services: EdgeServices, exchange: Exchange, { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall }): Promise<void> {
+  const { clock } = services;
+  let facts: RoutingFacts = [];
+  const writer = new StreamWriter(exchange.response, { clock, call: open, head: () => exchange.headerList(STREAM_HEADERS, facts) });
+  const chunks = new ChunkWriter({ includeUsage: read.includeUsage });
+  try {
+    // The last words wait for the end of the stream, which comes when the completion is recorded.
+    let last = "";
+    for await (const batch of services.completions.stream(read.request, call)) {
+      facts = routingOf(batch, read.request.model, clock.monotonic() - call.arrivedMs) ?? facts;
+      const text = chunks.write(batch);
+      if (chunks.ended) last = text;
+      else if (text !== "") await writer.write(text);
+    }
+    writer.end(last);
+  } catch (reason) {
+    writer.close();
+    if (!writer.begun) throw reason;
+    const failure = Failure.from(reason);
+    if (failure.code === "cancelled") exchange.response.destroy();
+    else writer.abort(toErrorEvent(failure));
+  }
+}
+
+function routingOf(batch: readonly CompletionChunk[], requested: string, elapsedMs: number): RoutingFacts | undefined {
+  const event = batch[0]?.event;
+  return event?.case === "start" ? routingOfStart(event.value, requested, elapsedMs) : undefined;
+}
+
+/** The JSON media type is required: what is sent without it came from a form, or from a mistake. */
+function requireJson({ request }: Exchange): void {
+  const type = request.headers["content-type"] ?? "";
+  if (!/^application\/json\s*(;|$)/i.test(type)) throw new Failure("invalid_request", "The content-type header must be application/json.");
+  const encoding = request.headers["content-encoding"];
+  if (encoding !== undefined && encoding !== "identity") throw new Failure("invalid_request", "The request body must not be compressed (content-encoding).");
+}
+
+/** What the caller is willing to wait: our own header in milliseconds, or that of OpenAI's clients in seconds. */
+function deadlineMs({ request: { headers } }: Exchange): number | undefined {
+  const own = headers["x-request-timeout-ms"];
+  if (own !== undefined) {
+    const ms = Number(own);
+    if (!(ms > 0)) throw invalidField("x-request-timeout-ms", "must be a number of milliseconds above 0");
+    return ms;
+  }
+  const seconds = Number(headers["x-stainless-timeout"]);
+  return seconds > 0 ? seconds * 1000 : undefined;
+}

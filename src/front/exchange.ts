@@ -1,0 +1,112 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { Failure } from "../core/failure.ts";
+import type { OpenCall } from "../edge/calls.ts";
+import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
+import { toErrorBody } from "./openai/error.ts";
+
+/** The largest JSON body that is read. */
+export const MAX_BODY_BYTES = 32 * 1024 * 1024;
+/** How long the rest of a refused body is read and dropped, so that the caller can read why. */
+const LINGER_MS = 1000;
+
+type HeaderList = readonly (readonly [name: string, value: string])[];
+
+/** One HTTP request and its answer, as the routes see it. */
+export class Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  /** By the clock's `monotonic`. */
+  readonly arrivedMs: number;
+  /** Path without the query. */
+  readonly path: string;
+  /** Sent with every answer: the request's ID, CORS. */
+  readonly #headers: string[];
+
+  constructor(request: IncomingMessage, response: ServerResponse, facts: { requestId: string; arrivedMs: number; headers: HeaderList }) {
+    this.request = request;
+    this.response = response;
+    this.requestId = facts.requestId;
+    this.arrivedMs = facts.arrivedMs;
+    const query = request.url!.indexOf("?");
+    this.path = query < 0 ? request.url! : request.url!.slice(0, query);
+    this.#headers = ["x-request-id", facts.requestId];
+    for (const header of facts.headers) this.#headers.push(...header);
+  }
+
+  /** Writes a whole JSON answer. */
+  json(status: number, body: object, headers: HeaderList = []): void {
+    const { response } = this;
+    if (response.destroyed || response.headersSent) return;
+    const text = JSON.stringify(body);
+    const length = String(Buffer.byteLength(text));
+    response.writeHead(status, this.headerList(["content-type", "application/json", "content-length", length], headers));
+    response.end(text);
+  }
+
+  /** Writes a failure as the OpenAI format's error. One whose caller has left is not written at all. */
+  fail(failure: Failure, headers: HeaderList = []): void {
+    if (failure.code === "cancelled") return void this.response.destroy();
+    const more: (readonly [string, string])[] = [...headers];
+    const waitMs = retryAfterMs(failure);
+    if (waitMs !== undefined) more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
+    if (isFinal(failure)) more.push(["x-should-retry", "false"]);
+    if (failure.code === "unauthenticated") more.push(["www-authenticate", "Bearer"]);
+    const unread = this.#hasUnreadBody();
+    if (unread) more.push(["connection", "close"]);
+    this.json(FAILURE_TABLE[failure.code].http, toErrorBody(failure), more);
+    if (unread) this.#linger();
+  }
+
+  #hasUnreadBody(): boolean {
+    const { complete, headers } = this.request;
+    return !complete && (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0);
+  }
+
+  /** This exchange's headers and more, in the flat form that `writeHead` takes without copying. */
+  headerList(first: readonly string[], more: HeaderList): string[] {
+    const list = [...this.#headers, ...first];
+    for (const [name, value] of more) list.push(name, value);
+    return list;
+  }
+
+  /** Reads the body. Throws `request_too_large` or, when the caller leaves half-way, the call's reason. */
+  async body({ signal }: OpenCall): Promise<Buffer> {
+    const { request, response } = this;
+    const declared = Number(request.headers["content-length"] ?? 0);
+    if (declared > MAX_BODY_BYTES) throw tooLarge();
+    if (request.headers.expect !== undefined) response.writeContinue();
+    return new Promise((resolve, reject) => {
+      const pieces: Buffer[] = [];
+      let size = 0;
+      const stop = (): void => settle(() => reject(signal.reason));
+      const settle = (done: () => void): void => {
+        request.off("data", take).off("end", finish).off("error", stop);
+        signal.removeEventListener("abort", stop);
+        done();
+      };
+      const take = (piece: Buffer): void => {
+        size += piece.length;
+        if (size > MAX_BODY_BYTES) settle(() => reject(tooLarge()));
+        else pieces.push(piece);
+      };
+      const finish = (): void => settle(() => resolve(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
+      if (signal.aborted) return stop();
+      request.on("data", take).on("end", finish).on("error", stop);
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  }
+
+  /** Closing with unread bytes would reset the connection, and the answer might never be read. */
+  #linger(): void {
+    const { request } = this;
+    request.resume();
+    const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
+    request.once("close", () => clearTimeout(timer));
+  }
+}
+
+function tooLarge(): Failure {
+  const limit = MAX_BODY_BYTES / 1024 / 1024;
+  return new Failure("request_too_large", `The request body is larger than ${limit} MiB.`);
+}

@@ -1,0 +1,66 @@
+import { isUtf8 } from "node:buffer";
+import { Failure } from "../core/failure.ts";
+
+/** How deep arrays and objects may be nested in a request. */
+export const MAX_JSON_DEPTH = 64;
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+
+/** Parses a request's body. Throws `invalid_request` saying what is wrong with it. */
+export function parseBody(body: Buffer): unknown {
+  if (body.length === 0) throw unreadable("is empty; it must be a JSON object");
+  if (!isUtf8(body)) throw unreadable("is not valid UTF-8");
+  // Counted before parsing: a few megabytes of brackets would hold the event loop for seconds.
+  if (isDeeperThan(body, MAX_JSON_DEPTH)) throw unreadable(`is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString("utf8"));
+  } catch (reason) {
+    throw unreadable(`is not valid JSON${positionOf(reason)}`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw unreadable("must be a JSON object");
+  return value;
+}
+
+function unreadable(what: string): Failure {
+  return new Failure("invalid_request", `The request body ${what}.`);
+}
+
+/** Where parsing stopped, without repeating any of the body. */
+function positionOf(reason: unknown): string {
+  const found = /at position (\d+)/.exec(String(reason));
+  return found === null ? "" : ` (at character ${found[1]})`;
+}
+
+/** Whether the JSON text opens more arrays and objects than `limit` without closing them. Strings are jumped over. */
+export function isDeeperThan(json: Buffer, limit: number): boolean {
+  let depth = 0;
+  for (let at = 0; at < json.length; at++) {
+    switch (json[at]) {
+      case QUOTE:
+        at = endOfString(json, at);
+        break;
+      case 0x5b: // [
+      case 0x7b: // {
+        depth += 1;
+        if (depth > limit) return true;
+        break;
+      case 0x5d: // ]
+      case 0x7d: // }
+        depth -= 1;
+        break;
+    }
+  }
+  return false;
+}
+
+/** The position of the quote that closes the string opened at `from`, or the end. */
+function endOfString(json: Buffer, from: number): number {
+  for (let at = json.indexOf(QUOTE, from + 1); at >= 0; at = json.indexOf(QUOTE, at + 1)) {
+    let escapes = 0;
+    while (json[at - 1 - escapes] === BACKSLASH) escapes += 1;
+    if (escapes % 2 === 0) return at;
+  }
+  return json.length;
+}

@@ -1,0 +1,147 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  AudioSchema,
+  type CacheMark,
+  CacheMarkSchema,
+  type ContentPart,
+  ContentPartSchema,
+  FileSchema,
+  type Image,
+  ImageSchema,
+  type Message,
+  MessageSchema,
+  type ReasoningBlock,
+  ReasoningBlockSchema,
+  Role,
+  type ToolCall,
+  ToolCallSchema,
+} from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import { readBase64, readDataUrl } from "./data-url.ts";
+import type { ChatMessage, ChatPart } from "./schema.ts";
+
+const ROLES = {
+  system: Role.SYSTEM,
+  developer: Role.SYSTEM,
+  user: Role.USER,
+  assistant: Role.ASSISTANT,
+  tool: Role.TOOL,
+} as const satisfies Record<ChatMessage["role"], Role>;
+
+/** One message of the OpenAI format as ours. `path` is where it stands in the request, for errors. */
+export function toMessage(message: ChatMessage, path: string): Message {
+  const out = create(MessageSchema, { role: ROLES[message.role], content: toContent(message, path) });
+  if (message.name != null) out.name = message.name;
+  if (message.refusal != null) out.refusal = message.refusal;
+  if (message.tool_call_id != null) out.toolCallId = message.tool_call_id;
+  if (message.tool_calls != null) out.toolCalls = message.tool_calls.map(toToolCall);
+  const reasoning = toReasoning(message);
+  if (reasoning.length > 0) out.reasoning = reasoning;
+  const signature = signatureOf(message.extra_content);
+  if (signature !== undefined) out.signature = signature;
+  const mark = toCacheMark(message.cache_control);
+  if (mark !== undefined) out.cacheMark = mark;
+  return out;
+}
+
+function toContent({ content, images, audio }: ChatMessage, path: string): ContentPart[] {
+  const parts: ContentPart[] =
+    typeof content === "string"
+      ? content === "" ? [] : [create(ContentPartSchema, { content: { case: "text", value: content } })]
+      : (content ?? []).map((part, index) => toPart(part, `${path}.content[${index}]`));
+  // Pictures of an earlier answer come back beside the text they came with.
+  images?.forEach((image, index) => parts.push(toPart(image, `${path}.images[${index}]`)));
+  if (audio != null) parts.push(create(ContentPartSchema, { content: { case: "audio", value: create(AudioSchema, { id: audio.id }) } }));
+  return parts;
+}
+
+function toPart(part: ChatPart, path: string): ContentPart {
+  const out = create(ContentPartSchema, { content: toPartContent(part, path) });
+  const mark = "cache_control" in part ? toCacheMark(part.cache_control as { ttl?: string | null } | null) : undefined;
+  if (mark !== undefined) out.cacheMark = mark;
+  return out;
+}
+
+function toPartContent(part: ChatPart, path: string): ContentPart["content"] {
+  switch (part.type) {
+    case "text":
+      return { case: "text", value: part.text };
+    case "refusal":
+      return { case: "text", value: part.refusal };
+    case "image_url":
+      return { case: "image", value: toImage(part, path) };
+    case "input_audio": {
+      const data = readBase64(part.input_audio.data);
+      if (data === undefined) throw invalidField(`${path}.input_audio.data`, "must be base64");
+      return { case: "audio", value: create(AudioSchema, { data, format: part.input_audio.format }) };
+    }
+    case "file":
+      return { case: "file", value: toFile(part.file, `${path}.file`) };
+  }
+}
+
+function toImage(part: Extract<ChatPart, { type: "image_url" }>, path: string): Image {
+  const given = part.image_url;
+  const { url, detail } = typeof given === "string" ? { url: given, detail: undefined } : given;
+  const image = create(ImageSchema, { detail: detail ?? "", signature: signatureOf(part.extra_content) ?? "" });
+  if (!/^data:/i.test(url)) {
+    image.source = { case: "url", value: url };
+    return image;
+  }
+  const content = readDataUrl(url);
+  if (content === undefined) throw invalidField(`${path}.image_url.url`, "must be an https address or data:<media type>;base64,<data>");
+  image.source = { case: "data", value: content.data };
+  image.mediaType = content.mediaType;
+  return image;
+}
+
+function toFile(file: Extract<ChatPart, { type: "file" }>["file"], path: string) {
+  const out = create(FileSchema, { name: file.filename ?? "" });
+  if (file.file_id != null) {
+    out.source = { case: "id", value: file.file_id };
+    return out;
+  }
+  const given = file.file_data ?? "";
+  const content = /^data:/i.test(given) ? readDataUrl(given) : plainFile(given);
+  if (content === undefined) throw invalidField(`${path}.file_data`, "must be base64 or data:<media type>;base64,<data>");
+  out.source = { case: "data", value: content.data };
+  out.mediaType = content.mediaType;
+  return out;
+}
+
+function plainFile(text: string): { data: Buffer; mediaType: string } | undefined {
+  const data = readBase64(text);
+  return data && { data, mediaType: data.toString("latin1", 0, 5) === "%PDF-" ? "application/pdf" : "text/plain" };
+}
+
+function toToolCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): ToolCall {
+  if (call.type === "custom") {
+    return create(ToolCallSchema, { id: call.id, name: call.custom.name, arguments: call.custom.input, custom: true });
+  }
+  const signature = signatureOf(call.extra_content) ?? "";
+  return create(ToolCallSchema, { id: call.id, name: call.function.name, arguments: call.function.arguments, signature });
+}
+
+/** Blocks with their signatures when the client kept them; else what it kept of the text. */
+function toReasoning({ thinking_blocks: blocks, reasoning_content: text }: ChatMessage): ReasoningBlock[] {
+  if (blocks == null) return text == null || text === "" ? [] : [create(ReasoningBlockSchema, { text })];
+  return blocks.map((block) =>
+    create(ReasoningBlockSchema, {
+      text: block.thinking ?? "",
+      signature: block.signature ?? "",
+      redacted: block.type === "redacted_thinking" ? (block.data ?? "") : "",
+      textOffset: block.at?.text ?? 0,
+      toolCallOffset: block.at?.tools ?? 0,
+    }),
+  );
+}
+
+/** Google's place for a thought signature, which other providers' clients carry along unread. */
+function signatureOf(extra: { google?: { thought_signature?: string | null | undefined } | null | undefined } | null | undefined): string | undefined {
+  return extra?.google?.thought_signature ?? undefined;
+}
+
+/** An ephemeral cache mark, in the convention that clients of several gateways share. */
+export function toCacheMark(control: { ttl?: string | null | undefined } | null | undefined): CacheMark | undefined {
+  return control == null ? undefined : create(CacheMarkSchema, { ttl: control.ttl ?? "" });
+}

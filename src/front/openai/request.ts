@@ -1,0 +1,191 @@
+import { create } from "@bufbuild/protobuf";
+import type { z } from "zod";
+import {
+  AudioOptionsSchema,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  ImageOptionsSchema,
+  Modality,
+  ReasoningEffort,
+  type ResponseFormat,
+  ResponseFormatSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
+import { type Tool, type ToolChoice, ToolChoiceSchema, ToolMode, ToolSchema } from "../../../gen/parley/v1/message_pb.js";
+import { Failure, type FieldViolation, invalidField } from "../../core/failure.ts";
+import { toCacheMark, toMessage } from "./messages.ts";
+import { type ChatRequest, chatRequest, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
+
+/** A client's request, and how it wants the answer written. */
+export interface ReadRequest {
+  readonly request: CompletionRequest;
+  readonly stream: boolean;
+  /** Whether the stream ends with a usage chunk. */
+  readonly includeUsage: boolean;
+}
+
+const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality.AUDIO } as const;
+const EFFORTS = {
+  none: ReasoningEffort.NONE,
+  minimal: ReasoningEffort.MINIMAL,
+  low: ReasoningEffort.LOW,
+  medium: ReasoningEffort.MEDIUM,
+  high: ReasoningEffort.HIGH,
+  xhigh: ReasoningEffort.XHIGH,
+  max: ReasoningEffort.MAX,
+} as const;
+const MODES = { none: ToolMode.NONE, auto: ToolMode.AUTO, required: ToolMode.REQUIRED } as const;
+/** Fields that only OpenAI-compatible providers know, passed on as JSON. */
+const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
+const INT32_MAX = 0x7fffffff;
+
+/** Reads the JSON of a request to `/v1/chat/completions`. Throws `invalid_request` naming each field of a wrong type. */
+export function readChatRequest(json: unknown): ReadRequest {
+  const read = chatRequest.safeParse(json);
+  if (!read.success) throw toFailure(read.error);
+  const chat = read.data;
+  return {
+    request: toCompletionRequest(chat),
+    stream: chat.stream === true,
+    includeUsage: chat.stream_options?.include_usage === true,
+  };
+}
+
+function toCompletionRequest(chat: ChatRequest): CompletionRequest {
+  const request = create(CompletionRequestSchema, {
+    model: chat.model,
+    messages: chat.messages.map((message, index) => toMessage(message, `messages[${index}]`)),
+  });
+  const maxTokens = chat.max_completion_tokens ?? chat.max_tokens;
+  if (maxTokens != null) request.maxTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");
+  if (chat.temperature != null) request.temperature = chat.temperature;
+  if (chat.top_p != null) request.topP = chat.top_p;
+  if (chat.stop != null) request.stop = typeof chat.stop === "string" ? [chat.stop] : chat.stop;
+  if (chat.fallback_models != null) request.fallbackModels = chat.fallback_models;
+  if (chat.modalities != null) request.modalities = chat.modalities.map((name) => MODALITIES[name]);
+  if (chat.seed != null) request.seed = BigInt(chat.seed);
+  if (chat.n != null) request.n = toInt32(chat.n, "n");
+  if (chat.frequency_penalty != null) request.frequencyPenalty = chat.frequency_penalty;
+  if (chat.presence_penalty != null) request.presencePenalty = chat.presence_penalty;
+  if (chat.logit_bias != null) request.logitBias = chat.logit_bias;
+  if (chat.logprobs != null) request.logprobs = chat.logprobs;
+  if (chat.top_logprobs != null) request.topLogprobs = toInt32(chat.top_logprobs, "top_logprobs");
+  readTools(chat, request);
+  if (chat.response_format != null) request.responseFormat = toResponseFormat(chat.response_format);
+  if (chat.reasoning_effort != null) request.reasoningEffort = EFFORTS[chat.reasoning_effort];
+  readOptions(chat, request);
+  if (chat.parley?.strict === true) request.strict = true;
+  request.unrecognizedFields = unrecognizedFields(chat);
+  return request;
+}
+
+function readTools(chat: ChatRequest, request: CompletionRequest): void {
+  if (chat.tools != null) request.tools = chat.tools.map(toTool);
+  if (chat.tool_choice != null) request.toolChoice = toToolChoice(chat.tool_choice);
+  if (chat.parallel_tool_calls != null) request.parallelToolCalls = chat.parallel_tool_calls;
+}
+
+function readOptions(chat: ChatRequest, request: CompletionRequest): void {
+  if (chat.image_config != null) {
+    const { aspect_ratio: aspectRatio, image_size: size } = chat.image_config;
+    request.imageOptions = create(ImageOptionsSchema, { aspectRatio: aspectRatio ?? "", size: size ?? "" });
+  }
+  if (chat.audio != null) {
+    const { format, voice } = chat.audio;
+    request.audioOptions = create(AudioOptionsSchema, { format, voice: typeof voice === "string" ? voice : voice.id });
+  }
+  if (chat.user != null) request.user = chat.user;
+  if (chat.safety_identifier != null) request.safetyIdentifier = chat.safety_identifier;
+  if (chat.metadata != null) request.metadata = chat.metadata;
+  if (chat.service_tier != null) request.serviceTier = chat.service_tier;
+  if (chat.store != null) request.store = chat.store;
+  if (chat.verbosity != null) request.verbosity = chat.verbosity;
+  if (chat.prompt_cache_key != null) request.promptCacheKey = chat.prompt_cache_key;
+  if (chat.prediction != null) {
+    const { content } = chat.prediction;
+    request.prediction = typeof content === "string" ? content : content.map((part) => part.text).join("");
+  }
+  for (const name of OPENAI_ONLY) {
+    if (chat[name] != null) request.openaiOptionsJson[name] = JSON.stringify(chat[name]);
+  }
+}
+
+function toTool(tool: NonNullable<ChatRequest["tools"]>[number]): Tool {
+  if (tool.type === "custom") {
+    const { name, description, format } = tool.custom;
+    const formatJson = format == null ? "" : JSON.stringify(format);
+    return create(ToolSchema, { kind: { case: "custom", value: { name, description: description ?? "", formatJson } } });
+  }
+  const { name, description, parameters, strict } = tool.function;
+  const parametersJson = parameters == null ? "" : JSON.stringify(parameters);
+  const value = { name, description: description ?? "", parametersJson, ...(strict != null && { strict }) };
+  const cacheMark = toCacheMark(tool.cache_control);
+  return create(ToolSchema, { kind: { case: "function", value }, ...(cacheMark !== undefined && { cacheMark }) });
+}
+
+function toToolChoice(choice: NonNullable<ChatRequest["tool_choice"]>): ToolChoice {
+  if (typeof choice === "string") return create(ToolChoiceSchema, { choice: { case: "mode", value: MODES[choice] } });
+  switch (choice.type) {
+    case "function":
+      return create(ToolChoiceSchema, { choice: { case: "function", value: choice.function.name } });
+    case "custom":
+      return create(ToolChoiceSchema, { choice: { case: "custom", value: choice.custom.name } });
+    case "allowed_tools": {
+      const { mode, tools } = choice.allowed_tools;
+      const names = tools.map((tool) => (tool.type === "function" ? tool.function.name : tool.custom.name));
+      return create(ToolChoiceSchema, { choice: { case: "allowed", value: { mode: MODES[mode], names } } });
+    }
+  }
+}
+
+function toResponseFormat(format: NonNullable<ChatRequest["response_format"]>): ResponseFormat {
+  if (format.type === "text") return create(ResponseFormatSchema, { format: { case: "text", value: {} } });
+  if (format.type === "json_object") return create(ResponseFormatSchema, { format: { case: "jsonObject", value: {} } });
+  const { name, description, schema, strict } = format.json_schema;
+  const schemaJson = schema == null ? "" : JSON.stringify(schema);
+  const value = { name, description: description ?? "", schemaJson, ...(strict != null && { strict }) };
+  return create(ResponseFormatSchema, { format: { case: "jsonSchema", value } });
+}
+
+/** Counts outside the contract's range are out of core's range too, which then says what the range is. */
+function toInt32(value: number, field: string): number {
+  if (Math.abs(value) > INT32_MAX) throw invalidField(field, "is too large");
+  return value;
+}
+
+function unrecognizedFields(chat: ChatRequest): string[] {
+  const unknown: string[] = [];
+  for (const key in chat) if (!KNOWN_REQUEST_KEYS.has(key)) unknown.push(key.slice(0, 64));
+  chat.messages.forEach((message, index) => {
+    for (const key in message) if (!KNOWN_MESSAGE_KEYS.has(key)) unknown.push(`messages[${index}].${key.slice(0, 64)}`);
+  });
+  return unknown.slice(0, MAX_UNRECOGNIZED);
+}
+
+const MAX_UNRECOGNIZED = 64;
+
+/** zod's findings as violations with paths in the OpenAI format: `messages[0].content`. */
+function toFailure(error: z.ZodError): Failure {
+  const violations = error.issues.slice(0, 20).map((issue): FieldViolation => {
+    const { path, message } = deepest(issue);
+    return { field: toPath(path), description: message.replace(/^Invalid input: /, "") };
+  });
+  const [first = { field: "", description: "is not a chat completion request" }] = violations;
+  const message = first.field === "" ? `The body ${first.description}.` : `${first.field}: ${first.description}.`;
+  return new Failure("invalid_request", message, { violations: violations.filter(({ field }) => field !== "") });
+}
+
+/** Of a union, the branch that came furthest is the one that was meant. */
+function deepest(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string } {
+  if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue;
+  const inner = issue.errors.flat().map((each) => {
+    const found = deepest(each);
+    return { path: [...issue.path, ...found.path], message: found.message };
+  });
+  const longest = inner.reduce((a, b) => (b.path.length > a.path.length ? b : a), { path: issue.path, message: "" });
+  if (longest.path.length > issue.path.length) return longest;
+  return { path: issue.path, message: [...new Set(inner.map((each) => each.message.replace(/^Invalid input: /, "")))].join(", or ") || "is not valid" };
+}
+
+function toPath(path: readonly PropertyKey[]): string {
+  return path.map((key, index) => (typeof key === "number" ? `[${key}]` : `${index === 0 ? "" : "."}${String(key)}`)).join("");
+}

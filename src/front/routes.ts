@@ -1,0 +1,47 @@
+/** What one path of the HTTP entrance is for. */
+export type Route =
+  | { readonly name: "health" | "ready" | "chat" | "models" | "preflight" }
+  | { readonly name: "model"; readonly id: string };
+
+/** A route, or the methods that the path has when it has no such one. */
+export interface FoundRoute {
+  readonly route?: Route;
+  readonly allow?: string;
+}
+
+const CHAT: Route = { name: "chat" };
+const MODELS: Route = { name: "models" };
+const PREFLIGHT: Route = { name: "preflight" };
+const HEALTH: Route = { name: "health" };
+const READY: Route = { name: "ready" };
+
+/** Finds the route of a path, exactly as it is written: no case folding, no dot segments, no doubled slashes. */
+export function findRoute(path: string, method: string): FoundRoute {
+  switch (path) {
+    case "/v1/chat/completions":
+      return only("POST", method, CHAT);
+    case "/v1/models":
+      return only("GET", method, MODELS);
+    case "/healthz":
+      return only("GET", method, HEALTH);
+    case "/readyz":
+      return only("GET", method, READY);
+  }
+  const id = path.startsWith("/v1/models/") ? decode(path.slice("/v1/models/".length)) : undefined;
+  return id === undefined || id === "" ? {} : only("GET", method, { name: "model", id });
+}
+
+function only(served: "GET" | "POST", method: string, route: Route): FoundRoute {
+  if (method === served) return { route };
+  if (method === "OPTIONS" && route.name !== "health" && route.name !== "ready") return { route: PREFLIGHT };
+  return { allow: served };
+}
+
+/** IDs with a slash come percent-encoded from the official client and raw from curl. */
+function decode(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,162 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { Failure } from "../core/failure.ts";
+import { requestIdFrom } from "../edge/ids.ts";
+import type { EdgeServices } from "../edge/services.ts";
+import { chatCompletions } from "./chat.ts";
+import { CONNECT_PATHS, connectHandler } from "./connect.ts";
+import { createCors } from "./cors.ts";
+import { Exchange } from "./exchange.ts";
+import { toModelList, toModelObject } from "./openai/models.ts";
+import { findRoute, type Route } from "./routes.ts";
+
+export interface HttpOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Origins whose pages may call `/v1`; `*` for all. */
+  readonly corsOrigins: readonly string[];
+}
+
+/** The HTTP entrance, listening. */
+export interface HttpServer {
+  readonly port: number;
+  /** `/readyz` says no, idle connections close, busy ones after their answer; new ones are refused. Resolves when all are closed. */
+  drain(): Promise<void>;
+  /** Ends what is left. */
+  close(): void;
+}
+
+/** Time limits of Node's server. The checking interval decides when the others are noticed: its default is 30 s. */
+const LIMITS = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 1000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+  requireHostHeader: true,
+  insecureHTTPParser: false,
+  noDelay: true,
+} as const;
+
+/** How often a drain looks for connections that have become idle. */
+const SWEEP_MS = 50;
+
+/** Starts the HTTP entrance. Rejects when it cannot listen. */
+export async function startHttpServer(services: EdgeServices, { host, port, corsOrigins }: HttpOptions): Promise<HttpServer> {
+  const front = new Front(services, corsOrigins);
+  const server = createServer(LIMITS, (request, response) => front.handle(request, response));
+  // With a listener the answer to `Expect: 100-continue` waits until somebody wants the body.
+  server.on("checkContinue", (request, response) => front.handle(request, response));
+  server.on("clientError", refuseMalformed);
+  server.maxHeadersCount = 100;
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => resolve());
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    drain: () => front.drain(server),
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+class Front {
+  readonly #services: EdgeServices;
+  readonly #cors: ReturnType<typeof createCors>;
+  readonly #connect: ReturnType<typeof connectHandler>;
+  #draining = false;
+
+  constructor(services: EdgeServices, corsOrigins: readonly string[]) {
+    this.#services = services;
+    this.#cors = createCors(corsOrigins);
+    this.#connect = connectHandler(services);
+  }
+
+  async drain(server: Server): Promise<void> {
+    this.#draining = true;
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    // Connections that were promised to be kept alive before the drain become idle one by one.
+    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+    await closed;
+    clearInterval(sweep);
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    const requestId = requestIdFrom(single(request.headers["x-request-id"]));
+    if (this.#draining) response.setHeader("connection", "close");
+    const exchange = new Exchange(request, response, {
+      requestId,
+      arrivedMs: this.#services.clock.monotonic(),
+      headers: request.url!.startsWith("/v1/") ? this.#cors(request) : [],
+    });
+    this.#serve(exchange).catch((reason: unknown) => this.#refuse(exchange, Failure.from(reason)));
+  }
+
+  async #serve(exchange: Exchange): Promise<void> {
+    const { request, response, path } = exchange;
+    refuseAmbiguous(request);
+    if (CONNECT_PATHS.some((prefix) => path.startsWith(prefix))) return this.#connect(request, response);
+    const { route, allow } = findRoute(path, request.method ?? "");
+    if (route === undefined) return this.#notFound(exchange, allow);
+    await this.#run(exchange, route);
+  }
+
+  async #run(exchange: Exchange, route: Route): Promise<void> {
+    if (route.name === "health") return exchange.json(200, { status: "ok" });
+    if (route.name === "ready") return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
+    if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
+    const principal = await this.#services.authenticate(exchange.request.headers.authorization);
+    const { models } = this.#services;
+    if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
+    if (route.name === "model") return exchange.json(200, toModelObject(models.get(route.id, principal)));
+    exchange.json(200, toModelList(models.list(principal)));
+  }
+
+  #notFound(exchange: Exchange, allow: string | undefined): void {
+    const { request, path } = exchange;
+    const what = allow === undefined ? `There is nothing at ${path.slice(0, 256)}.` : `${request.method} is not served at ${path}; ${allow} is.`;
+    this.#refuse(exchange, new Failure("not_found", what), allow === undefined ? [] : [["allow", allow]]);
+  }
+
+  #refuse(exchange: Exchange, failure: Failure, headers: [string, string][] = []): void {
+    this.#services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path.slice(0, 256), failure });
+    exchange.fail(failure, headers);
+  }
+}
+
+/** Node takes the first of two credentials or hosts; others on the way may have taken the second. */
+function refuseAmbiguous({ rawHeaders, url, headers, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
+  if (httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1)) throw new Failure("invalid_request", "HTTP/1.1 is required.");
+  let hosts = 0;
+  let credentials = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
+    else if (name.length === 13 && name.toLowerCase() === "authorization") credentials += 1;
+  }
+  if (hosts > 1) throw new Failure("invalid_request", "The Host header is given twice.");
+  if (credentials > 1) throw new Failure("invalid_request", "The Authorization header is given twice.");
+  if (url!.startsWith("/")) return;
+  if (!URL.canParse(url!) || new URL(url!).host !== headers.host) throw new Failure("invalid_request", "The request's address and its Host header differ.");
+}
+
+/** What Node's parser refuses is answered in our own shape, and the connection closed. */
+function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
+  const [status, what] =
+    error.code === "HPE_HEADER_OVERFLOW"
+      ? ["431 Request Header Fields Too Large", "The request's headers are too large."]
+      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
+        ? ["408 Request Timeout", "The request did not arrive in time."]
+        : ["400 Bad Request", "The request is not valid HTTP."];
+  const body = JSON.stringify({ error: { message: what, type: "invalid_request_error", param: null, code: null } });
+  socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`, () => socket.destroySoon());
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}

@@ -1,0 +1,73 @@
+import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { Config, ModelConfig, RemoteProvider } from "../config/config.ts";
+import type { Model } from "../core/model.ts";
+import type { Provider } from "../core/provider.ts";
+import { anthropic } from "../providers/anthropic/provider.ts";
+import { gemini } from "../providers/gemini/provider.ts";
+import { connectUpstream } from "../providers/http.ts";
+import { openai } from "../providers/openai/provider.ts";
+
+/** The dialects. Adding one is a folder under `providers/` and a line here and in the configuration. */
+const DIALECTS = { anthropic, gemini, openai } as const;
+
+const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality.AUDIO } as const;
+
+/** The models of one configuration, connected to their providers. */
+export interface Catalogue {
+  readonly models: readonly Model[];
+  /** Closes the providers' connections as calls under way end. */
+  close(): Promise<void>;
+}
+
+/** Builds the models that a configuration describes. `simulatorUrl` stands in for providers without a credential. */
+export function buildCatalogue(config: Config, simulatorUrl: string | undefined): Catalogue {
+  const remote = new Map(config.providers.map((provider) => [provider.name, provider.simulated ? simulate(provider, simulatorUrl) : provider]));
+  const connected = new Map<string, Provider>();
+  const connect = ({ provider: name, timeouts: { connectMs } }: ModelConfig): Provider => {
+    // Connections are pooled per provider; a model with a connect limit of its own gets a pool of its own.
+    const key = `${name} ${connectMs}`;
+    let provider = connected.get(key);
+    if (provider === undefined) {
+      const { dialect, baseUrl, allowPrivate, apiKeys, headers } = remote.get(name)!;
+      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs });
+      connected.set(key, (provider = DIALECTS[dialect]({ upstream, apiKeys, headers })));
+    }
+    return provider;
+  };
+  return {
+    models: config.models.map((model) => toModel(model, connect(model))),
+    async close() {
+      await Promise.all([...connected.values()].map((provider) => provider.close()));
+    },
+  };
+}
+
+function simulate(provider: Config["providers"][number], simulatorUrl: string | undefined): RemoteProvider {
+  const { name, dialect } = provider;
+  if (simulatorUrl === undefined) throw new RangeError(`provider ${name} is simulated, and there is no simulator`);
+  const baseUrl = dialect === "openai" ? `${simulatorUrl}/v1` : simulatorUrl;
+  return { name, dialect, simulated: false, baseUrl, apiKeys: ["simulated"], allowPrivate: true, headers: {} };
+}
+
+function toModel(model: ModelConfig, provider: Provider): Model {
+  const { firstContentMs, idleMs, totalMs } = model.timeouts;
+  return {
+    id: model.id,
+    description: model.description,
+    created: model.created,
+    providerName: model.provider,
+    preview: model.preview,
+    price: model.price,
+    timeouts: { firstContentMs, idleMs, totalMs },
+    provider,
+    upstream: {
+      name: model.upstreamModel,
+      contextWindow: model.contextWindow,
+      maxOutputTokens: model.maxOutputTokens,
+      defaultMaxTokens: model.defaultMaxTokens,
+      inputModalities: new Set(model.modalities.input.map((name) => MODALITIES[name])),
+      outputModalities: new Set(model.modalities.output.map((name) => MODALITIES[name])),
+      capabilities: model.capabilities,
+    },
+  };
+}

@@ -1,0 +1,148 @@
+import { createAuthenticator } from "../access/key-cache.ts";
+import { createKey } from "../access/keys.ts";
+import { permit } from "../access/permissions.ts";
+import type { Config, ListenAddress } from "../config/config.ts";
+import { systemClock } from "../core/clock.ts";
+import { createCompletions } from "../core/completions.ts";
+import { createModels } from "../core/models.ts";
+import { Calls } from "../edge/calls.ts";
+import { bearerToken } from "../edge/credential.ts";
+import type { EdgeServices } from "../edge/services.ts";
+import { startHttpServer } from "../front/server.ts";
+import { startGrpcServer } from "../grpc/server.ts";
+import { createRouter } from "../router/router.ts";
+import { startSimulator } from "../simulator/server.ts";
+import { openStore } from "../store/store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
+import { startOperationsServer } from "../telemetry/operations.ts";
+import { buildCatalogue } from "./catalogue.ts";
+import { createObserver } from "./observer.ts";
+
+/** A running gateway: everything joined and listening. */
+export interface Gateway {
+  readonly httpPort: number;
+  readonly grpcPort: number;
+  readonly operationsPort: number;
+  /** The secret of the key that was made because there was none. */
+  readonly firstKey: string | undefined;
+  /** From now on these are the models and providers; addresses and the rest stay until a restart. */
+  reload(config: Config): Promise<void>;
+  /** Takes no new work, lets calls under way end for as long as the configuration says, then ends them. */
+  drain(): Promise<void>;
+  /** Ends calls under way at once, during a drain too. */
+  abort(): void;
+  /** Closes everything. */
+  close(): Promise<void>;
+}
+
+/** How long connections may take to close once their calls have ended. */
+const CLOSING_MS = 2000;
+
+/** Builds the parts, joins them and listens; what was begun is undone when something fails. */
+export async function startGateway(config: Config, log: Logger): Promise<Gateway> {
+  const undo: (() => Promise<void> | void)[] = [];
+  const closeAll = async (): Promise<void> => {
+    for (const step of undo.splice(0).reverse()) await step();
+  };
+  try {
+    return await assemble(config, log, { undo, closeAll });
+  } catch (error) {
+    await closeAll();
+    throw error;
+  }
+}
+
+interface Teardown {
+  readonly undo: (() => Promise<void> | void)[];
+  readonly closeAll: () => Promise<void>;
+}
+
+async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardown): Promise<Gateway> {
+  const clock = systemClock;
+  const store = await openStore(config.dataDir);
+  undo.push(() => store.close());
+  const firstKey = (await store.keys.list()).length === 0 ? await createKey({ store: store.keys, clock }, { name: "first key" }) : undefined;
+
+  const simulator = new SimulatorOnDemand(config);
+  undo.push(() => simulator.close());
+  let catalogue = buildCatalogue(config, await simulator.url(config));
+  undo.push(() => catalogue.close());
+
+  const { retries, breaker } = config;
+  const router = createRouter({ models: catalogue.models, clock, random: Math.random, backoff: retries, breaker });
+  const calls = new Calls(clock);
+  const metrics = createMetrics({ activeCalls: () => calls.active, breakers: () => router.health() });
+  const observer = createObserver(log, () => metrics);
+  const authenticator = createAuthenticator({ store: store.keys, clock });
+  const services: EdgeServices = {
+    completions: createCompletions({ router, permit, recorder: observer, clock }),
+    models: createModels(router),
+    authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+    calls,
+    clock,
+    refused: (refusal) => observer.refused(refusal),
+  };
+
+  let draining = false;
+  const operations = await startOperationsServer({
+    ...config.operations.listen,
+    metrics,
+    readiness: () => ({ ready: !draining, active_calls: calls.active, breakers: Object.fromEntries(router.health()) }),
+  });
+  undo.push(() => operations.close());
+  const grpc = await startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) });
+  undo.push(() => grpc.close());
+  const http = await startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins });
+  undo.push(() => http.close());
+
+  return {
+    httpPort: http.port,
+    grpcPort: grpc.port,
+    operationsPort: operations.port,
+    firstKey: firstKey?.secret,
+    async reload(next) {
+      const before = catalogue;
+      catalogue = buildCatalogue(next, await simulator.url(next));
+      router.replace(catalogue.models);
+      // Its connections close as the calls that use them end.
+      void before.close().catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
+    },
+    async drain() {
+      draining = true;
+      const connectionsEnded = Promise.all([http.drain(), grpc.drain()]);
+      const cancelTimer = clock.after(config.shutdown.drainMs, () => calls.abortAll());
+      await calls.idle();
+      cancelTimer();
+      await Promise.race([connectionsEnded, new Promise<void>((resolve) => clock.after(CLOSING_MS, resolve))]);
+    },
+    abort: () => calls.abortAll(),
+    close: closeAll,
+  };
+}
+
+/** The embedded simulator: started when a configuration first needs it, and kept from then on. */
+class SimulatorOnDemand {
+  readonly #options: Config["simulator"];
+  #running: ReturnType<typeof startSimulator> | undefined;
+
+  constructor({ simulator }: Config) {
+    this.#options = simulator;
+  }
+
+  /** Its address; undefined when every provider of the configuration is a real one. */
+  async url({ providers }: Config): Promise<string | undefined> {
+    if (!providers.some((provider) => provider.simulated)) return undefined;
+    this.#running ??= startSimulator(this.#options);
+    return (await this.#running).url;
+  }
+
+  async close(): Promise<void> {
+    await (await this.#running)?.close();
+  }
+}
+
+/** `host:port`, with IPv6 addresses in brackets. */
+export function formatAddress({ host, port }: ListenAddress): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}

@@ -1,0 +1,59 @@
+import type { Failure } from "../core/failure.ts";
+import type { CompletionRecord, Recorder } from "../core/record.ts";
+import type { Refusal } from "../edge/services.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+
+/** Failures that an operator has to do something about. */
+const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
+
+/** Writes what happened into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
+export function createObserver(log: Logger, metrics: () => Metrics): Recorder & { refused(refusal: Refusal): void } {
+  return {
+    record(entry) {
+      metrics().completion(toSample(entry));
+      const { requestId, completionId, principal, entrance, requestedModel, servedModel, outcome, streamed, failure } = entry;
+      const line = {
+        request_id: requestId,
+        completion_id: completionId,
+        key_id: principal.keyId,
+        entrance,
+        model: requestedModel.slice(0, 256),
+        served_model: servedModel,
+        outcome,
+        streamed,
+        duration_ms: Math.round(entry.durationMs),
+        first_content_ms: entry.firstContentMs === undefined ? undefined : Math.round(entry.firstContentMs),
+        prompt_tokens: entry.usage?.promptTokens,
+        completion_tokens: entry.usage?.completionTokens,
+        cost_micro_usd: entry.costMicroUsd,
+        attempts: entry.attempts.map(({ model, outcome: ended, upstreamStatus, durationMs }) => ({ model, outcome: ended, upstream_status: upstreamStatus, duration_ms: durationMs })),
+        ...(failure !== undefined && explain(failure)),
+      };
+      if (ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome))) log.error(line, "completion");
+      else log.info(line, "completion");
+    },
+
+    refused({ entrance, requestId, target, failure }) {
+      metrics().refusal(entrance, failure.code);
+      const line = { request_id: requestId, entrance, target, outcome: failure.code, ...explain(failure) };
+      if (ALARMING.has(failure.code)) log.error(line, "refused");
+      else log.info(line, "refused");
+    },
+  };
+}
+
+function toSample(entry: CompletionRecord): Parameters<Metrics["completion"]>[0] {
+  const { entrance, outcome, streamed, durationMs, firstContentMs, attempts, usage, costMicroUsd = 0 } = entry;
+  // A name that nobody configured must not become a label: callers could make any number of them.
+  const model = entry.servedModel ?? attempts[0]?.model ?? "unknown";
+  const { promptTokens = 0, completionTokens = 0 } = usage ?? {};
+  return { entrance, model, outcome, streamed, durationMs, firstContentMs, promptTokens, completionTokens, costMicroUsd, attempts };
+}
+
+/** What callers are not told. Causes come from the system and from libraries; upstream bodies are never among them. */
+function explain(failure: Error): object {
+  const cause = (failure as Failure).cause;
+  const unexpected = (failure as Failure).code === "internal" && cause instanceof Error;
+  return { reason: failure.message, cause: cause === undefined ? undefined : String(cause).slice(0, 500), stack: unexpected ? cause.stack : undefined };
+}

@@ -1,0 +1,75 @@
+import type { Config } from "../config/config.ts";
+import type { Output } from "../cli/command.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import { formatAddress, type Gateway, startGateway } from "./gateway.ts";
+
+/** What `serve` needs of its process. */
+export interface ServeContext {
+  readonly stdout: Output;
+  /** Reads the configuration again; throws with a message for people when it is wrong. */
+  readonly reread: () => Config;
+}
+
+/** Runs the gateway until the process is told to stop: the whole of `parley serve`. Answers with the exit code. */
+export async function serve(config: Config, { stdout, reread }: ServeContext): Promise<number> {
+  const log = createLogger(config.log.level);
+  const gateway = await startGateway(config, log);
+  stdout.write(greeting(config, gateway));
+
+  process.on("SIGHUP", () => {
+    Promise.resolve()
+      .then(() => gateway.reload(reread()))
+      .then(
+        () => log.info("configuration reloaded"),
+        (error: unknown) => log.error({ reason: error instanceof Error ? error.message : String(error) }, "configuration not reloaded; the old one stays"),
+      );
+  });
+  await stopSignal();
+  log.info("draining");
+  void stopSignal().then(() => gateway.abort());
+  await gateway.drain();
+  await gateway.close();
+  log.info("stopped");
+  return 0;
+}
+
+function stopSignal(): Promise<void> {
+  return new Promise((resolve) => {
+    const stop = (): void => {
+      process.off("SIGTERM", stop).off("SIGINT", stop);
+      resolve();
+    };
+    process.on("SIGTERM", stop).on("SIGINT", stop);
+  });
+}
+
+/** What a person at the terminal needs: where everything is, and on a fresh data directory a key and a first request. */
+function greeting(config: Config, { httpPort, grpcPort, operationsPort, firstKey }: Gateway): string {
+  const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
+  const base = `http://${at(config.http.listen, httpPort)}`;
+  const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
+  const lines = [
+    "Parley is ready.",
+    "",
+    `  OpenAI-compatible HTTP   ${base}/v1`,
+    `  gRPC                     ${at(config.grpc.listen, grpcPort)}`,
+    `  metrics, health          http://${at(config.operations.listen, operationsPort)}`,
+  ];
+  if (simulated.length > 0) {
+    lines.push("", `No credential for ${simulated.join(" and ")}: the built-in simulator answers in their place. README.md says how to use real providers.`);
+  }
+  if (firstKey !== undefined) {
+    const body = JSON.stringify({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello, who are you?" }] });
+    lines.push(
+      "",
+      "Your first API key, shown this once:",
+      "",
+      `  ${firstKey}`,
+      "",
+      "Try it:",
+      "",
+      `curl ${base}/v1/chat/completions -H 'authorization: Bearer ${firstKey}' -H 'content-type: application/json' -d '${body}'`,
+    );
+  }
+  return `${lines.join("\n")}\n\n`;
+}

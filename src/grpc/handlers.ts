@@ -1,0 +1,149 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
+import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import { type GetModelRequest, type ListModelsRequest, type ListModelsResponse, ListModelsResponseSchema, type Model } from "../../gen/parley/v1/model_pb.js";
+import type { Call } from "../core/completions.ts";
+import { Failure } from "../core/failure.ts";
+import type { Principal } from "../core/principal.ts";
+import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
+import type { EdgeServices } from "../edge/services.ts";
+import { drained } from "../edge/drain.ts";
+import type { OpenCall } from "../edge/calls.ts";
+import type { Decoded } from "./definition.ts";
+import { toServiceError } from "./status.ts";
+
+type AnyCall = ServerUnaryCall<Decoded<Message>, Message> | ServerWritableStream<Decoded<Message>, Message>;
+
+/** One call with what every handler needs: who calls, its ID, its signal. */
+interface Opened {
+  readonly requestId: string;
+  readonly open: OpenCall;
+  readonly arrivedMs: number;
+}
+
+/** The handlers of `CompletionService`, in grpc-js's shape. */
+export function completionHandlers(services: EdgeServices): {
+  create(call: ServerUnaryCall<Decoded<CompletionRequest>, Completion>, reply: sendUnaryData<Completion>): void;
+  stream(call: ServerWritableStream<Decoded<CompletionRequest>, CompletionChunk>): void;
+} {
+  return {
+    create: (call, reply) =>
+      void answer(services, call, reply, async (request, principal, opened) => {
+        const completion = await services.completions.create(request, toCall(opened, principal));
+        const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
+        call.sendMetadata(toMetadata(opened.requestId, routingOfCompletion(completion, request.model, elapsedMs)));
+        return completion;
+      }),
+    stream: (call) => void answerStream(services, call),
+  };
+}
+
+/** The handlers of `ModelService`. */
+export function modelHandlers(services: EdgeServices): {
+  list(call: ServerUnaryCall<Decoded<ListModelsRequest>, ListModelsResponse>, reply: sendUnaryData<ListModelsResponse>): void;
+  get(call: ServerUnaryCall<Decoded<GetModelRequest>, Model>, reply: sendUnaryData<Model>): void;
+} {
+  return {
+    list: (call, reply) =>
+      void answer(services, call, reply, async (_, principal, { requestId }) => {
+        call.sendMetadata(toMetadata(requestId, []));
+        return create(ListModelsResponseSchema, { models: services.models.list(principal) });
+      }),
+    get: (call, reply) =>
+      void answer(services, call, reply, async ({ id }, principal, { requestId }) => {
+        const model = services.models.get(id, principal);
+        call.sendMetadata(toMetadata(requestId, []));
+        return model;
+      }),
+  };
+}
+
+async function answer<I extends Message, O extends Message>(
+  services: EdgeServices,
+  call: ServerUnaryCall<Decoded<I>, O>,
+  reply: sendUnaryData<O>,
+  run: (request: I, principal: Principal, opened: Opened) => Promise<O>,
+): Promise<void> {
+  const opened = openCall(services, call);
+  let admitted = false;
+  try {
+    const principal = await services.authenticate(authorizationOf(call));
+    if (call.request instanceof Failure) throw call.request;
+    admitted = true;
+    reply(null, await run(call.request, principal, opened));
+  } catch (reason) {
+    const failure = Failure.from(reason);
+    if (!admitted) refuse(services, call, opened.requestId, failure);
+    reply(toServiceError(failure, opened.requestId));
+  } finally {
+    opened.open.close();
+  }
+}
+
+async function answerStream(services: EdgeServices, call: ServerWritableStream<Decoded<CompletionRequest>, CompletionChunk>): Promise<void> {
+  const opened = openCall(services, call);
+  const { requestId, open, arrivedMs } = opened;
+  let admitted = false;
+  try {
+    const principal = await services.authenticate(authorizationOf(call));
+    const { request } = call;
+    if (request instanceof Failure) throw request;
+    admitted = true;
+    for await (const batch of services.completions.stream(request, toCall(opened, principal))) {
+      for (const chunk of batch) {
+        if (chunk.event.case === "start") {
+          const facts = routingOfStart(chunk.event.value, request.model, services.clock.monotonic() - arrivedMs);
+          call.sendMetadata(toMetadata(requestId, facts));
+        }
+        if (!call.write(chunk)) await drained(call, { clock: services.clock, call: open });
+      }
+    }
+    call.end();
+  } catch (reason) {
+    const failure = Failure.from(reason);
+    if (!admitted) refuse(services, call, requestId, failure);
+    // Not destroy(): that would leave the client waiting for a status.
+    call.emit("error", toServiceError(failure, requestId));
+  } finally {
+    open.close();
+  }
+}
+
+function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
+  const arrivedMs = clock.monotonic();
+  const open = calls.open(remainingMs(call.getDeadline(), clock.now()));
+  // grpc-js says "cancelled" at every end of a call, also a good one: then the signal has no listener left.
+  call.on("cancelled", () => open.leave());
+  return { requestId: requestIdFrom(firstText(call.metadata, "x-request-id")), open, arrivedMs };
+}
+
+function remainingMs(deadline: Date | number, nowMs: number): number | undefined {
+  const atMs = typeof deadline === "number" ? deadline : deadline.getTime();
+  return Number.isFinite(atMs) ? atMs - nowMs : undefined;
+}
+
+function toCall({ requestId, open, arrivedMs }: Opened, principal: Principal): Call {
+  return { principal, requestId, completionId: newCompletionId(), entrance: "grpc", signal: open.signal, arrivedMs };
+}
+
+/** The credential; two of them are refused by giving none. */
+function authorizationOf(call: AnyCall): string | undefined {
+  const values = call.metadata.get("authorization");
+  return values.length === 1 ? values[0]!.toString() : undefined;
+}
+
+function firstText(metadata: Metadata, key: string): string | undefined {
+  return metadata.get(key)[0]?.toString();
+}
+
+function toMetadata(requestId: string, facts: RoutingFacts): Metadata {
+  const metadata = new Metadata();
+  metadata.set("x-request-id", requestId);
+  for (const [name, value] of facts) metadata.set(name, value);
+  return metadata;
+}
+
+function refuse(services: EdgeServices, call: AnyCall, requestId: string, failure: Failure): void {
+  services.refused({ entrance: "grpc", requestId, target: call.getPath(), failure });
+}

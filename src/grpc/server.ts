@@ -1,0 +1,63 @@
+import { Server, ServerCredentials, type UntypedServiceImplementation } from "@grpc/grpc-js";
+import { HealthImplementation } from "grpc-health-check";
+import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { ModelService } from "../../gen/parley/v1/model_pb.js";
+import type { EdgeServices } from "../edge/services.ts";
+import { reflectionOf, serviceDefinition } from "./definition.ts";
+import { completionHandlers, modelHandlers } from "./handlers.ts";
+
+export interface GrpcOptions {
+  /** `host:port`; port 0 takes a free one. */
+  readonly listen: string;
+  readonly maxReceiveBytes: number;
+  readonly maxSendBytes: number;
+}
+
+/** The gRPC entrance, listening. */
+export interface GrpcServer {
+  readonly port: number;
+  /** Health turns to NOT_SERVING and connections are told to go; calls under way go on. Resolves when all are closed. */
+  drain(): Promise<void>;
+  /** Ends what is left. */
+  close(): void;
+}
+
+const MINUTE_MS = 60_000;
+
+/** Starts the gRPC entrance: CompletionService, ModelService, health and reflection. Rejects when it cannot listen. */
+export async function startGrpcServer(services: EdgeServices, { listen, maxReceiveBytes, maxSendBytes }: GrpcOptions): Promise<GrpcServer> {
+  const server = new Server({
+    "grpc.max_receive_message_length": maxReceiveBytes,
+    "grpc.max_send_message_length": maxSendBytes,
+    // Node's own default for a connection is four billion.
+    "grpc.max_concurrent_streams": 1000,
+    "grpc-node.max_session_memory": 64,
+    // A connection that is dead without a word is found; one that lives is renewed, so that load spreads again.
+    "grpc.keepalive_time_ms": 2 * MINUTE_MS,
+    "grpc.keepalive_timeout_ms": 20_000,
+    "grpc.max_connection_age_ms": 60 * MINUTE_MS,
+    "grpc.max_connection_age_grace_ms": 20 * MINUTE_MS,
+    "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
+  });
+  const served = [CompletionService, ModelService];
+  const handlers = [completionHandlers(services), modelHandlers(services)];
+  served.forEach((service, index) => {
+    server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
+  });
+  const names = ["", ...served.map((service) => service.typeName)];
+  const health = new HealthImplementation(Object.fromEntries(names.map((name) => [name, "SERVING"])));
+  health.addToServer(server);
+  reflectionOf(served).addToServer(server);
+
+  const port = await new Promise<number>((resolve, reject) => {
+    server.bindAsync(listen, ServerCredentials.createInsecure(), (error, bound) => (error === null ? resolve(bound) : reject(error)));
+  });
+  return {
+    port,
+    async drain() {
+      for (const name of names) health.setStatus(name, "NOT_SERVING");
+      await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+    },
+    close: () => server.forceShutdown(),
+  };
+}

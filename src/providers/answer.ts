@@ -1,0 +1,117 @@
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../core/failure.ts";
+import type { Upstream, UpstreamAnswer, UpstreamRequest } from "./http.ts";
+import { type SseEvent, SseParser } from "./sse.ts";
+
+/** An answer that is not a 2xx, for a dialect's `failure.ts` to name. */
+export interface Refusal {
+  readonly status: number;
+  readonly headers: UpstreamAnswer["headers"];
+  /** The body as it came: perhaps JSON, perhaps a proxy's HTML, at most 64 KiB of it. */
+  readonly body: string;
+}
+
+/** A dialect's request, and its reading of a refusal. */
+export interface DialectCall extends UpstreamRequest {
+  readonly toFailure: (refusal: Refusal) => Failure;
+}
+
+/** A dialect's reading of one stream of events. Made anew for each stream. */
+export interface StreamReader {
+  /** Appends what the event says. Throws a Failure when the event is one, or cannot be read. */
+  read(event: SseEvent, out: CompletionChunk[]): void;
+  /** Whether the answer is complete, so that nothing more is read. */
+  readonly complete: boolean;
+  /** The body has ended without `complete`: appends what is owed, or throws `upstream_protocol`. */
+  end(out: CompletionChunk[]): void;
+}
+
+const MAX_REFUSAL_CHARS = 64 * 1024;
+
+/** Posts and maps the whole JSON answer. What `map` cannot read becomes `upstream_protocol`. */
+export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
+  const answer = await upstream.post({ ...call, headers: { ...call.headers, accept: "application/json" } });
+  await refuse(answer, call);
+  const text = await answer.text();
+  return readJson(text, map);
+}
+
+/**
+ * Posts and maps a stream: a batch per read of the socket. A whole JSON answer in place of a stream goes through
+ * `mapWhole`, for it is either an error or a completion that the provider did not care to stream.
+ */
+export async function* fetchStream(
+  upstream: Upstream,
+  call: DialectCall,
+  map: { readonly reader: StreamReader; readonly whole: (json: unknown) => readonly CompletionChunk[] },
+): AsyncGenerator<readonly CompletionChunk[]> {
+  const answer = await upstream.post({ ...call, headers: { ...call.headers, accept: "text/event-stream" } });
+  await refuse(answer, call);
+  const type = String(answer.headers["content-type"] ?? "");
+  if (/^application\/json\b/i.test(type)) {
+    yield readJson(await answer.text(), map.whole);
+    return;
+  }
+  if (!/^text\/event-stream\b/i.test(type)) {
+    answer.abandon();
+    throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
+  }
+  yield* readEvents(answer, map.reader);
+}
+
+async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncGenerator<readonly CompletionChunk[]> {
+  const parser = new SseParser();
+  let complete = false;
+  try {
+    for (;;) {
+      const bytes = await answer.read();
+      const out: CompletionChunk[] = [];
+      let failure: Failure | undefined;
+      try {
+        if (bytes === undefined) {
+          readAll(parser.end(), reader, out);
+          if (!reader.complete) reader.end(out);
+        } else {
+          for (const piece of bytes) readAll(parser.push(piece), reader, out);
+        }
+      } catch (reason) {
+        failure = toProtocolFailure(reason);
+      }
+      // What came before the failure in the same read was said, and is delivered: how bytes are split changes nothing.
+      if (out.length > 0) yield out;
+      if (failure !== undefined) throw failure;
+      complete = reader.complete || bytes === undefined;
+      if (complete) return;
+    }
+  } finally {
+    if (complete) answer.complete();
+    else answer.abandon();
+  }
+}
+
+function readAll(events: readonly SseEvent[], reader: StreamReader, out: CompletionChunk[]): void {
+  for (const event of events) {
+    if (reader.complete) return;
+    reader.read(event, out);
+  }
+}
+
+async function refuse(answer: UpstreamAnswer, call: DialectCall): Promise<void> {
+  if (answer.status >= 200 && answer.status < 300) return;
+  const body = (await answer.text()).slice(0, MAX_REFUSAL_CHARS);
+  throw call.toFailure({ status: answer.status, headers: answer.headers, body });
+}
+
+function readJson<T>(text: string, map: (json: unknown) => T): T {
+  try {
+    return map(JSON.parse(text));
+  } catch (reason) {
+    throw toProtocolFailure(reason);
+  }
+}
+
+/** A Failure as it is; anything else came of reading what we do not understand. */
+function toProtocolFailure(reason: unknown): Failure {
+  if (reason instanceof Failure) return reason;
+  return new Failure("upstream_protocol", "The upstream provider's answer could not be read.", { cause: reason });
+}

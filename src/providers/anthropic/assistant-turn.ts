@@ -1,0 +1,114 @@
+import type { ContentPart, Message, ReasoningBlock, ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import { isBlank } from "./content-parts.ts";
+import { isObject, parseExactly } from "./exact-json.ts";
+import type { Job } from "./job.ts";
+import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock } from "./wire.ts";
+
+/**
+ * What the model said, as blocks in the order in which it said them: text, then calls, with each of the `reasoning`
+ * blocks put back where it stood. Empty when there is neither text nor a call. Pictures are not allowed in an
+ * assistant turn and not part of it. Throws `invalid_request` for what no turn can hold.
+ */
+export function toAssistantBlocks(
+  job: Job,
+  message: Message,
+  { field, reasoning }: { readonly field: string; readonly reasoning: readonly ReasoningBlock[] },
+): Block[] {
+  const turn = new TurnInOrder(job, message, field);
+  for (const block of reasoning) {
+    turn.sayUntil(block.textOffset, block.toolCallOffset);
+    turn.blocks.push(toThinkingBlock(block));
+  }
+  turn.sayUntil(Infinity, Infinity);
+  if (!turn.blocks.some(({ type }) => type === "text" || type === "tool_use")) return [];
+  job.marks.putLast(turn.blocks, message.cacheMark, field);
+  return turn.blocks;
+}
+
+/** Whether the provider can verify the block, so that it may be sent back. */
+export function isReplayable({ signature, redacted }: ReasoningBlock): boolean {
+  return signature !== "" || redacted !== "";
+}
+
+function toThinkingBlock({ text, signature, redacted }: ReasoningBlock): ThinkingBlock | RedactedThinkingBlock {
+  return redacted === ""
+    ? { type: "thinking", thinking: text, signature }
+    : { type: "redacted_thinking", data: redacted };
+}
+
+/** A message's text and calls, taken out piece by piece. Offsets are those of `ReasoningBlock`. */
+class TurnInOrder {
+  readonly blocks: Block[] = [];
+  readonly #job: Job;
+  readonly #field: string;
+  readonly #pieces: readonly TextPiece[];
+  readonly #calls: readonly ToolCall[];
+  #textOffset = 0;
+  #callOffset = 0;
+
+  constructor(job: Job, message: Message, field: string) {
+    this.#job = job;
+    this.#field = field;
+    this.#pieces = toTextPieces(message, field);
+    this.#calls = message.toolCalls;
+  }
+
+  sayUntil(textOffset: number, callOffset: number): void {
+    this.#sayText(textOffset);
+    const until = Math.min(callOffset, this.#calls.length);
+    for (; this.#callOffset < until; this.#callOffset++) {
+      const callField = `${this.#field}.tool_calls[${this.#callOffset}]`;
+      this.blocks.push(toToolUse(this.#job, this.#calls[this.#callOffset]!, callField));
+    }
+  }
+
+  #sayText(until: number): void {
+    for (const { start, text, part, field } of this.#pieces) {
+      const slice = text.slice(Math.max(this.#textOffset - start, 0), Math.max(until - start, 0));
+      if (slice === "") continue;
+      const block: TextBlock | undefined = isBlank(slice) ? undefined : { type: "text", text: slice };
+      if (block !== undefined) this.blocks.push(block);
+      const ends = start + text.length <= until;
+      if (ends) this.#job.marks.put(block, part?.cacheMark, field);
+    }
+    this.#textOffset = Math.max(this.#textOffset, until);
+  }
+}
+
+/** A stretch of a message's text, and where in the whole text it starts, in UTF-16 units. */
+interface TextPiece {
+  readonly start: number;
+  readonly text: string;
+  readonly part: ContentPart | undefined;
+  readonly field: string;
+}
+
+function toTextPieces({ content, refusal }: Message, field: string): TextPiece[] {
+  const pieces: TextPiece[] = [];
+  let start = 0;
+  const add = (text: string, part: ContentPart | undefined, partField: string): void => {
+    pieces.push({ start, text, part, field: partField });
+    start += text.length;
+  };
+  content.forEach((part, index) => {
+    const partField = `${field}.content[${index}]`;
+    if (part.content.case === "text") add(part.content.value, part, partField);
+    else if (part.content.case === "audio") throw invalidField(partField, "this model does not take audio");
+    else if (part.content.case === "file") throw invalidField(partField, "an assistant message cannot hold a file");
+  });
+  if (refusal !== undefined) add(refusal, undefined, `${field}.refusal`);
+  return pieces;
+}
+
+function toToolUse({ ids }: Job, { id, name, arguments: text, custom }: ToolCall, field: string): ToolUseBlock {
+  if (custom) throw invalidField(field, "this model does not take custom tools");
+  return { type: "tool_use", id: ids.open(id), name, input: toInput(text) };
+}
+
+/** The provider takes only objects; what else a model made up goes in as text, so that the model sees what it wrote. */
+function toInput(text: string): Record<string, unknown> {
+  if (isBlank(text)) return {};
+  const input = parseExactly(text);
+  return isObject(input) ? input : { arguments: text };
+}

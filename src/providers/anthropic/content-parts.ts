@@ -1,0 +1,106 @@
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import type { ContentPart, File, Image } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { Job } from "./job.ts";
+import type { ContentBlock, DocumentBlock, ImageBlock, TextBlock } from "./wire.ts";
+
+/**
+ * What a user or a tool says, as blocks. Blank text is left out: the provider refuses it. Throws `invalid_request` for
+ * recordings, for uploads by ID, and for pictures and documents of a kind that the provider does not read.
+ */
+export function toContentBlocks(job: Job, parts: readonly ContentPart[], field: string): ContentBlock[] {
+  const blocks: ContentBlock[] = [];
+  parts.forEach((part, index) => {
+    const partField = `${field}.content[${index}]`;
+    const block = toContentBlock(job, part, partField);
+    job.marks.put(block, part.cacheMark, partField);
+    if (block !== undefined) blocks.push(block);
+  });
+  return blocks;
+}
+
+/** The same for a message that may only hold text. */
+export function toTextBlocks(job: Job, parts: readonly ContentPart[], field: string): TextBlock[] {
+  parts.forEach(({ content }, index) => {
+    if (content.case !== "text") throw invalidField(`${field}.content[${index}]`, "must be text");
+  });
+  return toContentBlocks(job, parts, field).filter((block) => block.type === "text");
+}
+
+function toContentBlock(job: Job, { content }: ContentPart, field: string): ContentBlock | undefined {
+  switch (content.case) {
+    case "text":
+      return isBlank(content.value) ? undefined : { type: "text", text: content.value };
+    case "image":
+      return toImageBlock(job, content.value, field);
+    case "file":
+      return toDocumentBlock(content.value, field);
+    case "audio":
+      throw invalidField(field, "this model does not take audio");
+    case undefined:
+      break;
+  }
+  return undefined;
+}
+
+/** Text that the provider refuses as empty. */
+export function isBlank(text: string): boolean {
+  return text.trim() === "";
+}
+
+/** A picture as a block. Throws `invalid_request` when the model or the provider does not take it. */
+export function toImageBlock({ model, log }: Job, { source, detail }: Image, field: string): ImageBlock {
+  if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model does not take images");
+  log.omitWhen(detail !== "" && detail !== "auto", `${field}.image_url.detail`);
+  if (source.case === "url") {
+    if (!model.capabilities.imageUrls || !/^https:\/\//i.test(source.value)) {
+      throw invalidField(field, "must be a data URL, or an https address where the model takes one");
+    }
+    return { type: "image", source: { type: "url", url: source.value } };
+  }
+  const mediaType = source.case === "data" ? sniffImage(source.value) : undefined;
+  if (source.case !== "data" || mediaType === undefined) {
+    throw invalidField(field, "must be a PNG, JPEG, GIF or WebP image");
+  }
+  return { type: "image", source: { type: "base64", media_type: mediaType, data: toBase64(source.value) } };
+}
+
+/** The provider refuses a picture whose declared type is not that of its bytes, so the bytes decide. */
+function sniffImage(bytes: Uint8Array): string | undefined {
+  if (beginsWith(bytes, "\x89PNG")) return "image/png";
+  if (beginsWith(bytes, "\xff\xd8\xff")) return "image/jpeg";
+  if (beginsWith(bytes, "GIF8")) return "image/gif";
+  if (beginsWith(bytes, "RIFF") && beginsWith(bytes.subarray(8), "WEBP")) return "image/webp";
+  return undefined;
+}
+
+function toDocumentBlock({ source, mediaType, name }: File, field: string): DocumentBlock {
+  if (source.case !== "data") throw invalidField(field, "must hold the document itself, not the ID of an upload");
+  const title = name === "" ? undefined : name;
+  if (beginsWith(source.value, "%PDF-") || /^application\/pdf\b/i.test(mediaType)) {
+    return {
+      type: "document",
+      source: { type: "base64", media_type: "application/pdf", data: toBase64(source.value) },
+      title,
+    };
+  }
+  const text = /^text\//i.test(mediaType) ? toText(source.value) : undefined;
+  if (text === undefined || isBlank(text)) throw invalidField(field, "must be a PDF document or plain text");
+  return { type: "document", source: { type: "text", media_type: "text/plain", data: text }, title };
+}
+
+function beginsWith(bytes: Uint8Array, magic: string): boolean {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(magic.length, bytes.length)).toString("latin1") === magic;
+}
+
+function toBase64(bytes: Uint8Array): string {
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
+}
+
+function toText(bytes: Uint8Array): string | undefined {
+  try {
+    return new TextDecoder("utf-8", { fatal: true }).decode(bytes);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,132 @@
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { type Message, type ReasoningBlock, Role } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import { isReplayable, toAssistantBlocks } from "./assistant-turn.ts";
+import { toContentBlocks, toImageBlock, toTextBlocks } from "./content-parts.ts";
+import type { Job } from "./job.ts";
+import { joinTurns, settleSystemTurns } from "./turns.ts";
+import type { ContentBlock, TextBlock, ToolResultBlock, Turn } from "./wire.ts";
+
+/** A conversation as the provider takes it. */
+export interface Conversation {
+  readonly system: TextBlock[];
+  /** At least one. */
+  readonly turns: Turn[];
+}
+
+/**
+ * The messages of a request as system prompt and turns. The leading system messages are the prompt; a later one stays
+ * in its place where the model allows it, becomes part of the user's turn where moving it would invalidate reasoning
+ * that comes back, and is added to the prompt otherwise. What only belongs to other providers (their signatures) and
+ * reasoning that cannot be verified is left behind. Throws `invalid_request` for what cannot be said.
+ */
+export function toConversation(job: Job): Conversation {
+  const { messages } = job.request;
+  const firstTurn = messages.findIndex(({ role }) => role !== Role.SYSTEM);
+  const leading = firstTurn === -1 ? messages.length : firstTurn;
+  const prompts = messages
+    .slice(0, leading)
+    .map((message, index) => toSystemBlocks(job, message, `messages[${index}]`))
+    .filter((blocks) => blocks.length > 0);
+
+  const mapped = toTurns(job, leading);
+  const { turns, hoisted } = settleSystemTurns(mapped, job.model.capabilities);
+  const joined = joinTurns(turns);
+  if (joined.length === 0) {
+    // The provider needs a turn to answer, so the last instruction becomes it.
+    const last = hoisted.length > 0 ? hoisted.splice(0) : prompts.pop();
+    if (last === undefined) throw invalidField("messages", "must hold a message that is not empty");
+    joined.push({ role: "user", content: last });
+  }
+  return { system: [...prompts.flat(), ...hoisted], turns: joined };
+}
+
+function toTurns(job: Job, from: number): Turn[] {
+  const { messages } = job.request;
+  const replays = job.model.capabilities.reasoning !== "none" && !messages.some(isReasoningTorn);
+  const lastAnswerable = messages.findLastIndex(({ role }) => role === Role.USER || role === Role.TOOL);
+  const turns: Turn[] = [];
+  const add = (role: Turn["role"], content: Turn["content"]): void => {
+    if (content.length > 0) turns.push({ role, content });
+  };
+  for (let index = from; index < messages.length; index++) {
+    const message = messages[index]!;
+    const field = `messages[${index}]`;
+    job.log.omitWhen((message.name ?? "") !== "", `${field}.name`);
+    switch (message.role) {
+      case Role.SYSTEM:
+        add("system", toSystemBlocks(job, message, field));
+        break;
+      case Role.USER:
+        add("user", toUserBlocks(job, message, field));
+        break;
+      case Role.TOOL:
+        add("user", [toToolResult(job, message, field)]);
+        break;
+      case Role.ASSISTANT: {
+        const reasoning = replays ? message.reasoning.filter(isReplayable) : [];
+        add("assistant", toAssistantBlocks(job, message, { field, reasoning }));
+        add("user", toShownImages(job, message, { field, answered: index < lastAnswerable }));
+        break;
+      }
+      case Role.UNSPECIFIED:
+      default:
+        throw invalidField(`${field}.role`, "must be system, user, assistant or tool");
+    }
+  }
+  return turns;
+}
+
+function toSystemBlocks(job: Job, message: Message, field: string): TextBlock[] {
+  const blocks = toTextBlocks(job, message.content, field);
+  job.marks.putLast(blocks, message.cacheMark, field);
+  return blocks;
+}
+
+function toUserBlocks(job: Job, message: Message, field: string): ContentBlock[] {
+  const blocks = toContentBlocks(job, message.content, field);
+  job.marks.putLast(blocks, message.cacheMark, field);
+  return blocks;
+}
+
+function toToolResult(job: Job, message: Message, field: string): ToolResultBlock {
+  const callId = job.ids.find(message.toolCallId ?? "");
+  if (callId === undefined)
+    throw invalidField(`${field}.tool_call_id`, "does not name a tool call of an earlier message");
+  const blocks = toContentBlocks(job, message.content, field);
+  const result: ToolResultBlock = { type: "tool_result", tool_use_id: callId, content: toResultContent(blocks) };
+  job.marks.put(result, message.cacheMark, field);
+  return result;
+}
+
+function toResultContent(blocks: readonly ContentBlock[]): ToolResultBlock["content"] {
+  if (blocks.length === 0) return undefined;
+  const [first] = blocks;
+  const plain = blocks.length === 1 && first?.type === "text" && first.cache_control === undefined;
+  return plain ? first.text : blocks;
+}
+
+/**
+ * The pictures of an answer. The provider allows none in an assistant turn, so they are shown to the model as part of
+ * the user's next one; without a next one, or to a model without eyes, they cannot be.
+ */
+function toShownImages(
+  job: Job,
+  message: Message,
+  { field, answered }: { readonly field: string; readonly answered: boolean },
+): ContentBlock[] {
+  const shown: ContentBlock[] = [];
+  message.content.forEach(({ content }, index) => {
+    if (content.case !== "image") return;
+    const partField = `${field}.content[${index}]`;
+    if (answered && job.model.inputModalities.has(Modality.IMAGE))
+      shown.push(toImageBlock(job, content.value, partField));
+    else job.log.omit(partField);
+  });
+  return shown;
+}
+
+/** Whether only some of a message's reasoning can be verified: then none of the conversation's may be sent. */
+function isReasoningTorn({ reasoning }: { readonly reasoning: readonly ReasoningBlock[] }): boolean {
+  return reasoning.some(isReplayable) && !reasoning.every(isReplayable);
+}

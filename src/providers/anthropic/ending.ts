@@ -1,0 +1,47 @@
+import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
+import { object, string, type Json } from "../lenient.ts";
+import type { AnswerContent } from "./content.ts";
+import type { UsageCount } from "./usage.ts";
+
+const REASONS: Readonly<Record<string, FinishReason | undefined>> = {
+  max_tokens: FinishReason.LENGTH,
+  model_context_window_exceeded: FinishReason.LENGTH,
+  refusal: FinishReason.CONTENT_FILTER,
+};
+
+/** Why an answer ended: the fields that a whole answer and the last event of a stream have in common. */
+export interface Ending {
+  /** The provider's word; not empty. */
+  readonly stopReason: string;
+  readonly stopDetails: Json;
+}
+
+/** Reads the ending; undefined when there is none yet. */
+export function readEnding(message: Json): Ending | undefined {
+  const stopReason = string(message["stop_reason"]);
+  return stopReason === "" ? undefined : { stopReason, stopDetails: object(message["stop_details"]) };
+}
+
+/**
+ * Says what is owed at the end: open blocks, the explanation of a refusal, the finish, the usage. An answer without
+ * any content is one too: after a tool result a model may have nothing to add.
+ */
+export function sayEnding(
+  { stopReason, stopDetails }: Ending,
+  { content, usage }: { readonly content: AnswerContent; readonly usage: UsageCount },
+  out: CompletionChunk[],
+): void {
+  content.closeAll(out);
+  const explanation = stopReason === "refusal" ? string(stopDetails["explanation"]) : "";
+  if (explanation !== "") out.push(deltaChunk(0, { case: "refusal", value: explanation }));
+  out.push(finishChunk(0, toFinishReason(stopReason, content), stopReason));
+  const counted = usage.total();
+  if (counted !== undefined) out.push(usageChunk(counted));
+}
+
+/** Calls in an answer that was not cut short are what it ended for, whatever the provider calls it. */
+function toFinishReason(stopReason: string, { calls }: AnswerContent): FinishReason {
+  const cut = Object.hasOwn(REASONS, stopReason) ? REASONS[stopReason] : undefined;
+  return cut ?? (calls > 0 ? FinishReason.TOOL_CALLS : FinishReason.STOP);
+}

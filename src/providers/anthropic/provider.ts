@@ -1,0 +1,63 @@
+import type { Provider, UpstreamCall } from "../../core/provider.ts";
+import { AnswerBuilder } from "../../core/whole.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
+import type { Upstream } from "../http.ts";
+import { toRefusalFailure } from "./failure.ts";
+import { toAnthropicRequest } from "./request.ts";
+import { toAnswer, toAnswerChunks } from "./response.ts";
+import { AnswerStream } from "./stream.ts";
+
+export interface AnthropicOptions {
+  /** Its base URL is the origin and the prefix, if any, before `/v1/messages`. */
+  readonly upstream: Upstream;
+  /**
+   * Credentials. The first one is used for every call: prompt caches, and on some models the reasoning that comes back
+   * in a conversation, belong to the account that made them. None: the header is left out.
+   */
+  readonly apiKeys: readonly string[];
+  /** Sent with every call. Wins over the dialect's own headers; names in lower case. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A provider that speaks Anthropic's Messages API. */
+export function anthropic({ upstream, apiKeys: [apiKey], headers }: AnthropicOptions): Provider {
+  const plain = {
+    "content-type": "application/json",
+    "accept-encoding": "identity",
+    "anthropic-version": "2023-06-01",
+    ...(apiKey !== undefined && { "x-api-key": apiKey }),
+    ...headers,
+  };
+  // Allows `block_binding` in the body, which is only sent to models that bind reasoning to its conversation.
+  const binding = {
+    ...plain,
+    "anthropic-beta": joined("thinking-binding-controls-2026-08-01", headers?.["anthropic-beta"]),
+  };
+
+  const toDialectCall = ({ model, translation, signal, idleMs }: UpstreamCall): DialectCall => ({
+    path: "/v1/messages",
+    headers: model.capabilities.preservedReasoning ? binding : plain,
+    body: translation.body,
+    signal,
+    idleMs,
+    toFailure: toRefusalFailure,
+  });
+  const stream = (call: UpstreamCall): ReturnType<Provider["stream"]> =>
+    fetchStream(upstream, toDialectCall(call), { reader: new AnswerStream(), whole: toAnswerChunks });
+
+  return {
+    translate: toAnthropicRequest,
+    stream,
+    create: async (call) => {
+      if (!call.translation.streamed) return fetchWhole(upstream, toDialectCall(call), toAnswer);
+      const builder = new AnswerBuilder();
+      for await (const batch of stream(call)) for (const chunk of batch) builder.add(chunk);
+      return builder.build();
+    },
+    close: () => upstream.close(),
+  };
+}
+
+function joined(feature: string, others: string | undefined): string {
+  return others === undefined ? feature : `${feature},${others}`;
+}

@@ -1,0 +1,103 @@
+import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import type { Job } from "./job.ts";
+import type { Thinking } from "./wire.ts";
+
+/** The smallest budget that the provider takes, in tokens; a budget must also be below `max_tokens`. */
+const MIN_BUDGET_TOKENS = 1024;
+
+/**
+ * Below this many `max_tokens` a model that reasons unasked would spend all of them on it and answer nothing. It is the
+ * caller's limit that counts, never our default.
+ */
+const SMALL_MAX_TOKENS = 1000;
+
+const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
+
+/** What an effort means in the provider's words, and as a share of `max_tokens` where reasoning has a budget. */
+const LEVELS: Readonly<Partial<Record<ReasoningEffort, { readonly effort: string; readonly share: number }>>> = {
+  [ReasoningEffort.MINIMAL]: { effort: "low", share: 0.1 },
+  [ReasoningEffort.LOW]: { effort: "low", share: 0.2 },
+  [ReasoningEffort.MEDIUM]: { effort: "medium", share: 0.5 },
+  [ReasoningEffort.HIGH]: { effort: "high", share: 0.8 },
+  [ReasoningEffort.XHIGH]: { effort: "xhigh", share: 0.95 },
+  [ReasoningEffort.MAX]: { effort: "max", share: 0.95 },
+};
+
+/** How a request asks for reasoning. */
+export interface ReasoningRequest {
+  readonly thinking?: Thinking | undefined;
+  readonly effort?: string | undefined;
+}
+
+/** What decides it besides the request. */
+export interface ReasoningSituation {
+  readonly maxTokens: number;
+  /** Manual reasoning is refused: a tool is forced, or the reasoning of the running tool calls did not come back. */
+  readonly manualRefused: boolean;
+  /** Reasoning of earlier answers is in the conversation. */
+  readonly replayed: boolean;
+}
+
+/** How much to reason, as far as the model can be told. An effort that it cannot honour is noted as omitted. */
+export function toReasoning(job: Job, situation: ReasoningSituation): ReasoningRequest {
+  const { reasoning } = job.model.capabilities;
+  if (reasoning === "budget") return toBudget(job, situation);
+  if (reasoning !== "none") return toAdaptive(job, situation);
+  job.log.omitWhen(LEVELS[toEffort(job)] !== undefined, "reasoning_effort");
+  return {};
+}
+
+/** Whether the request leaves the model reasoning. */
+export function isReasoning({ thinking }: ReasoningRequest): boolean {
+  return thinking !== undefined && thinking.type !== "disabled";
+}
+
+function toEffort({ request }: Job): ReasoningEffort {
+  return request.reasoningEffort ?? ReasoningEffort.UNSPECIFIED;
+}
+
+function toBudget(job: Job, { maxTokens, manualRefused, replayed }: ReasoningSituation): ReasoningRequest {
+  const effort = toEffort(job);
+  const { reasoningCanBeDisabled, reasoningBudget, preservedReasoning } = job.model.capabilities;
+  const off: ReasoningRequest = reasoningCanBeDisabled ? { thinking: { type: "disabled" } } : {};
+  if (effort === ReasoningEffort.NONE) return off;
+  const level = LEVELS[effort];
+  if (level === undefined) return {};
+  const min = Math.max(MIN_BUDGET_TOKENS, reasoningBudget[0]);
+  const max = Math.min(reasoningBudget[1], maxTokens - 1);
+  if (manualRefused || max < min) {
+    job.log.omit("reasoning_effort");
+    return manualRefused ? off : {};
+  }
+  const budget_tokens = Math.min(Math.max(Math.floor(level.share * maxTokens), min), max);
+  return { thinking: { type: "enabled", budget_tokens, block_binding: toBinding(preservedReasoning && replayed) } };
+}
+
+function toAdaptive(job: Job, { replayed }: ReasoningSituation): ReasoningRequest {
+  const { reasoningByDefault, reasoningCanBeDisabled, reasoningEfforts, preservedReasoning } = job.model.capabilities;
+  const requested = toEffort(job);
+  const unasked = requested === ReasoningEffort.UNSPECIFIED;
+  const small = (job.request.maxTokens ?? Infinity) < SMALL_MAX_TOKENS;
+  const unwanted = requested === ReasoningEffort.NONE || (unasked && reasoningByDefault && small);
+  if (unwanted && reasoningCanBeDisabled) return { thinking: { type: "disabled" } };
+  if (!reasoningByDefault && (unasked || unwanted)) return {};
+
+  const wanted = unwanted ? "low" : LEVELS[requested]?.effort;
+  const effort = wanted === undefined ? undefined : nearest(wanted, reasoningEfforts);
+  job.log.omitWhen(!unasked && effort === undefined, "reasoning_effort");
+  const block_binding = toBinding(preservedReasoning && replayed);
+  return { thinking: { type: "adaptive", display: "summarized", block_binding }, effort };
+}
+
+/** The model's effort closest to the wanted one; of two equally close ones the higher. */
+function nearest(wanted: string, known: readonly string[]): string | undefined {
+  const distance = (effort: string): number => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
+  return EFFORTS.filter((effort) => known.includes(effort))
+    .toReversed()
+    .toSorted((a, b) => distance(a) - distance(b))[0];
+}
+
+/** Asks to forget reasoning that no longer fits its conversation, where the provider would else refuse the request. */
+function toBinding(bound: boolean): { prefix_mismatch_behavior: "drop_block" } | undefined {
+  return bound ? { prefix_mismatch_behavior: "drop_block" } : undefined;
+}

@@ -1,0 +1,40 @@
+import type { JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import { isObject, parseExactly } from "./exact-json.ts";
+import type { Job } from "./job.ts";
+import { toStrictSchema } from "./schema.ts";
+import type { TextBlock } from "./wire.ts";
+
+const SCHEMA_FIELD = "response_format.json_schema";
+
+const JSON_ONLY =
+  "Answer with exactly one JSON object and nothing else: no introduction, no explanation, no code fence around it.";
+
+/** How a request asks for JSON: by a format that the provider enforces, by an instruction, or not at all. */
+export interface FormatRequest {
+  readonly format?: { readonly type: "json_schema"; readonly schema: Record<string, unknown> };
+  /** Goes to the end of the system prompt. */
+  readonly instruction?: TextBlock;
+}
+
+/**
+ * The wish for an answer in JSON. Without a mode for it in the provider or the model it becomes an instruction, and
+ * its strictness is noted as omitted. Throws `invalid_request` when the schema is none.
+ */
+export function toFormatRequest({ request, model, log }: Job): FormatRequest {
+  const format = request.responseFormat?.format;
+  if (format?.case === "jsonObject") return { instruction: { type: "text", text: JSON_ONLY } };
+  if (format?.case !== "jsonSchema") return {};
+  const schema = readSchema(format.value);
+  if (model.capabilities.jsonSchema) return { format: { type: "json_schema", schema: toStrictSchema(schema) } };
+  log.omitWhen(format.value.strict === true, `${SCHEMA_FIELD}.strict`);
+  return {
+    instruction: { type: "text", text: `${JSON_ONLY} It satisfies this JSON schema:\n${JSON.stringify(schema)}` },
+  };
+}
+
+function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> {
+  const schema = parseExactly(schemaJson);
+  if (!isObject(schema)) throw invalidField(`${SCHEMA_FIELD}.schema`, "must be a JSON schema");
+  return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };
+}

@@ -1,0 +1,40 @@
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../core/failure.ts";
+import type { Answer } from "../../core/provider.ts";
+import { AnswerBuilder } from "../../core/whole.ts";
+import { object } from "../lenient.ts";
+import { AnswerContent } from "./content.ts";
+import { readEnding, sayEnding } from "./ending.ts";
+import { toErrorFailure } from "./failure.ts";
+import { UsageCount } from "./usage.ts";
+
+/**
+ * A whole answer as chunks. Throws the failure that an error body with status 200 names, and `upstream_protocol` for
+ * what is not a finished answer.
+ */
+export function toAnswerChunks(json: unknown): CompletionChunk[] {
+  const message = object(json);
+  if (message["type"] === "error" || message["error"] !== undefined) throw toErrorFailure(message, { begun: false });
+  const blocks = message["content"];
+  const ending = readEnding(message);
+  if (!Array.isArray(blocks) || ending === undefined) {
+    throw new Failure("upstream_protocol", "The upstream provider's answer is not complete.", { upstreamStatus: 200 });
+  }
+  const out: CompletionChunk[] = [];
+  const content = new AnswerContent();
+  blocks.forEach((block: unknown, index) => {
+    content.open(index, object(block), out);
+    content.close(index, out);
+  });
+  const usage = new UsageCount();
+  usage.update(message["usage"]);
+  sayEnding(ending, { content, usage }, out);
+  return out;
+}
+
+/** The same, put together. */
+export function toAnswer(json: unknown): Answer {
+  const builder = new AnswerBuilder();
+  for (const chunk of toAnswerChunks(json)) builder.add(chunk);
+  return builder.build();
+}

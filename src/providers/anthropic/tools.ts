@@ -1,0 +1,110 @@
+import { type Tool, type ToolChoice as RequestedChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import { isObject, parseExactly } from "./exact-json.ts";
+import type { Job } from "./job.ts";
+import { toStrictSchema } from "./schema.ts";
+import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
+
+const NO_ARGUMENTS = { type: "object", properties: {} };
+
+/** The tools part of a request; both absent without tools. */
+export interface ToolUse {
+  readonly tools?: readonly ToolDefinition[];
+  readonly tool_choice?: ToolChoice | undefined;
+}
+
+/**
+ * The tools and which of them to call. Throws `invalid_request` for custom tools, for schemas that are none, and for a
+ * model that takes no tools. A forced call that the model cannot be made to do becomes a free choice, and is noted.
+ */
+export function toToolUse(job: Job, turns: readonly Turn[]): ToolUse {
+  const { request, model, log } = job;
+  if (request.tools.length === 0) {
+    log.omitWhen(isForced(request.toolChoice), "tool_choice");
+    return toHistoricTools(turns);
+  }
+  if (!model.capabilities.tools) throw invalidField("tools", "this model takes no tools");
+  const allowed =
+    request.toolChoice?.choice.case === "allowed" ? new Set(request.toolChoice.choice.value.names) : undefined;
+  const tools = request.tools
+    .map((tool, index) => toDefinition(job, tool, `tools[${index}]`))
+    .filter(({ name }) => allowed?.has(name) ?? true);
+  if (tools.length === 0) return toHistoricTools(turns);
+  return { tools, tool_choice: toChoice(job) };
+}
+
+/**
+ * A conversation with calls in it is refused without tools, so the ones that were called are declared, and not to be
+ * called again.
+ */
+function toHistoricTools(turns: readonly Turn[]): ToolUse {
+  const names = new Set(
+    turns.flatMap(({ content }) => content.map((block) => (block.type === "tool_use" ? block.name : ""))),
+  );
+  names.delete("");
+  if (names.size === 0) return {};
+  return { tools: [...names].map((name) => ({ name, input_schema: NO_ARGUMENTS })), tool_choice: { type: "none" } };
+}
+
+function toDefinition(job: Job, tool: Tool, field: string): ToolDefinition {
+  if (tool.kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
+  const { name, description, parametersJson, strict } = tool.kind.value;
+  const input_schema = toInputSchema(parametersJson, `${field}.function.parameters`);
+  const enforceable = job.model.capabilities.jsonSchema && isStrict(input_schema);
+  job.log.omitWhen(strict === true && !enforceable, `${field}.strict`);
+  const definition: ToolDefinition = {
+    name,
+    description: description === "" ? undefined : description,
+    input_schema,
+    strict: strict === true && enforceable ? true : undefined,
+  };
+  job.marks.put(definition, tool.cacheMark, field);
+  return definition;
+}
+
+function toInputSchema(text: string, field: string): Record<string, unknown> {
+  if (text === "") return NO_ARGUMENTS;
+  const schema = parseExactly(text);
+  if (!isObject(schema)) throw invalidField(field, "must be a JSON schema");
+  if (Object.keys(schema).length === 0) return NO_ARGUMENTS;
+  if (schema["type"] === undefined) return { type: "object", ...schema };
+  if (schema["type"] !== "object") throw invalidField(`${field}.type`, 'must be "object"');
+  return schema;
+}
+
+/** Whether the provider can enforce the schema as it is: bringing it into the form it takes changes nothing. */
+function isStrict(schema: Record<string, unknown>): boolean {
+  return JSON.stringify(toStrictSchema(schema)) === JSON.stringify(schema);
+}
+
+function toChoice({ request, model, log }: Job): ToolChoice | undefined {
+  const disable_parallel_tool_use = request.parallelToolCalls === false ? true : undefined;
+  const choice = request.toolChoice?.choice;
+  if (choice?.case === "custom") throw invalidField("tool_choice", "this model does not take custom tools");
+  if (choice?.case === "mode" && choice.value === ToolMode.NONE) return { type: "none" };
+  if (isForced(request.toolChoice)) {
+    if (model.capabilities.forcedTools) {
+      return choice?.case === "function"
+        ? { type: "tool", name: choice.value, disable_parallel_tool_use }
+        : { type: "any", disable_parallel_tool_use };
+    }
+    log.omit("tool_choice");
+  }
+  return disable_parallel_tool_use && { type: "auto", disable_parallel_tool_use };
+}
+
+function isForced(requested: RequestedChoice | undefined): boolean {
+  const choice = requested?.choice;
+  switch (choice?.case) {
+    case "function":
+    case "custom":
+      return true;
+    case "mode":
+      return choice.value === ToolMode.REQUIRED;
+    case "allowed":
+      return choice.value.mode === ToolMode.REQUIRED;
+    case undefined:
+    default:
+      return false;
+  }
+}

@@ -1,0 +1,102 @@
+import type { Capabilities } from "../../core/provider.ts";
+import { isBlank } from "./content-parts.ts";
+import type { Block, TextBlock, Turn } from "./wire.ts";
+
+/**
+ * Finds a place for the system turns in a conversation. Where the model knows such turns, one may stand after a user's
+ * turn and before the model's or the end. Elsewhere its text joins the user's turn, if the model knows them or checks
+ * that the conversation before its reasoning is unchanged; for other models it is `hoisted` out of the conversation.
+ */
+export function settleSystemTurns(
+  turns: readonly Turn[],
+  { midConversationSystem, preservedReasoning }: Capabilities,
+): { readonly turns: Turn[]; readonly hoisted: TextBlock[] } {
+  const hoisted: TextBlock[] = [];
+  const settled: Turn[] = [];
+  turns.forEach((turn, index) => {
+    if (turn.role !== "system") settled.push(turn);
+    else if (!midConversationSystem && !preservedReasoning) {
+      hoisted.push(...turn.content.filter((block) => block.type === "text"));
+    } else if (midConversationSystem && isPlacedBetween(turns, index)) settled.push(turn);
+    else settled.push({ role: "user", content: turn.content });
+  });
+  return { turns: settled, hoisted };
+}
+
+function isPlacedBetween(turns: readonly Turn[], index: number): boolean {
+  const before = turns.slice(0, index).findLast(({ role }) => role !== "system");
+  const after = turns.slice(index).find(({ role }) => role !== "system");
+  return before?.role === "user" && after?.role !== "user";
+}
+
+/**
+ * Joins neighbouring turns of one role. Tool results come first in their turn, in the order of the calls they answer:
+ * the provider accepts them nowhere else.
+ */
+export function joinTurns(turns: readonly Turn[]): Turn[] {
+  const joined: Turn[] = [];
+  for (const { role, content } of turns) {
+    const last = joined.at(-1);
+    if (last?.role === role) last.content.push(...content);
+    else joined.push({ role, content: [...content] });
+  }
+  joined.forEach((turn, index) => {
+    if (turn.content.some(isResult)) turn.content = withResultsFirst(turn.content, joined[index - 1]);
+  });
+  return joined;
+}
+
+function withResultsFirst(content: readonly Block[], before: Turn | undefined): Block[] {
+  const calls = new Map<string, number>();
+  before?.content.forEach((block, index) => {
+    if (block.type === "tool_use") calls.set(block.id, index);
+  });
+  const place = (block: Block): number =>
+    block.type === "tool_result" ? (calls.get(block.tool_use_id) ?? calls.size) : 0;
+  const results = content.filter(isResult).toSorted((a, b) => place(a) - place(b));
+  return [...results, ...content.filter((block) => !isResult(block))];
+}
+
+const isResult = (block: Block): boolean => block.type === "tool_result";
+
+/** Whether the last turn is the model's own, to be continued. */
+export function endsWithAssistant(turns: readonly Turn[]): boolean {
+  return turns.at(-1)?.role === "assistant";
+}
+
+/**
+ * The turns with the last one ready to be continued: without reasoning, which may not stand there, and without white
+ * space at its end, which the provider refuses.
+ */
+export function trimPrefill(turns: readonly Turn[]): Turn[] {
+  const last = turns.at(-1);
+  if (last === undefined) return [];
+  const content = last.content.filter(({ type }) => type !== "thinking" && type !== "redacted_thinking");
+  const end = content.at(-1);
+  if (end?.type === "text") content[content.length - 1] = Object.assign(end, { text: end.text.trimEnd() });
+  const said = content.filter((block) => block.type !== "text" || !isBlank(block.text));
+  return [...turns.slice(0, -1), ...(said.length > 0 ? [{ role: last.role, content: said }] : [])];
+}
+
+/**
+ * Whether the model is in the middle of a series of tool calls and an answer of its own in it lacks the reasoning it
+ * began with. Manual reasoning is refused then.
+ */
+export function lacksReasoningInToolLoop(turns: readonly Turn[]): boolean {
+  for (const { role, content } of turns.toReversed()) {
+    const looped = role !== "user" || content.some(isResult);
+    if (!looped) return false;
+    if (role === "assistant" && content.some(({ type }) => type === "tool_use") && !beginsWithReasoning(content))
+      return true;
+  }
+  return false;
+}
+
+function beginsWithReasoning([first]: readonly Block[]): boolean {
+  return first?.type === "thinking" || first?.type === "redacted_thinking";
+}
+
+/** Whether any reasoning of the model comes back in the conversation. */
+export function hasReasoning(turns: readonly Turn[]): boolean {
+  return turns.some(({ content }) => content.some(({ type }) => type === "thinking" || type === "redacted_thinking"));
+}

@@ -1,0 +1,42 @@
+import { create } from "@bufbuild/protobuf";
+import { type Usage, UsageSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { count, object } from "../lenient.ts";
+
+/** Largest value of the counters. */
+const MAX_TOKENS = 0x7fffffff;
+
+/** What the provider counted. Its counters are cumulative: a later value replaces an earlier one, null keeps it. */
+export class UsageCount {
+  #input: number | undefined;
+  #cacheWrite: number | undefined;
+  #cacheRead: number | undefined;
+  #output: number | undefined;
+  #reasoning: number | undefined;
+
+  /** Takes over what a `usage` object says. */
+  update(value: unknown): void {
+    const usage = object(value);
+    this.#input = count(usage["input_tokens"]) ?? this.#input;
+    this.#cacheWrite = count(usage["cache_creation_input_tokens"]) ?? this.#cacheWrite;
+    this.#cacheRead = count(usage["cache_read_input_tokens"]) ?? this.#cacheRead;
+    this.#output = count(usage["output_tokens"]) ?? this.#output;
+    this.#reasoning = count(object(usage["output_tokens_details"])["thinking_tokens"]) ?? this.#reasoning;
+  }
+
+  /** The last count; undefined when there was none. The provider's input excludes the cache, ours includes it. */
+  total(): Usage | undefined {
+    if (this.#input === undefined && this.#output === undefined) return undefined;
+    const cachedTokens = this.#cacheRead ?? 0;
+    const cacheWriteTokens = this.#cacheWrite ?? 0;
+    const promptTokens = Math.min((this.#input ?? 0) + cachedTokens + cacheWriteTokens, MAX_TOKENS);
+    const completionTokens = this.#output ?? 0;
+    return create(UsageSchema, {
+      promptTokens,
+      completionTokens,
+      totalTokens: Math.min(promptTokens + completionTokens, MAX_TOKENS),
+      cachedTokens,
+      cacheWriteTokens,
+      reasoningTokens: this.#reasoning ?? 0,
+    });
+  }
+}

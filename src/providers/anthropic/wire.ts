@@ -1,0 +1,108 @@
+/*
+ * The request as the provider takes it: the part of its schema that we write. It refuses unknown fields, so nothing
+ * else may be in a body. Absent (undefined) fields are left out when the body is written.
+ */
+
+/** Ends a prefix worth caching. */
+export interface CacheControl {
+  readonly type: "ephemeral";
+  readonly ttl?: "5m" | "1h";
+}
+
+/** What a cache mark can stand on. */
+export interface Markable {
+  cache_control?: CacheControl | undefined;
+}
+
+export interface TextBlock extends Markable {
+  readonly type: "text";
+  text: string;
+}
+
+export interface ImageBlock extends Markable {
+  readonly type: "image";
+  readonly source:
+    | { readonly type: "base64"; readonly media_type: string; readonly data: string }
+    | { readonly type: "url"; readonly url: string };
+}
+
+export interface DocumentBlock extends Markable {
+  readonly type: "document";
+  readonly source: { readonly type: "base64" | "text"; readonly media_type: string; readonly data: string };
+  readonly title?: string | undefined;
+}
+
+export interface ToolUseBlock extends Markable {
+  readonly type: "tool_use";
+  readonly id: string;
+  readonly name: string;
+  readonly input: Readonly<Record<string, unknown>>;
+}
+
+export interface ToolResultBlock extends Markable {
+  readonly type: "tool_result";
+  readonly tool_use_id: string;
+  readonly content?: string | readonly ContentBlock[] | undefined;
+}
+
+export interface ThinkingBlock {
+  readonly type: "thinking";
+  readonly thinking: string;
+  readonly signature: string;
+}
+
+export interface RedactedThinkingBlock {
+  readonly type: "redacted_thinking";
+  readonly data: string;
+}
+
+/** What a user, or a tool in its result, can say. */
+export type ContentBlock = TextBlock | ImageBlock | DocumentBlock;
+
+export type Block = ContentBlock | ToolUseBlock | ToolResultBlock | ThinkingBlock | RedactedThinkingBlock;
+
+/** One turn of the conversation. */
+export interface Turn {
+  readonly role: "user" | "assistant" | "system";
+  content: Block[];
+}
+
+export interface ToolDefinition extends Markable {
+  readonly name: string;
+  readonly description?: string | undefined;
+  readonly input_schema: Readonly<Record<string, unknown>>;
+  readonly strict?: true | undefined;
+}
+
+export type ToolChoice =
+  | { readonly type: "auto" | "any"; readonly disable_parallel_tool_use?: true | undefined }
+  | { readonly type: "tool"; readonly name: string; readonly disable_parallel_tool_use?: true | undefined }
+  | { readonly type: "none" };
+
+export type Thinking =
+  | { readonly type: "disabled" }
+  | { readonly type: "enabled"; readonly budget_tokens: number; readonly block_binding?: BlockBinding | undefined }
+  | { readonly type: "adaptive"; readonly display: "summarized"; readonly block_binding?: BlockBinding | undefined };
+
+/** What happens to reasoning that comes back in a conversation which is no longer the one it was made in. */
+export interface BlockBinding {
+  readonly prefix_mismatch_behavior: "drop_block";
+}
+
+/** The body of `POST /v1/messages`. */
+export interface MessagesBody {
+  readonly model: string;
+  readonly max_tokens: number;
+  readonly stream?: true | undefined;
+  readonly system?: readonly TextBlock[] | undefined;
+  readonly tools?: readonly ToolDefinition[] | undefined;
+  readonly tool_choice?: ToolChoice | undefined;
+  readonly thinking?: Thinking | undefined;
+  readonly output_config?: { readonly effort?: string | undefined; readonly format?: object | undefined } | undefined;
+  readonly temperature?: number | undefined;
+  readonly top_p?: number | undefined;
+  readonly stop_sequences?: readonly string[] | undefined;
+  readonly metadata?: { readonly user_id: string } | undefined;
+  readonly service_tier?: "auto" | "standard_only" | undefined;
+  readonly messages: readonly Turn[];
+}

@@ -1,0 +1,78 @@
+import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
+import { Failure } from "../../core/failure.ts";
+import { array, object, string } from "../lenient.ts";
+import { CandidateReader } from "./candidate.ts";
+import { toInBandFailure } from "./failure.ts";
+import { toUsage } from "./usage.ts";
+
+/** A choice's position is an index into lists on the way: an absurd one is taken for the first. */
+const MAX_INDEX = 127;
+
+/** The provider's enum words; anything else in their place is not repeated to a caller. */
+const WORD = /^[A-Z_]{1,64}$/;
+
+/**
+ * Reads `GenerateContentResponse` objects into chunks: one for a whole answer, many for a stream. Finishes are held
+ * until the end, because the provider may say STOP before its last parts, and because its last count is the right one.
+ */
+export class AnswerReader {
+  readonly #candidates = new Map<number, CandidateReader>();
+  readonly #unfinished: string;
+  #blockReason = "";
+  #usage: Usage | undefined;
+  #spoke = false;
+
+  /** `unfinished` is the message of the failure when the answer ends without a reason. */
+  constructor(unfinished: string) {
+    this.#unfinished = unfinished;
+  }
+
+  /** Whether anything was appended. */
+  get spoke(): boolean {
+    return this.#spoke;
+  }
+
+  /** Appends what one object says, or each of an array of them. Throws a Failure when it is an error. */
+  read(json: unknown, out: CompletionChunk[]): void {
+    for (const each of Array.isArray(json) ? array(json) : [json]) this.#readOne(each, out);
+  }
+
+  /** Appends what ends the answer. Throws `upstream_protocol` when the answer is of no use or not at its end. */
+  finish(out: CompletionChunk[]): void {
+    const candidates = [...this.#candidates.entries()].toSorted(([a], [b]) => a - b);
+    const finished = candidates.length > 0 && candidates.every(([, candidate]) => candidate.finished);
+    if (finished) for (const [, candidate] of candidates) candidate.finish(out);
+    else if (this.#blockReason !== "") this.#refuse(out);
+    else throw new Failure("upstream_protocol", this.#unfinished);
+    if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
+  }
+
+  #readOne(json: unknown, out: CompletionChunk[]): void {
+    const { error, candidates, promptFeedback, usageMetadata } = object(json);
+    if (error !== undefined && error !== null) throw toInBandFailure(json);
+    const before = out.length;
+    for (const candidate of array(candidates)) {
+      const { index } = object(candidate);
+      this.#candidate(index).read(object(candidate), out);
+    }
+    this.#spoke ||= out.length > before;
+    this.#blockReason = string(object(promptFeedback)["blockReason"]) || this.#blockReason;
+    this.#usage = toUsage(usageMetadata) ?? this.#usage;
+  }
+
+  #candidate(at: unknown): CandidateReader {
+    const index = typeof at === "number" && Number.isInteger(at) && at > 0 && at <= MAX_INDEX ? at : 0;
+    let candidate = this.#candidates.get(index);
+    if (candidate === undefined) this.#candidates.set(index, (candidate = new CandidateReader(index)));
+    return candidate;
+  }
+
+  /** The prompt was blocked: a refusal in place of candidates. */
+  #refuse(out: CompletionChunk[]): void {
+    const reason = WORD.test(this.#blockReason) ? ` (${this.#blockReason})` : "";
+    out.push(deltaChunk(0, { case: "refusal", value: `The provider blocked the prompt${reason}.` }));
+    out.push(finishChunk(0, FinishReason.CONTENT_FILTER, this.#blockReason));
+  }
+}

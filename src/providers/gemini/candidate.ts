@@ -1,0 +1,106 @@
+import { randomBytes } from "node:crypto";
+import { create } from "@bufbuild/protobuf";
+import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { deltaChunk, finishChunk } from "../../core/chunks.ts";
+import { array, type Json, object, string } from "../lenient.ts";
+import { brokenCall, toFinishReason } from "./finish.ts";
+import { isObject } from "./json.ts";
+import { toLogprobs } from "./logprobs.ts";
+
+/** What clients of the OpenAI format take as the ID of a call. */
+const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
+
+/** Reads one candidate, whole or in pieces: each piece has new parts only. */
+export class CandidateReader {
+  readonly #index: number;
+  readonly #callIds = new Set<string>();
+  #content = false;
+  #pictures = false;
+  #signature = "";
+  #native = "";
+
+  constructor(index: number) {
+    this.#index = index;
+  }
+
+  /** Whether a finish reason has come. More parts may follow it all the same. */
+  get finished(): boolean {
+    return this.#native !== "";
+  }
+
+  /** Appends what the piece adds. Throws `upstream_protocol` for a call without a name. */
+  read(candidate: Json, out: CompletionChunk[]): void {
+    const from = out.length;
+    for (const part of array(object(candidate["content"])["parts"])) this.#part(object(part), out);
+    const first = out[from]?.event;
+    const logprobs = toLogprobs(candidate["logprobsResult"]);
+    if (logprobs !== undefined && first?.case === "delta") first.value.logprobs = logprobs;
+    this.#native = string(candidate["finishReason"]) || this.#native;
+  }
+
+  /** Appends the signature of the text and the finish. Throws `upstream_protocol` when the answer is of no use. */
+  finish(out: CompletionChunk[]): void {
+    const finishReason = toFinishReason(this.#native, { content: this.#content, calls: this.#callIds.size > 0 });
+    // Late, because it may come on a last, empty part, and once, because clients join what they get.
+    if (this.#signature !== "") out.push(deltaChunk(this.#index, { case: "signature", value: this.#signature }));
+    out.push(finishChunk(this.#index, finishReason, this.#native));
+  }
+
+  #part(part: Json, out: CompletionChunk[]): void {
+    const content = this.#read(part);
+    if (content === undefined) return;
+    out.push(deltaChunk(this.#index, content));
+    if (content.case !== "reasoning") this.#content = true;
+  }
+
+  #read({ text, thought, functionCall, inlineData, thoughtSignature }: Json): Delta["content"] | undefined {
+    // Pictures that were thought are drafts. Signatures of thoughts are of no use: thoughts are not sent back.
+    if (thought === true) return string(text) === "" ? undefined : { case: "reasoning", value: string(text) };
+    const signature = string(thoughtSignature);
+    if (functionCall !== undefined) return this.#call(object(functionCall), signature);
+    if (inlineData !== undefined) return this.#picture(object(inlineData), signature);
+    this.#keep(signature);
+    return string(text) === "" ? undefined : { case: "text", value: string(text) };
+  }
+
+  /** Text models sign their last text, image models their first part; later text beside pictures is not it. */
+  #keep(signature: string): void {
+    if (signature !== "" && !(this.#pictures && this.#signature !== "")) this.#signature = signature;
+  }
+
+  #call(call: Json, signature: string): Delta["content"] {
+    const name = string(call["name"]);
+    if (name === "") throw brokenCall();
+    const index = this.#callIds.size;
+    const id = this.#callId(string(call["id"]));
+    return {
+      case: "toolCall",
+      value: create(ToolCallDeltaSchema, { index, id, name, arguments: toArguments(call["args"]), signature }),
+    };
+  }
+
+  #callId(given: string): string {
+    const usable = CALL_ID.test(given) && !this.#callIds.has(given);
+    const id = usable ? given : `call_${randomBytes(12).toString("hex")}`;
+    this.#callIds.add(id);
+    return id;
+  }
+
+  #picture({ mimeType, data }: Json, signature: string): Delta["content"] | undefined {
+    const mediaType = string(mimeType);
+    const bytes = Buffer.from(string(data), "base64");
+    if (!mediaType.startsWith("image/") || bytes.length === 0) return undefined;
+    this.#pictures = true;
+    return {
+      case: "image",
+      value: create(ImageSchema, { source: { case: "data", value: bytes }, mediaType, signature }),
+    };
+  }
+}
+
+/** The arguments as JSON text, never empty; a string is taken to be that text already. */
+function toArguments(args: unknown): string {
+  if (typeof args === "string" && args.trim() !== "") return args;
+  return isObject(args) ? JSON.stringify(args) : "{}";
+}

@@ -1,0 +1,106 @@
+import { type ContentPart, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+import { isObject, parsedExactly } from "./json.ts";
+import { type Place, toPart } from "./media.ts";
+import { checksSignatures, fillSignatures, knownSignature, signText } from "./signature.ts";
+import { orphan, toResultParts } from "./tool-results.ts";
+import type { Content, JsonObject, Part, SystemInstruction } from "./wire.ts";
+
+/** A conversation in the provider's form. */
+export interface Conversation {
+  readonly systemInstruction: SystemInstruction | undefined;
+  readonly contents: readonly Content[];
+}
+
+type TextPart = SystemInstruction["parts"][number];
+
+/**
+ * Turns messages into contents. System messages, wherever they stand, become the one instruction that the provider
+ * has. Neighbouring turns of the same side are merged; a turn with calls is followed by all of its results. Empty
+ * text is dropped, and so is reasoning: only its signatures mean anything to the provider. Names of speakers have no
+ * place there. Cache marks need none: the provider caches prefixes by itself.
+ *
+ * Throws `invalid_request` for content that cannot be carried, for calls without results and the reverse, and when
+ * nothing is left to answer.
+ */
+export function toConversation(messages: readonly Message[], model: UpstreamModel): Conversation {
+  const system: (readonly TextPart[])[] = [];
+  const contents: Content[] = [];
+  for (let index = 0; index < messages.length; index++) {
+    const message = messages[index]!;
+    const place = { field: `messages[${index}]`, model };
+    if (message.role === Role.SYSTEM) system.push(toSystemParts(message, place));
+    else if (message.role === Role.USER) addTurn(contents, "user", toParts(message.content, place));
+    else if (message.role === Role.TOOL) throw orphan(place.field);
+    else if (message.role === Role.ASSISTANT) {
+      addTurn(contents, "model", toModelParts(message, place));
+      if (message.toolCalls.length === 0) continue;
+      const results = takeResults(messages, index + 1);
+      addTurn(contents, "user", toResultParts({ calls: message.toolCalls, results, index }, model));
+      index += results.length;
+    } else throw invalidField(`${place.field}.role`, "must be one of system, developer, user, assistant, tool");
+  }
+  // Instructions alone are no conversation: the last of them becomes the question.
+  if (contents.length === 0) addTurn(contents, "user", [...(system.pop() ?? [])]);
+  if (contents.length === 0) throw invalidField("messages", "must have some content");
+  if (contents.at(-1)?.role === "model" && !model.capabilities.prefill) {
+    throw invalidField("messages", "must end with a user or tool message for this model");
+  }
+  const parts = system.flat();
+  return { systemInstruction: parts.length > 0 ? { parts } : undefined, contents };
+}
+
+function addTurn(contents: Content[], role: Content["role"], parts: Part[]): void {
+  if (parts.length === 0) return;
+  const last = contents.at(-1);
+  if (last?.role === role) last.parts.push(...parts);
+  else contents.push({ role, parts });
+}
+
+/** The run of tool messages that begins at `from`. */
+function takeResults(messages: readonly Message[], from: number): readonly Message[] {
+  let to = from;
+  while (messages[to]?.role === Role.TOOL) to++;
+  return messages.slice(from, to);
+}
+
+function toSystemParts({ content }: Message, { field }: Place): readonly TextPart[] {
+  const parts: TextPart[] = [];
+  for (const [index, { content: part }] of content.entries()) {
+    if (part.case !== "text") throw invalidField(`${field}.content[${index}]`, "must be text in a system message");
+    if (part.value !== "") parts.push({ text: part.value });
+  }
+  return parts;
+}
+
+function toParts(content: readonly ContentPart[], { field, model }: Place): Part[] {
+  const parts: Part[] = [];
+  for (const [index, piece] of content.entries()) {
+    const part = toPart(piece, { field: `${field}.content[${index}]`, model });
+    if (part !== undefined) parts.push(part);
+  }
+  return parts;
+}
+
+function toModelParts(message: Message, place: Place): Part[] {
+  const parts = toParts(message.content, place);
+  if (message.refusal !== undefined && message.refusal !== "") parts.push({ text: message.refusal });
+  for (const [index, call] of message.toolCalls.entries()) {
+    if (call.custom) throw invalidField(`${place.field}.tool_calls[${index}]`, "this model has no custom tools");
+    const signature = knownSignature(call.signature);
+    const functionCall = { id: call.id, name: call.name, args: toArgs(call.arguments) };
+    parts.push({ functionCall, ...(signature !== undefined && { thoughtSignature: signature }) });
+  }
+  const signature = knownSignature(message.signature);
+  if (signature !== undefined) signText(parts, signature);
+  if (checksSignatures(place.model)) fillSignatures(parts);
+  return parts;
+}
+
+/** The arguments must be an object; what a model once wrote that is none goes along as it was. */
+function toArgs(text: string): JsonObject {
+  if (text.trim() === "") return {};
+  const value = parsedExactly(text);
+  return isObject(value) ? value : { arguments: text };
+}

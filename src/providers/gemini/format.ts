@@ -1,0 +1,51 @@
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+import type { TranslationLog } from "../translation.ts";
+import { isObject, parsedExactly } from "./json.ts";
+import { toAnswerSchema } from "./schema.ts";
+import { checksSignatures } from "./signature.ts";
+import type { GenerationConfig, JsonObject } from "./wire.ts";
+
+/** How the answer's text is to look. */
+export interface AnswerFormat extends Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema"> {
+  /** To be told to the model in words, where it has no mode for it. */
+  readonly instruction: string | undefined;
+}
+
+const FREE: AnswerFormat = { responseMimeType: undefined, responseJsonSchema: undefined, instruction: undefined };
+
+const SCHEMA_FIELD = "response_format.json_schema.schema";
+
+/**
+ * The request's `response_format`. A model without JSON schemas is told the schema in words and held to JSON; one that
+ * cannot combine tools with a JSON mode is only told. Both are listed, for nothing enforces what words say.
+ */
+export function toAnswerFormat(request: CompletionRequest, model: UpstreamModel, log: TranslationLog): AnswerFormat {
+  const format = request.responseFormat?.format;
+  if (format?.case !== "jsonObject" && format?.case !== "jsonSchema") return FREE;
+  const schema = format.case === "jsonSchema" ? readSchema(format.value.schemaJson) : undefined;
+  const callsTools = request.tools.length > 0 && model.capabilities.tools;
+  const jsonMode = checksSignatures(model) || !callsTools;
+  const enforced = jsonMode && (schema === undefined || model.capabilities.jsonSchema);
+  log.omitWhen(!enforced, "response_format");
+  const responseMimeType = jsonMode ? "application/json" : undefined;
+  if (!enforced) return { ...FREE, responseMimeType, instruction: inWords(schema) };
+  if (schema === undefined) return { ...FREE, responseMimeType };
+  const { schema: responseJsonSchema, dropped } = toAnswerSchema(schema, SCHEMA_FIELD);
+  for (const field of dropped) log.omit(field);
+  return { ...FREE, responseMimeType, responseJsonSchema };
+}
+
+/** Undefined for an empty schema: any JSON will do. */
+function readSchema(text: string): JsonObject | undefined {
+  if (text === "") return undefined;
+  const schema = parsedExactly(text);
+  if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON Schema object");
+  return Object.keys(schema).length === 0 ? undefined : schema;
+}
+
+function inWords(schema: JsonObject | undefined): string {
+  const rule = "Answer with one JSON object and nothing else: no explanation before or after it, no code fence.";
+  return schema === undefined ? rule : `${rule} It must satisfy this JSON Schema:\n${JSON.stringify(schema)}`;
+}

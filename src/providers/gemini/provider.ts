@@ -1,0 +1,61 @@
+import { AnswerBuilder } from "../../core/whole.ts";
+import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
+import type { Upstream } from "../http.ts";
+import { toFailure } from "./failure.ts";
+import { toGeminiRequest } from "./request.ts";
+import { toAnswer, toAnswerChunks } from "./response.ts";
+import { readGeminiStream } from "./stream.ts";
+
+/** A configured service that speaks `generateContent`. */
+export interface GeminiOptions {
+  readonly upstream: Upstream;
+  /**
+   * The first one is used for everything: signatures and cached prefixes belong to the account of a key, and a
+   * conversation that wandered between accounts would lose them. Empty for a service that asks for none.
+   */
+  readonly apiKeys: readonly string[];
+  /** Sent along with every request. */
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+/** A provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`. */
+export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOptions): Provider {
+  const headers = Object.freeze({
+    ...extra,
+    "content-type": "application/json",
+    // A compressed stream would be held back until a block of it is full.
+    "accept-encoding": "identity",
+    ...(apiKey !== undefined && { "x-goog-api-key": apiKey }),
+  });
+
+  const toCall = ({ model, translation, signal, idleMs }: UpstreamCall, method: string): DialectCall => ({
+    path: `/v1beta/models/${encodeURIComponent(model.name)}:${method}`,
+    headers,
+    body: translation.body,
+    signal,
+    idleMs,
+    toFailure,
+  });
+
+  // Without `alt=sse` the answer would be one JSON array.
+  const stream = (call: UpstreamCall): ReturnType<typeof fetchStream> =>
+    fetchStream(upstream, toCall(call, "streamGenerateContent?alt=sse"), {
+      reader: readGeminiStream(),
+      whole: toAnswerChunks,
+    });
+
+  return {
+    translate: toGeminiRequest,
+    create: (call) =>
+      call.translation.streamed ? fold(stream(call)) : fetchWhole(upstream, toCall(call, "generateContent"), toAnswer),
+    stream,
+    close: () => upstream.close(),
+  };
+}
+
+async function fold(batches: ReturnType<typeof fetchStream>): Promise<Answer> {
+  const builder = new AnswerBuilder();
+  for await (const batch of batches) for (const chunk of batch) builder.add(chunk);
+  return builder.build();
+}

@@ -1,0 +1,23 @@
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { Answer } from "../../core/provider.ts";
+import { AnswerBuilder } from "../../core/whole.ts";
+import { AnswerReader } from "./answer-reader.ts";
+
+/**
+ * A whole answer. Throws a Failure when it is an error in spite of its status, and `upstream_protocol` when it is
+ * unfinished or of no use.
+ */
+export function toAnswer(json: unknown): Answer {
+  const builder = new AnswerBuilder();
+  for (const chunk of toAnswerChunks(json)) builder.add(chunk);
+  return builder.build();
+}
+
+/** A whole answer as the chunks of a stream; an array is the provider's other form of a stream. Throws alike. */
+export function toAnswerChunks(json: unknown): readonly CompletionChunk[] {
+  const reader = new AnswerReader("The upstream provider's answer is incomplete.");
+  const out: CompletionChunk[] = [];
+  reader.read(json, out);
+  reader.finish(out);
+  return out;
+}

@@ -1,0 +1,88 @@
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+import type { TranslationLog } from "../translation.ts";
+import { isObject, parsedExactly } from "./json.ts";
+import type { FunctionCallingConfig, FunctionDeclaration, GenerateContentRequest, JsonObject } from "./wire.ts";
+
+const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$/;
+
+/** The request's tools and how they are chosen; nothing at all without tools. Throws `invalid_request`. */
+export function toTools(
+  request: CompletionRequest,
+  model: UpstreamModel,
+  log: TranslationLog,
+): Pick<GenerateContentRequest, "tools" | "toolConfig"> {
+  const { tools, toolChoice } = request;
+  if (tools.length === 0 || !model.capabilities.tools) {
+    log.omitWhen(tools.length > 0, "tools");
+    return { tools: undefined, toolConfig: undefined };
+  }
+  const functionDeclarations = tools.map(toDeclaration);
+  // There is no switch for it. Dropping calls from the answer instead would break the next turn's count of results.
+  log.omitWhen(request.parallelToolCalls === false, "parallel_tool_calls");
+  const config = toCallingConfig(toolChoice?.choice, model, log);
+  // Only a validated call is sure to keep to its schema.
+  const strict = tools.some(({ kind }) => kind.case === "function" && kind.value.strict === true);
+  const functionCallingConfig: FunctionCallingConfig | undefined =
+    config ?? (strict ? { mode: "VALIDATED" } : undefined);
+  return { tools: [{ functionDeclarations }], toolConfig: functionCallingConfig && { functionCallingConfig } };
+}
+
+function toDeclaration({ kind }: Tool, index: number): FunctionDeclaration {
+  const field = `tools[${index}]`;
+  if (kind.case !== "function") throw invalidField(field, "this model takes only function tools");
+  const { name, description, parametersJson } = kind.value;
+  if (!NAME.test(name)) throw invalidField(`${field}.function.name`, "must begin with a letter or _ for this model");
+  return {
+    name,
+    description: description === "" ? undefined : description,
+    parametersJsonSchema: toParameters(parametersJson, `${field}.function.parameters`),
+  };
+}
+
+/** A function without arguments has no schema at all. */
+function toParameters(text: string, field: string): JsonObject | undefined {
+  if (text === "") return undefined;
+  const schema = parsedExactly(text);
+  if (!isObject(schema)) throw invalidField(field, "must be a JSON Schema object");
+  return Object.keys(schema).length === 0 ? undefined : schema;
+}
+
+/** Undefined leaves the choice to the model, which is the provider's default. */
+function toCallingConfig(
+  choice: ToolChoice["choice"] | undefined,
+  model: UpstreamModel,
+  log: TranslationLog,
+): FunctionCallingConfig | undefined {
+  switch (choice?.case) {
+    case "mode":
+      if (choice.value === ToolMode.NONE) return { mode: "NONE" };
+      return choice.value === ToolMode.REQUIRED ? force(undefined, model, log) : undefined;
+    case "function":
+      return force([choice.value], model, log);
+    case "allowed": {
+      const { mode, names } = choice.value;
+      // Names beside AUTO are an error there; VALIDATED leaves the model as free.
+      return mode === ToolMode.REQUIRED ? force(names, model, log) : { mode: "VALIDATED", allowedFunctionNames: names };
+    }
+    case "custom":
+      throw invalidField("tool_choice", "this model takes only function tools");
+    case undefined:
+      break;
+  }
+  return undefined;
+}
+
+function force(
+  names: readonly string[] | undefined,
+  model: UpstreamModel,
+  log: TranslationLog,
+): FunctionCallingConfig | undefined {
+  const { forcedTools } = model.capabilities;
+  log.omitWhen(!forcedTools, "tool_choice");
+  const mode = forcedTools ? "ANY" : "VALIDATED";
+  if (names !== undefined) return { mode, allowedFunctionNames: names };
+  return forcedTools ? { mode } : undefined;
+}

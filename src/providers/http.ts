@@ -1,0 +1,268 @@
+import { BlockList, isIP } from "node:net";
+import { lookup, type LookupAddress } from "node:dns";
+import type { LookupFunction } from "node:net";
+import { type Dispatcher, Pool } from "undici";
+import { Failure } from "../core/failure.ts";
+
+/** Where a provider is and how it is reached. */
+export interface UpstreamOptions {
+  /** Origin and path prefix; see `docs/configuration.md` for what each dialect appends. */
+  readonly baseUrl: string;
+  /** Allows loopback and private addresses, and plain http. */
+  readonly allowPrivate: boolean;
+  /** Time for DNS, TCP and TLS together. */
+  readonly connectMs: number;
+}
+
+/** One POST of JSON. */
+export interface UpstreamRequest {
+  /** Appended to the base URL's path; begins with a slash. */
+  readonly path: string;
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body: string;
+  /** Aborts with a Failure as its reason. */
+  readonly signal: AbortSignal;
+  /** The longest silence between two reads of the body. */
+  readonly idleMs: number;
+}
+
+/** The most that is read of an answer that is not a stream, and of one event of a stream. Pictures come as base64. */
+export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+
+/** Unread bytes of one answer above which its socket is not read further. */
+const HIGH_WATER_BYTES = 64 * 1024;
+
+/** How long a finished answer may take to end its body before its connection is given up. */
+const LINGER_MS = 1000;
+
+/** The connections to one provider. */
+export interface Upstream {
+  /** Sends the request; the answer's status and headers are in when the promise resolves. Throws a Failure. */
+  post(request: UpstreamRequest): Promise<UpstreamAnswer>;
+  /** Closes idle connections. */
+  close(): Promise<void>;
+}
+
+/** Connects to a provider with connections of its own. Redirects are not followed, environment proxies not used. */
+export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOptions): Upstream {
+  const url = new URL(baseUrl);
+  const host = url.hostname.replace(/^\[|\]$/g, "");
+  if (!allowPrivate && isIP(host) && isPrivate(host)) throw new Error(`${baseUrl} is a private address`);
+  const prefix = url.pathname.replace(/\/+$/, "");
+  const pool = new Pool(url.origin, {
+    allowH2: false,
+    keepAliveTimeout: 30_000,
+    connect: { timeout: connectMs, ...(!allowPrivate && { lookup: lookupPublic }) },
+  });
+  return {
+    post: ({ path, headers, body, signal, idleMs }) =>
+      new Promise((resolve, reject) => {
+        if (signal.aborted) return reject(signal.reason);
+        const exchange = new Exchange(signal, resolve, reject);
+        const options = { method: "POST" as const, path: prefix + path, headers, body };
+        pool.dispatch({ ...options, headersTimeout: 0, bodyTimeout: idleMs }, exchange);
+      }),
+    close: () => pool.close(),
+  };
+}
+
+/** An answer whose status and headers are in and whose body is read on demand: an unread body stalls the provider. */
+export interface UpstreamAnswer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  /** All that has arrived since the last read; undefined at the end. Throws a Failure, or the signal's reason. */
+  read(): Promise<readonly Buffer[] | undefined>;
+  /** The whole body as text. Throws a Failure, or the signal's reason. */
+  text(): Promise<string>;
+  /** Nothing more is wanted, and the answer is complete: keeps the connection if its body ends soon. */
+  complete(): void;
+  /** Nothing more is wanted: closes the connection unless the body has ended. */
+  abandon(): void;
+}
+
+/** One request on its way through undici's dispatcher, the cheapest way in (see `docs/decisions`). */
+class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
+  status = 0;
+  headers: Readonly<Record<string, string | string[] | undefined>> = {};
+  readonly #signal: AbortSignal;
+  readonly #resolve: (answer: UpstreamAnswer) => void;
+  readonly #reject: (reason: unknown) => void;
+  readonly #onAbort = (): void => this.#fail(this.#signal.reason);
+  #controller: Dispatcher.DispatchController | undefined;
+  #state: "waiting" | "open" | "lingering" | "ended" | "failed" = "waiting";
+  #reason: unknown;
+  #arrived: Buffer[] = [];
+  #arrivedBytes = 0;
+  #wake: (() => void) | undefined;
+  /** Set while the whole body is collected: then the socket is read without a pause, up to the limit. */
+  #collecting = false;
+
+  constructor(signal: AbortSignal, resolve: (answer: UpstreamAnswer) => void, reject: (reason: unknown) => void) {
+    this.#signal = signal;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#controller = controller;
+    if (this.#state === "failed") controller.abort(asError(this.#reason));
+  }
+
+  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: UpstreamAnswer["headers"]): void {
+    if (status < 200 || this.#state !== "waiting") return;
+    this.status = status;
+    this.headers = headers;
+    this.#state = "open";
+    const encoding = headers["content-encoding"];
+    if (encoding !== undefined && encoding !== "identity") {
+      return this.#fail(new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked."));
+    }
+    this.#resolve(this);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#state === "lingering") return this.abandon();
+    if (this.#state !== "open") return;
+    this.#arrived.push(chunk);
+    this.#arrivedBytes += chunk.length;
+    if (this.#collecting) {
+      if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
+      return;
+    }
+    if (this.#arrivedBytes > HIGH_WATER_BYTES) controller.pause();
+    this.#wake?.();
+  }
+
+  onResponseEnd(): void {
+    if (this.#state === "failed") return;
+    this.#state = "ended";
+    this.#settle();
+  }
+
+  onResponseError(_: unknown, error: Error): void {
+    const answered = this.#state !== "waiting";
+    this.#fail(this.#signal.aborted ? this.#signal.reason : toTransportFailure(error, answered));
+  }
+
+  async read(): Promise<readonly Buffer[] | undefined> {
+    if (this.#arrived.length === 0 && this.#state === "open") await this.#arrival();
+    if (this.#state === "failed") throw this.#reason;
+    if (this.#arrived.length === 0) return undefined;
+    const chunks = this.#arrived;
+    this.#arrived = [];
+    this.#arrivedBytes = 0;
+    if (this.#state === "open") this.#controller?.resume();
+    return chunks;
+  }
+
+  async text(): Promise<string> {
+    this.#collecting = true;
+    if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
+    this.#controller?.resume();
+    if (this.#state === "open") await this.#arrival();
+    if (this.#state === "failed") throw this.#reason;
+    return (this.#arrived.length === 1 ? this.#arrived[0]! : Buffer.concat(this.#arrived)).toString("utf8");
+  }
+
+  complete(): void {
+    if (this.#state !== "open") return;
+    this.#state = "lingering";
+    this.#arrived = [];
+    this.#controller?.resume();
+    setTimeout(() => this.abandon(), LINGER_MS).unref();
+  }
+
+  abandon(): void {
+    if (this.#state === "open" || this.#state === "lingering") this.#fail(new Failure("cancelled", "The answer was abandoned."));
+  }
+
+  #arrival(): Promise<void> {
+    return new Promise((resolve) => {
+      this.#wake = resolve;
+    });
+  }
+
+  #settle(): void {
+    this.#signal.removeEventListener("abort", this.#onAbort);
+    this.#wake?.();
+  }
+
+  #fail(reason: unknown): void {
+    if (this.#state === "ended" || this.#state === "failed") return;
+    this.#state = "failed";
+    this.#reason = reason;
+    this.#arrived = [];
+    this.#controller?.abort(asError(reason));
+    this.#settle();
+    this.#reject(reason); // without effect once the answer was handed out: then read() throws it
+  }
+}
+
+const asError = (reason: unknown): Error => (reason instanceof Error ? reason : new Error("aborted", { cause: reason }));
+
+const tooLarge = (): Failure =>
+  new Failure("upstream_protocol", "The upstream provider's answer is larger than this gateway reads.");
+
+/** What undici and the system call a broken connection, in our words. */
+function toTransportFailure(error: Error, answered: boolean): Failure {
+  const code = "code" in error ? String(error.code) : "";
+  if (code === "UND_ERR_CONNECT_TIMEOUT") {
+    return new Failure("upstream_timeout", "The upstream provider did not accept a connection in time.", { cause: error, transient: true });
+  }
+  if (code === "UND_ERR_BODY_TIMEOUT" || code === "UND_ERR_HEADERS_TIMEOUT") {
+    return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", { cause: error });
+  }
+  if (code.startsWith("HPE_") || error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
+    return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
+  }
+  if (answered && code !== "ECONNRESET") {
+    return new Failure("upstream_protocol", "The upstream provider closed the connection before its answer was complete.", { cause: error });
+  }
+  const untrusted = code.startsWith("CERT_") || code.startsWith("ERR_TLS_") || /SIGNATURE|CERT|SELF_SIGNED/.test(code);
+  if (untrusted) {
+    return new Failure("upstream_unavailable", "The upstream provider's certificate is not valid.", { cause: error, transient: false });
+  }
+  return new Failure("upstream_unavailable", "The upstream provider could not be reached.", { cause: error });
+}
+
+/** Addresses that a public host name must not lead to. */
+const PRIVATE = new BlockList();
+for (const [net, bits] of [
+  ["0.0.0.0", 8],
+  ["10.0.0.0", 8],
+  ["100.64.0.0", 10],
+  ["127.0.0.0", 8],
+  ["169.254.0.0", 16],
+  ["172.16.0.0", 12],
+  ["192.0.0.0", 24],
+  ["192.168.0.0", 16],
+  ["198.18.0.0", 15],
+  ["224.0.0.0", 3],
+] as const)
+  PRIVATE.addSubnet(net, bits, "ipv4");
+for (const [net, bits] of [
+  ["::", 127],
+  ["64:ff9b::", 96],
+  ["fc00::", 7],
+  ["fe80::", 10],
+  ["ff00::", 8],
+] as const)
+  PRIVATE.addSubnet(net, bits, "ipv6");
+
+function isPrivate(address: string): boolean {
+  return PRIVATE.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+}
+
+/** Resolves a name and refuses private addresses, so that the address that was checked is the one connected to. */
+const lookupPublic: LookupFunction = (hostname, options, callback) => {
+  lookup(hostname, options, (error, address: string | LookupAddress[], family?: number) => {
+    const addresses = typeof address === "string" ? [address] : (address ?? []).map((entry) => entry.address);
+    if (error === null && addresses.some(isPrivate)) {
+      const refused: NodeJS.ErrnoException = new Error(`${hostname} leads to a private address; set allow_private if that is meant`);
+      refused.code = "ERR_PRIVATE_ADDRESS";
+      return callback(refused, "", 0);
+    }
+    callback(error, address as never, family);
+  });
+};

@@ -1,0 +1,41 @@
+/*
+ * Reading what an upstream sends: only the fields we use are looked at, and each is taken only when it has the type we
+ * need. What is missing or of another type reads as absent, so a strange answer can be incomplete but never break us.
+ */
+
+/** A JSON object that somebody else wrote. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Whether `value` is an object, and not an array. */
+export function isObject(value: unknown): value is Json {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** `value` as an object; an empty one when it is not. */
+export function object(value: unknown): Json {
+  return isObject(value) ? value : {};
+}
+
+/** `value` as an array; an empty one when it is not. */
+export function array(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** `value` as a string; empty when it is not. */
+export function string(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+/** `value` as a count of tokens: a whole number from 0 to 2^31-1, or undefined. */
+export function count(value: unknown): number | undefined {
+  return typeof value === "number" && value >= 0 ? Math.min(Math.trunc(value), 0x7fffffff) : undefined;
+}
+
+/** Text parsed as JSON; undefined when it is none. */
+export function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

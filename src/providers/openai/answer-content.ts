@@ -1,0 +1,100 @@
+import { create } from "@bufbuild/protobuf";
+import type { Delta } from "../../../gen/parley/v1/completion_pb.js";
+import { type Annotation, AnnotationSchema, type Audio, AudioSchema, type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { array, count, type Json, object, string } from "../lenient.ts";
+
+type Content = Delta["content"];
+
+/**
+ * What a message of a whole answer, or a delta of a stream, says apart from tool calls: the two have the same fields.
+ * Empty texts are left out, and so is what cannot be read.
+ */
+export function readContents(message: Json): Content[] {
+  const out: Content[] = [];
+  const reasoning = readReasoning(message);
+  if (reasoning !== "") out.push({ case: "reasoning", value: reasoning });
+  if (typeof message.content === "string") pushText(message.content, out);
+  else for (const part of array(message.content)) readPart(object(part), out);
+  for (const image of array(message.images)) pushImage(object(image), out);
+  const refusal = string(message.refusal);
+  if (refusal !== "") out.push({ case: "refusal", value: refusal });
+  const audio = readAudio(object(message.audio));
+  if (audio !== undefined) out.push({ case: "audio", value: audio });
+  const signature = readSignature(message);
+  if (signature !== "") out.push({ case: "signature", value: signature });
+  for (const annotation of array(message.annotations)) pushAnnotation(object(annotation), out);
+  return out;
+}
+
+/** The state that must come back with a call, a text or a picture; empty when there is none. */
+export function readSignature(owner: Json): string {
+  return string(object(object(owner.extra_content).google).thought_signature);
+}
+
+/** Reasoning goes by several names; a server that uses two of them says the same twice. */
+function readReasoning(message: Json): string {
+  const named = string(message.reasoning_content) || string(message.reasoning);
+  if (named !== "") return named;
+  const thoughts = array(message.content).map(object).filter(({ type }) => type === "thinking");
+  if (thoughts.length > 0) return thoughts.map(readThought).join("");
+  const details = array(message.reasoning_details).map(object);
+  return details.map(({ text, summary }) => string(text) || string(summary)).join("");
+}
+
+function readThought({ thinking }: Json): string {
+  if (typeof thinking === "string") return thinking;
+  return array(thinking).map((piece) => string(object(piece).text)).join("");
+}
+
+function readPart(part: Json, out: Content[]): void {
+  if (part.type === "text") pushText(string(part.text), out);
+  else if (part.type === "image_url") pushImage(part, out);
+  else if (part.type === "refusal" && string(part.refusal) !== "") out.push({ case: "refusal", value: string(part.refusal) });
+}
+
+function pushText(text: string, out: Content[]): void {
+  if (text !== "") out.push({ case: "text", value: text });
+}
+
+function pushImage(part: Json, out: Content[]): void {
+  const url = typeof part.image_url === "string" ? part.image_url : string(object(part.image_url).url);
+  const source = readImageUrl(url);
+  if (source === undefined) return;
+  const { mediaType, ...place } = source;
+  out.push({ case: "image", value: create(ImageSchema, { ...place, mediaType, signature: readSignature(part) }) });
+}
+
+/** A picture's bytes from a data URL, or its address; undefined for anything else. */
+function readImageUrl(url: string): Pick<Image, "source" | "mediaType"> | undefined {
+  if (/^https?:\/\//i.test(url)) return { source: { case: "url", value: url }, mediaType: "" };
+  const comma = url.indexOf(",");
+  const head = /^data:([^;,]*)(?:;[^,]*)?;base64$/i.exec(url.slice(0, Math.max(comma, 0)));
+  if (head === null) return undefined;
+  const data = Buffer.from(url.slice(comma + 1), "base64");
+  if (data.length === 0) return undefined;
+  return { source: { case: "data", value: data }, mediaType: head[1]!.toLowerCase() || "image/png" };
+}
+
+function readAudio({ id, data, transcript, expires_at: expiresAt }: Json): Audio | undefined {
+  const known = [id, data, transcript].some((value) => string(value) !== "");
+  const seconds = count(expiresAt);
+  if (!known && seconds === undefined) return undefined;
+  return create(AudioSchema, {
+    id: string(id),
+    data: Buffer.from(string(data), "base64"),
+    transcript: string(transcript),
+    ...(seconds !== undefined && { expiresAt: BigInt(seconds) }),
+  });
+}
+
+function pushAnnotation({ type, url_citation: citation }: Json, out: Content[]): void {
+  const { url, title, start_index: start, end_index: end } = object(citation);
+  if (type !== "url_citation" || string(url) === "") return;
+  const value: Annotation = create(AnnotationSchema, {
+    url: string(url),
+    title: string(title),
+    startIndex: count(start) ?? 0,
+    endIndex: count(end) ?? 0,
+  });
+  out.push({ case: "annotation", value });
+}

@@ -1,0 +1,83 @@
+import { type CompletionChunk, FinishReason, type Logprobs } from "../../../gen/parley/v1/completion_pb.js";
+import { deltaChunk, finishChunk } from "../../core/chunks.ts";
+import { isObject, type Json, object, string } from "../lenient.ts";
+import { readContents } from "./answer-content.ts";
+import { isBroken, isKnown, toFinishReason } from "./finish-reason.ts";
+import { brokenOff, toInnerFailure } from "./failure.ts";
+import { joinLogprobs, readLogprobs } from "./logprobs.ts";
+import { ToolCallReader } from "./tool-call-reader.ts";
+
+/** Reads one choice of an answer, whole or piece by piece. */
+export class ChoiceReader {
+  readonly #index: number;
+  readonly #toolCalls: ToolCallReader;
+  /** Log probabilities that came without anything said; they go with what is said next. */
+  #logprobs: Logprobs | undefined;
+  /** The upstream's word for why the choice ended: undefined so far, or empty when it named none. */
+  #word: string | undefined;
+  #nativeWord = "";
+  #spoke = false;
+
+  constructor(index: number) {
+    this.#index = index;
+    this.#toolCalls = new ToolCallReader(index);
+  }
+
+  /** Whether the upstream said that the choice has ended. */
+  get ended(): boolean {
+    return this.#word !== undefined;
+  }
+
+  /** Whether there is anything to show: something said, or a reason why nothing was. */
+  get meant(): boolean {
+    const reason = toFinishReason(this.#word ?? "", { called: this.#toolCalls.called });
+    return this.#spoke || reason === FinishReason.LENGTH || reason === FinishReason.CONTENT_FILTER;
+  }
+
+  /** Appends what one entry of `choices` says. Throws the Failure that the entry reports, if it does. */
+  read(choice: Json, out: CompletionChunk[]): void {
+    if (choice.error) throw toInnerFailure(choice.error, "stream");
+    const start = out.length;
+    if (isObject(choice.delta)) {
+      this.#say(choice.delta, out);
+      this.#toolCalls.readDelta(choice.delta, out);
+    } else {
+      const message = object(choice.message);
+      this.#say(message, out);
+      this.#toolCalls.readWhole(message, out);
+    }
+    this.#spoke ||= out.length > start;
+    this.#addLogprobs(readLogprobs(choice.logprobs), out[start]);
+    this.#end(choice);
+  }
+
+  /** At the end of the answer: what is owed, and the finish. */
+  finish(out: CompletionChunk[]): void {
+    this.#toolCalls.close(out);
+    const word = this.#word ?? "";
+    const reason = toFinishReason(word, { called: this.#toolCalls.called });
+    out.push(finishChunk(this.#index, reason, this.#nativeWord || word));
+  }
+
+  #say(message: Json, out: CompletionChunk[]): void {
+    for (const content of readContents(message)) out.push(deltaChunk(this.#index, content));
+  }
+
+  #addLogprobs(logprobs: Logprobs | undefined, chunk: CompletionChunk | undefined): void {
+    const all = this.#logprobs && logprobs ? joinLogprobs(this.#logprobs, logprobs) : (this.#logprobs ?? logprobs);
+    this.#logprobs = all;
+    if (all === undefined || chunk?.event.case !== "delta") return;
+    chunk.event.value.logprobs = all;
+    this.#logprobs = undefined;
+  }
+
+  /** Some servers send an empty word with every piece, and some a second one at the end: the first that we know counts. */
+  #end({ finish_reason: word, native_finish_reason: native }: Json): void {
+    if (typeof word !== "string") return;
+    if (isBroken(word)) throw brokenOff();
+    if (this.#word !== undefined && isKnown(this.#word)) return;
+    if (word === "" && this.#word !== undefined) return;
+    this.#word = word;
+    this.#nativeWord = string(native);
+  }
+}

@@ -1,0 +1,85 @@
+import type { Audio, ContentPart, Image, File } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+import type { TranslationLog } from "../translation.ts";
+import type { OpenAiContent, OpenAiPart } from "./wire.ts";
+
+/** What translating one message's content needs beside the parts themselves. */
+export interface ContentContext {
+  readonly model: UpstreamModel;
+  readonly log: TranslationLog;
+  /** The message's place in the request, such as `messages[2]`. */
+  readonly path: string;
+}
+
+/**
+ * The parts as this dialect's content: a plain string for a single text or none, as every server reads it; an array
+ * otherwise. A server that takes no arrays of mere text gets the texts joined by a line feed, which is what servers
+ * that do take them make of them. Throws `invalid_request` for what the model cannot be shown.
+ */
+export function toContent(parts: readonly ContentPart[], context: ContentContext): OpenAiContent {
+  const out = parts.map((part, index) => toPart(part, { ...context, path: `${context.path}.content[${index}]` }));
+  return packParts(out, context.model);
+}
+
+/** Parts in the smallest form that the model's server takes. */
+export function packParts(parts: OpenAiPart[], { capabilities }: UpstreamModel): OpenAiContent {
+  if (parts.length === 0) return "";
+  const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
+  const plain = texts.length === parts.length && (parts.length === 1 || !capabilities.contentParts);
+  return plain ? texts.join("\n") : parts;
+}
+
+function toPart({ content, cacheMark }: ContentPart, context: ContentContext): OpenAiPart {
+  const { log, path } = context;
+  log.omitWhen(cacheMark !== undefined, `${path}.cache_control`);
+  switch (content.case) {
+    case "text":
+      return { type: "text", text: content.value };
+    case "image":
+      return toImagePart(content.value, context);
+    case "audio":
+      return toAudioPart(content.value, context);
+    case "file":
+      return toFilePart(content.value, path);
+    case undefined:
+      throw invalidField(path, "is empty");
+  }
+}
+
+function toImagePart({ source, mediaType, detail }: Image, { model, path }: ContentContext): OpenAiPart {
+  if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(path, "this model does not read images");
+  return { type: "image_url", image_url: { url: toImageUrl(source, mediaType), detail: detail || undefined } };
+
+  function toImageUrl({ case: kind, value }: Image["source"], type: string): string {
+    if (kind === "data") return toDataUrl(value, type || "image/png");
+    if (kind === undefined) throw invalidField(path, "has neither image data nor an address");
+    if (!value.startsWith("https://")) throw invalidField(path, "image addresses must be https");
+    if (!model.capabilities.imageUrls) {
+      throw invalidField(path, "this model's provider does not read image addresses; send the image as a data: URL");
+    }
+    return value;
+  }
+}
+
+function toAudioPart({ data, format }: Audio, { model, path }: ContentContext): OpenAiPart {
+  if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(path, "this model does not read audio");
+  if (data.length === 0) throw invalidField(path, "has no audio data");
+  return { type: "input_audio", input_audio: { data: toBase64(data), format: format || "wav" } };
+}
+
+function toFilePart({ source, name, mediaType }: File, path: string): OpenAiPart {
+  const filename = name || undefined;
+  if (source.case === "id") return { type: "file", file: { filename, file_id: source.value } };
+  if (source.case === undefined) throw invalidField(path, "has neither file data nor a file ID");
+  return { type: "file", file: { filename, file_data: toDataUrl(source.value, mediaType || "application/pdf") } };
+}
+
+function toDataUrl(bytes: Uint8Array, mediaType: string): string {
+  return `data:${mediaType};base64,${toBase64(bytes)}`;
+}
+
+function toBase64({ buffer, byteOffset, byteLength }: Uint8Array): string {
+  return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
+}

@@ -1,0 +1,35 @@
+import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+
+/** The words of this dialect's servers. Any other word means that the answer is done. */
+const REASONS: ReadonlyMap<string, FinishReason> = new Map([
+  ["stop", FinishReason.STOP],
+  ["length", FinishReason.LENGTH],
+  ["max_tokens", FinishReason.LENGTH],
+  ["model_length", FinishReason.LENGTH],
+  ["tool_calls", FinishReason.TOOL_CALLS],
+  ["function_call", FinishReason.TOOL_CALLS],
+  ["content_filter", FinishReason.CONTENT_FILTER],
+]);
+
+/** Words that stand where a reason would, and mean that the answer broke off. */
+const BROKEN: ReadonlySet<string> = new Set(["error", "abort", "insufficient_system_resource"]);
+
+/** Whether `word` says that the answer broke off. */
+export function isBroken(word: string): boolean {
+  return BROKEN.has(word);
+}
+
+/** Whether `word` is one of this dialect's reasons. */
+export function isKnown(word: string): boolean {
+  return REASONS.has(word);
+}
+
+/**
+ * Why a choice ended. A choice that called tools ended for that, whatever the word, unless it was cut off; and no choice
+ * ended for tools that it did not call.
+ */
+export function toFinishReason(word: string, { called }: { readonly called: boolean }): FinishReason {
+  const reason = REASONS.get(word) ?? FinishReason.STOP;
+  if (reason === FinishReason.LENGTH || reason === FinishReason.CONTENT_FILTER) return reason;
+  return called ? FinishReason.TOOL_CALLS : FinishReason.STOP;
+}

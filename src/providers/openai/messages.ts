@@ -1,0 +1,138 @@
+import { createHash } from "node:crypto";
+import { type Message, Role, type ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+import type { TranslationLog } from "../translation.ts";
+import { type ContentContext, packParts, toContent } from "./content.ts";
+import type { OpenAiAssistantMessage, OpenAiContent, OpenAiExtraContent, OpenAiMessage, OpenAiPart, OpenAiToolCall } from "./wire.ts";
+
+/** Longer IDs of tool calls are refused by the dialect's own maker. */
+const MAX_CALL_ID_CHARS = 40;
+
+/**
+ * The conversation in this dialect, in its order, with two changes where a server needs them: system messages move to
+ * the front (see `gatherSystemMessages`), and pictures in tool results follow the results as a user message, because
+ * tool messages hold text only. Throws `invalid_request` for content that the model cannot be shown.
+ */
+export function toMessages(messages: readonly Message[], model: UpstreamModel, log: TranslationLog): OpenAiMessage[] {
+  const out: OpenAiMessage[] = [];
+  let pictures: OpenAiPart[] = [];
+  const showPictures = (): void => {
+    if (pictures.length > 0) out.push({ role: "user", content: pictures });
+    pictures = [];
+  };
+  messages.forEach((message, index) => {
+    const context: ContentContext = { model, log, path: `messages[${index}]` };
+    log.omitWhen(message.cacheMark !== undefined, `${context.path}.cache_control`);
+    if (message.role === Role.TOOL) {
+      const { text, images } = splitToolResult(toContent(message.content, context));
+      const id = toCallId(message.toolCallId ?? "");
+      out.push({ role: "tool", tool_call_id: id, content: packParts(text, model) });
+      if (images.length > 0) pictures.push({ type: "text", text: `Images in the result of tool call ${id}:` }, ...images);
+      return;
+    }
+    showPictures();
+    out.push(toTurn(message, context));
+  });
+  showPictures();
+  return model.capabilities.midConversationSystem ? out : gatherSystemMessages(out, model);
+}
+
+function toTurn(message: Message, context: ContentContext): OpenAiMessage {
+  const name = message.name || undefined;
+  switch (message.role) {
+    case Role.SYSTEM:
+      return { role: "system", content: toContent(message.content, context), name };
+    case Role.USER:
+      return { role: "user", content: toContent(message.content, context), name };
+    case Role.ASSISTANT:
+      return toAssistantTurn(message, context);
+    default:
+      throw invalidField(`${context.path}.role`, "must be system, user, assistant or tool");
+  }
+}
+
+/**
+ * An earlier answer. Its text is said again; pictures have no place in an assistant's turn. Speech is referred to by its
+ * ID where the model speaks, else given as what was said. Reasoning goes back only to models that check for it, because
+ * other servers refuse the field.
+ */
+function toAssistantTurn(message: Message, context: ContentContext): OpenAiAssistantMessage {
+  const { capabilities, outputModalities } = context.model;
+  const { preservedReasoning } = capabilities;
+  const speech = message.content.flatMap(({ content }) => (content.case === "audio" ? [content.value] : []));
+  const audioId = outputModalities.has(Modality.AUDIO) ? speech.find(({ id }) => id !== "")?.id : undefined;
+  const said = audioId === undefined ? speech.map(({ transcript }) => transcript) : [];
+  const content = toAssistantText(message, said, context);
+  const calls = message.toolCalls.map((call) => toToolCall(call, { signed: preservedReasoning }));
+  const reasoning = message.reasoning.map((block) => block.text).join("");
+  const silent = content === "" && (calls.length > 0 || audioId !== undefined || Boolean(message.refusal));
+  return {
+    role: "assistant",
+    content: silent ? null : content,
+    name: message.name || undefined,
+    refusal: message.refusal || undefined,
+    audio: audioId === undefined ? undefined : { id: audioId },
+    tool_calls: calls.length > 0 ? calls : undefined,
+    reasoning_content: preservedReasoning && reasoning !== "" ? reasoning : undefined,
+    extra_content: preservedReasoning ? toExtraContent(message.signature) : undefined,
+  };
+}
+
+function toAssistantText(message: Message, said: readonly string[], { model, log, path }: ContentContext): OpenAiContent {
+  const texts = message.content.map(({ content, cacheMark }, index) => {
+    log.omitWhen(cacheMark !== undefined, `${path}.content[${index}].cache_control`);
+    return content.case === "text" ? content.value : "";
+  });
+  const parts = [...texts, ...said].filter((text) => text !== "");
+  return packParts(parts.map((text): OpenAiPart => ({ type: "text", text })), model);
+}
+
+function toToolCall(call: ToolCall, { signed }: { readonly signed: boolean }): OpenAiToolCall {
+  const id = toCallId(call.id);
+  const extra_content = signed ? toExtraContent(call.signature) : undefined;
+  return call.custom
+    ? { id, type: "custom", custom: { name: call.name, input: call.arguments }, extra_content }
+    : { id, type: "function", function: { name: call.name, arguments: call.arguments || "{}" }, extra_content };
+}
+
+function toExtraContent(signature: string | undefined): OpenAiExtraContent | undefined {
+  return signature ? { google: { thought_signature: signature } } : undefined;
+}
+
+/**
+ * A call's ID as every server of the dialect takes it: a long one is cut and told apart by a hash, the same for the call
+ * and its result. Other characters stay as they are, for some servers read meaning into the IDs they made.
+ */
+function toCallId(id: string): string {
+  if (id.length <= MAX_CALL_ID_CHARS) return id;
+  const hash = createHash("sha256").update(id).digest("hex").slice(0, 8);
+  return `${id.slice(0, MAX_CALL_ID_CHARS - hash.length - 1)}_${hash}`;
+}
+
+function splitToolResult(content: OpenAiContent): { text: OpenAiPart[]; images: OpenAiPart[] } {
+  const parts: OpenAiPart[] = typeof content === "string" ? [{ type: "text", text: content }] : content;
+  const images = parts.filter((part) => part.type !== "text");
+  return { text: parts.filter((part) => part.type === "text"), images };
+}
+
+/**
+ * All system messages as one at the front, for servers whose prompt templates know no other place. A model that checks
+ * its conversation is told in place, as the user: what was at the front would have changed otherwise.
+ */
+function gatherSystemMessages(messages: readonly OpenAiMessage[], model: UpstreamModel): OpenAiMessage[] {
+  if (!messages.slice(1).some(({ role }) => role === "system")) return [...messages];
+  const start = messages.findIndex(({ role }) => role !== "system");
+  const leading = start === -1 ? messages : messages.slice(0, start);
+  const rest = start === -1 ? [] : messages.slice(start);
+  const hoist = !model.capabilities.preservedReasoning;
+  const system = [...leading, ...(hoist ? rest.filter(({ role }) => role === "system") : [])];
+  const others = hoist
+    ? rest.filter(({ role }) => role !== "system")
+    : rest.map((message): OpenAiMessage => (message.role === "system" ? { ...message, role: "user" } : message));
+  const parts = system.flatMap(({ content }): OpenAiPart[] =>
+    typeof content === "string" ? [{ type: "text", text: content }] : (content ?? []),
+  );
+  return parts.length === 0 ? others : [{ role: "system", content: packParts(parts, model) }, ...others];
+}

@@ -1,0 +1,26 @@
+import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import type { Capabilities } from "../../core/provider.ts";
+import type { TranslationLog } from "../translation.ts";
+
+/** Every effort in this dialect's words, lowest first. */
+const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
+
+/**
+ * The effort to ask for: the model's own nearest one, the lower of two that are equally near. Undefined leaves it to the
+ * model. A model without a list of efforts is sent the request's word.
+ */
+export function toReasoningEffort(effort: ReasoningEffort, model: Capabilities, log: TranslationLog): string | undefined {
+  const wanted = effort - ReasoningEffort.NONE;
+  const word = EFFORTS[wanted];
+  if (word === undefined) return undefined;
+  if (model.reasoning === "none") {
+    log.omitWhen(word !== "none", "reasoning_effort");
+    return undefined;
+  }
+  if (word === "none" && model.reasoningCanBeDisabled) return "none";
+  const known = EFFORTS.filter((candidate) => candidate !== "none" && model.reasoningEfforts.includes(candidate));
+  if (word === "none") log.omit("reasoning_effort");
+  if (known.length === 0) return word === "none" ? undefined : word;
+  const distance = (candidate: (typeof EFFORTS)[number]): number => Math.abs(EFFORTS.indexOf(candidate) - wanted);
+  return known.reduce((best, candidate) => (distance(candidate) < distance(best) ? candidate : best));
+}

@@ -1,0 +1,153 @@
+import { type CompletionRequest, Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { Capabilities, Translation, UpstreamModel } from "../../core/provider.ts";
+import { parsed } from "../lenient.ts";
+import { TranslationLog } from "../translation.ts";
+import { toMessages } from "./messages.ts";
+import { toReasoningEffort } from "./reasoning.ts";
+import { instruct, toAnswerForm } from "./response-format.ts";
+import { toToolFields } from "./tools.ts";
+import type { OpenAiRequest } from "./wire.ts";
+
+/**
+ * The request as an OpenAI chat completion. Most of it passes as it is; what the model's capabilities rule out is left
+ * out and noted. A whole answer that may grow longer than `streamAbove` is asked for as a stream. Throws
+ * `invalid_request` for what the model cannot do and must not lose in silence.
+ */
+export function toOpenAiRequest(request: CompletionRequest, model: UpstreamModel, mode: "whole" | "stream"): Translation {
+  const { capabilities } = model;
+  const log = new TranslationLog();
+  const form = toAnswerForm(request.responseFormat, capabilities, log);
+  const messages = toMessages(request.messages, model, log);
+  const maxTokens =
+    request.maxTokens === undefined ? undefined : log.clamp("max_tokens", request.maxTokens, [1, model.maxOutputTokens]);
+  const streamed = mode === "stream" || (maxTokens ?? model.defaultMaxTokens) > capabilities.streamAbove;
+  const body: OpenAiRequest = {
+    model: model.name,
+    messages: form.instruction === undefined ? messages : instruct(messages, form.instruction),
+    stream: streamed ? true : undefined,
+    stream_options: streamed && capabilities.streamUsage ? { include_usage: true } : undefined,
+    [capabilities.maxTokensField]: maxTokens,
+    ...toSamplingFields(request, capabilities, log),
+    ...toLogprobsFields(request, capabilities, log),
+    ...toToolFields(request, model, log),
+    n: toChoiceCount(request.n, capabilities),
+    stop: request.stop.length > 0 ? request.stop : undefined,
+    response_format: form.format,
+    reasoning_effort: toReasoningEffort(request.reasoningEffort, capabilities, log),
+    ...toModalityFields(request, model, log),
+    ...toPassedFields(request, log),
+  };
+  return log.finish(body, { streamed });
+}
+
+type Fields<K extends keyof OpenAiRequest> = Pick<OpenAiRequest, K>;
+
+/** A model that does not sample has everything at the defaults: saying those changes nothing and is not noted. */
+function toSamplingFields(
+  request: CompletionRequest,
+  can: Capabilities,
+  log: TranslationLog,
+): Fields<"temperature" | "top_p" | "frequency_penalty" | "presence_penalty" | "seed" | "logit_bias"> {
+  const { temperature, topP, frequencyPenalty, presencePenalty, seed, logitBias } = request;
+  const nucleus = can.sampling && (can.temperatureWithTopP || temperature === undefined);
+  log.omitWhen(!can.sampling && temperature !== undefined && temperature !== 1, "temperature");
+  log.omitWhen(!nucleus && topP !== undefined && topP !== 1, "top_p");
+  log.omitWhen(!can.penalties && Boolean(frequencyPenalty), "frequency_penalty");
+  log.omitWhen(!can.penalties && Boolean(presencePenalty), "presence_penalty");
+  log.omitWhen(!can.seed && seed !== undefined, "seed");
+  return {
+    temperature:
+      can.sampling && temperature !== undefined ? log.clamp("temperature", temperature, [0, can.maxTemperature]) : undefined,
+    top_p: nucleus ? topP : undefined,
+    frequency_penalty: can.penalties ? frequencyPenalty : undefined,
+    presence_penalty: can.penalties ? presencePenalty : undefined,
+    // JSON numbers are exact to 53 bits only: a larger seed is folded, which keeps it the same for the same request.
+    seed: can.seed && seed !== undefined ? Number(BigInt.asIntN(54, seed)) : undefined,
+    logit_bias: Object.keys(logitBias).length > 0 ? logitBias : undefined,
+  };
+}
+
+function toLogprobsFields(
+  { logprobs, topLogprobs }: CompletionRequest,
+  can: Capabilities,
+  log: TranslationLog,
+): Fields<"logprobs" | "top_logprobs"> {
+  if (logprobs !== true) return {};
+  if (can.logprobs) return { logprobs, top_logprobs: topLogprobs };
+  log.omit("logprobs");
+  log.omitWhen(topLogprobs !== undefined, "top_logprobs");
+  return {};
+}
+
+function toChoiceCount(n: number | undefined, can: Capabilities): number | undefined {
+  if (n === undefined || n === 1) return undefined;
+  if (!can.multipleChoices) throw invalidField("n", "must be 1 for this model");
+  return n;
+}
+
+const MODALITY_WORDS = { [Modality.TEXT]: "text", [Modality.IMAGE]: "image", [Modality.AUDIO]: "audio" } as const;
+
+function toModalityFields(
+  { modalities, audioOptions, imageOptions }: CompletionRequest,
+  { outputModalities, capabilities }: UpstreamModel,
+  log: TranslationLog,
+): Fields<"modalities" | "audio" | "image_config"> {
+  const wanted = modalities.filter((modality) => modality !== Modality.UNSPECIFIED);
+  const missing = wanted.find((modality) => modality !== Modality.TEXT && !outputModalities.has(modality));
+  if (missing !== undefined) throw invalidField("modalities", `this model does not make ${MODALITY_WORDS[missing]}`);
+  const speaks = wanted.includes(Modality.AUDIO);
+  log.omitWhen(audioOptions !== undefined && !speaks, "audio");
+  log.omitWhen(imageOptions !== undefined && !capabilities.imageOptions, "image_config");
+  const { aspectRatio, size } = imageOptions ?? {};
+  return {
+    modalities: wanted.some((modality) => modality !== Modality.TEXT) ? wanted.map((one) => MODALITY_WORDS[one]) : undefined,
+    audio: audioOptions !== undefined && speaks ? { format: audioOptions.format, voice: audioOptions.voice } : undefined,
+    image_config:
+      imageOptions !== undefined && capabilities.imageOptions
+        ? { aspect_ratio: aspectRatio || undefined, image_size: size || undefined }
+        : undefined,
+  };
+}
+
+/** What may be in `openai_options_json`. Nothing else is taken from it, so that it cannot replace a field of ours. */
+const OPTIONS = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
+
+/** What this dialect was the first to say, and says as it is. */
+function toPassedFields(
+  request: CompletionRequest,
+  log: TranslationLog,
+): Fields<
+  | "user"
+  | "safety_identifier"
+  | "metadata"
+  | "service_tier"
+  | "store"
+  | "verbosity"
+  | "prediction"
+  | "prompt_cache_key"
+  | (typeof OPTIONS)[number]
+> {
+  const { prediction, metadata, openaiOptionsJson } = request;
+  const known: ReadonlySet<string> = new Set(OPTIONS);
+  for (const name of Object.keys(openaiOptionsJson)) log.omitWhen(!known.has(name), name);
+  return {
+    user: request.user,
+    safety_identifier: request.safetyIdentifier,
+    metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
+    service_tier: request.serviceTier,
+    // Not to keep it is the default, and many servers do not know the field.
+    store: request.store === true ? true : undefined,
+    verbosity: request.verbosity,
+    prediction: prediction === undefined ? undefined : { type: "content", content: prediction },
+    prompt_cache_key: request.promptCacheKey,
+    ...Object.fromEntries(OPTIONS.map((name) => [name, toOption(openaiOptionsJson[name], name)])),
+  };
+}
+
+function toOption(text: string | undefined, name: string): unknown {
+  if (text === undefined) return undefined;
+  const value = parsed(text);
+  if (value === undefined) throw invalidField(name, "must be JSON");
+  return value;
+}

@@ -1,0 +1,102 @@
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { UpstreamModel } from "../../core/provider.ts";
+import { isObject, parsed } from "../lenient.ts";
+import type { TranslationLog } from "../translation.ts";
+import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from "./wire.ts";
+
+/**
+ * The tools and the rules about calling them. Without tools nothing is said of them: servers refuse a choice among none
+ * and an empty list. Throws `invalid_request` for a schema that is not one.
+ */
+export function toToolFields(
+  { tools, toolChoice, parallelToolCalls }: CompletionRequest,
+  { capabilities }: UpstreamModel,
+  log: TranslationLog,
+): Pick<OpenAiRequest, "tools" | "tool_choice" | "parallel_tool_calls"> {
+  const choice = toToolChoice(toolChoice, tools);
+  if (tools.length === 0 || !capabilities.tools) {
+    const idle = choice === undefined || choice === "auto" || choice === "none";
+    log.omitWhen(tools.length > 0, "tools");
+    log.omitWhen(!idle, "tool_choice");
+    log.omitWhen(tools.length > 0 && parallelToolCalls === false, "parallel_tool_calls");
+    return {};
+  }
+  const forced = forces(choice) && !capabilities.forcedTools;
+  log.omitWhen(forced, "tool_choice");
+  return {
+    tools: tools.map((tool, index) => toTool(tool, { log, path: `tools[${index}]` })),
+    tool_choice: forced ? "auto" : choice,
+    // Parallel calls are the default, and many servers do not know the field.
+    parallel_tool_calls: parallelToolCalls === false ? false : undefined,
+  };
+}
+
+function toTool({ kind, cacheMark }: Tool, { log, path }: { log: TranslationLog; path: string }): OpenAiTool {
+  log.omitWhen(cacheMark !== undefined, `${path}.cache_control`);
+  switch (kind.case) {
+    case "function": {
+      const { name, description, parametersJson, strict } = kind.value;
+      const parameters = parametersJson === "" ? undefined : readObject(parametersJson, `${path}.function.parameters`);
+      return { type: "function", function: { name, description: description || undefined, parameters, strict } };
+    }
+    case "custom": {
+      const { name, description, formatJson } = kind.value;
+      const format = formatJson === "" ? undefined : readObject(formatJson, `${path}.custom.format`);
+      return { type: "custom", custom: { name, description: description || undefined, format } };
+    }
+    case undefined:
+      throw invalidField(path, "is neither a function nor a custom tool");
+  }
+}
+
+/** JSON text that must be an object. Throws `invalid_request` naming `field` when it is not. */
+export function readObject(text: string, field: string): object {
+  const value = parsed(text);
+  if (!isObject(value)) throw invalidField(field, "must be a JSON object");
+  return value;
+}
+
+function toToolChoice(toolChoice: ToolChoice | undefined, tools: readonly Tool[]): OpenAiToolChoice | undefined {
+  const choice = toolChoice?.choice;
+  switch (choice?.case) {
+    case "mode":
+      return toMode(choice.value);
+    case "function":
+      return { type: "function", function: { name: choice.value } };
+    case "custom":
+      return { type: "custom", custom: { name: choice.value } };
+    case "allowed":
+      return toAllowed(choice.value, tools);
+    case undefined:
+      return undefined;
+  }
+}
+
+function toMode(mode: ToolMode): "auto" | "none" | "required" | undefined {
+  switch (mode) {
+    case ToolMode.AUTO:
+      return "auto";
+    case ToolMode.NONE:
+      return "none";
+    case ToolMode.REQUIRED:
+      return "required";
+    case ToolMode.UNSPECIFIED:
+      return undefined;
+  }
+}
+
+function toAllowed({ mode, names }: AllowedTools, tools: readonly Tool[]): OpenAiToolChoice {
+  const custom = new Set(tools.flatMap(({ kind }) => (kind.case === "custom" ? [kind.value.name] : [])));
+  const toName = (name: string): OpenAiToolName =>
+    custom.has(name) ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
+  const allowedMode = mode === ToolMode.REQUIRED ? "required" : "auto";
+  return { type: "allowed_tools", allowed_tools: { mode: allowedMode, tools: names.map(toName) } };
+}
+
+/** Whether the choice makes the model call a tool. */
+function forces(choice: OpenAiToolChoice | undefined): boolean {
+  if (choice === undefined || choice === "auto" || choice === "none") return false;
+  return choice === "required" || choice.type !== "allowed_tools" || choice.allowed_tools.mode === "required";
+}

@@ -1,0 +1,104 @@
+import { Failure } from "../core/failure.ts";
+import { MAX_ANSWER_BYTES } from "./http.ts";
+
+/** One server-sent event: its type (empty when it had none) and its data, lines joined by a line feed. */
+export interface SseEvent {
+  readonly event: string;
+  readonly data: string;
+}
+
+const CR = 13;
+const LF = 10;
+
+/**
+ * Splits the bytes of one `text/event-stream` into events, as the WHATWG standard says: CR, LF and CRLF end a line, a
+ * blank line ends an event, comments and unknown fields are ignored, a byte order mark is dropped. Bytes may be split
+ * anywhere. A line may be as long as an answer (a picture is one line of many megabytes): pieces of an unfinished line
+ * are kept apart and joined once.
+ */
+export class SseParser {
+  readonly #decoder = new TextDecoder();
+  #pieces: string[] = [];
+  #size = 0;
+  #event = "";
+  #data: string | undefined;
+  #afterCr = false;
+
+  /** The events that are complete with these bytes. Throws `upstream_protocol` when one is larger than we read. */
+  push(bytes: Uint8Array): SseEvent[] {
+    const out: SseEvent[] = [];
+    this.#take(this.#decoder.decode(bytes, { stream: true }), out);
+    return out;
+  }
+
+  /** At the end of the stream: the event that lacked its blank line, if there is one. */
+  end(): SseEvent[] {
+    const out: SseEvent[] = [];
+    this.#take(this.#decoder.decode(), out);
+    if (this.#pieces.length > 0) this.#line(this.#join(""));
+    this.#dispatch(out);
+    return out;
+  }
+
+  #take(text: string, out: SseEvent[]): void {
+    let from = 0;
+    for (let at = 0; at < text.length; at++) {
+      const char = text.charCodeAt(at);
+      if (char !== LF && char !== CR) {
+        this.#afterCr = false;
+        continue;
+      }
+      if (char === LF && this.#afterCr) {
+        this.#afterCr = false;
+        from = at + 1;
+        continue;
+      }
+      this.#afterCr = char === CR;
+      const line = this.#join(text.slice(from, at));
+      from = at + 1;
+      if (line === "") this.#dispatch(out);
+      else this.#line(line);
+    }
+    if (from < text.length) this.#keep(from === 0 ? text : text.slice(from));
+  }
+
+  #keep(piece: string): void {
+    this.#pieces.push(piece);
+    this.#grow(piece.length);
+  }
+
+  #grow(length: number): void {
+    this.#size += length;
+    if (this.#size > MAX_ANSWER_BYTES) {
+      throw new Failure("upstream_protocol", "The upstream provider sent an event larger than this gateway reads.");
+    }
+  }
+
+  #join(rest: string): string {
+    if (this.#pieces.length === 0) return rest;
+    this.#pieces.push(rest);
+    const line = this.#pieces.join("");
+    this.#size -= line.length - rest.length;
+    this.#pieces = [];
+    return line;
+  }
+
+  #line(line: string): void {
+    this.#grow(line.length);
+    if (line.startsWith("data:")) {
+      const value = line.slice(line.charCodeAt(5) === 32 ? 6 : 5);
+      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+    } else if (line.startsWith("event:")) {
+      this.#event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6);
+    } else if (line === "data") {
+      this.#data = this.#data === undefined ? "" : `${this.#data}\n`;
+    }
+  }
+
+  #dispatch(out: SseEvent[]): void {
+    if (this.#data !== undefined) out.push({ event: this.#event, data: this.#data });
+    this.#event = "";
+    this.#data = undefined;
+    this.#size = 0;
+  }
+}

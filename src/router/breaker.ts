@@ -1,0 +1,126 @@
+import type { Clock } from "../core/clock.ts";
+import { Failure, type FailureCode } from "../core/failure.ts";
+
+/** When a breaker opens and for how long. */
+export interface BreakerOptions {
+  /** Failures in a row that open it. */
+  readonly failures: number;
+  /** How long it rests the first time; doubled for each failed probe, up to `maxRestMs`. */
+  readonly restMs: number;
+  readonly maxRestMs: number;
+}
+
+/** It also opens when more than half of this many latest attempts failed. */
+const WINDOW = 20;
+
+/** Failures that say the upstream model is unwell. A caller's mistake, or a caller who left, says nothing about it. */
+const COUNTED: ReadonlySet<FailureCode> = new Set([
+  "upstream_unavailable",
+  "upstream_timeout",
+  "upstream_protocol",
+  "upstream_refused_us",
+]);
+
+/** Permission to make one attempt; exactly one of its methods must be called when the attempt is over. */
+export interface Pass {
+  /** The upstream did its part. */
+  succeeded(): void;
+  /** It failed in this way. */
+  failed(failure: Failure): void;
+  /** Nothing was learned: the caller left, or the request was at fault. */
+  abandoned(): void;
+}
+
+/**
+ * The circuit breaker of one upstream model. Closed, it lets everything through; after too many failures it opens and
+ * lets nothing through for a while; then a single probe decides whether it closes again. A rate limit lets the model
+ * rest for as long as the provider asked.
+ */
+export class Breaker {
+  readonly #options: BreakerOptions;
+  readonly #clock: Clock;
+  #inARow = 0;
+  #latest: boolean[] = [];
+  #openUntilMs: number | undefined;
+  #restMs: number;
+  #probing = false;
+  #last: Failure | undefined;
+
+  constructor(options: BreakerOptions, clock: Clock) {
+    this.#options = options;
+    this.#clock = clock;
+    this.#restMs = options.restMs;
+  }
+
+  /** `closed`, `open`, or `half_open` while a probe is due or under way. */
+  get state(): "closed" | "open" | "half_open" {
+    if (this.#openUntilMs === undefined) return "closed";
+    return this.#clock.monotonic() < this.#openUntilMs ? "open" : "half_open";
+  }
+
+  /** A pass for one attempt, or the failure to answer with while the model rests. */
+  admit(): Pass | Failure {
+    const probe = this.state === "half_open" && !this.#probing;
+    if (this.state !== "closed" && !probe) return this.#resting();
+    this.#probing = probe;
+    const over = (): void => {
+      if (probe) this.#probing = false;
+    };
+    return {
+      succeeded: () => {
+        over();
+        this.#succeeded(probe);
+      },
+      failed: (failure) => {
+        over();
+        this.#failed(failure, probe);
+      },
+      abandoned: over,
+    };
+  }
+
+  #succeeded(probe: boolean): void {
+    this.#inARow = 0;
+    if (probe) {
+      this.#openUntilMs = undefined;
+      this.#restMs = this.#options.restMs;
+      this.#latest = [];
+    }
+    this.#note(true);
+  }
+
+  #failed(failure: Failure, probe: boolean): void {
+    if (failure.code === "upstream_rate_limited") {
+      if (failure.retryAfterMs !== undefined) this.#rest(failure, failure.retryAfterMs);
+      return;
+    }
+    if (!COUNTED.has(failure.code)) return;
+    this.#inARow += 1;
+    this.#note(false);
+    const bad = this.#latest.length >= WINDOW && this.#latest.filter((ok) => !ok).length > WINDOW / 2;
+    if (!probe && this.#inARow < this.#options.failures && !bad) return;
+    this.#rest(failure, this.#restMs);
+    this.#restMs = Math.min(this.#restMs * 2, this.#options.maxRestMs);
+  }
+
+  #note(ok: boolean): void {
+    this.#latest.push(ok);
+    if (this.#latest.length > WINDOW) this.#latest.shift();
+  }
+
+  #rest(failure: Failure, restMs: number): void {
+    this.#last = failure;
+    this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + restMs);
+  }
+
+  #resting(): Failure {
+    const retryAfterMs = Math.max((this.#openUntilMs ?? 0) - this.#clock.monotonic(), 1);
+    const last = this.#last;
+    return new Failure(last?.code ?? "upstream_unavailable", last?.message ?? "The upstream model is resting.", {
+      retryAfterMs,
+      transient: false,
+      ...(last?.detail !== undefined && { detail: last.detail }),
+      cause: last,
+    });
+  }
+}

@@ -1,0 +1,134 @@
+import { create } from "@bufbuild/protobuf";
+import { type CompletionChunk, CompletionChunkSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
+import type { Report } from "../../gen/parley/v1/report_pb.js";
+import { Failure } from "../core/failure.ts";
+import type { Model } from "../core/model.ts";
+import type { Plan, Router, RouterCall } from "../core/router.ts";
+import { type AttemptPorts, AttemptRun, type RunningAttempt } from "./attempts.ts";
+import { type BackoffOptions } from "./backoff.ts";
+import { Breaker, type BreakerOptions } from "./breaker.ts";
+import type { Clock } from "../core/clock.ts";
+import { type AttemptPlan, planAttempts } from "./plan.ts";
+import { Registry, upstreamKey } from "./registry.ts";
+import { RetryBudget } from "./retry-budget.ts";
+
+export interface RouterOptions {
+  readonly models: readonly Model[];
+  readonly clock: Clock;
+  /** Gives 0 to 1. */
+  readonly random: () => number;
+  readonly backoff: BackoffOptions;
+  readonly breaker: BreakerOptions;
+}
+
+/** Core's router, and what only its owner may do with it. */
+export interface OwnedRouter extends Router {
+  /** From now on these are the models. Requests under way end with those they began with; health is kept. */
+  replace(models: readonly Model[]): void;
+  /** The state of each upstream model's breaker, by `provider/upstream model`. */
+  health(): ReadonlyMap<string, Breaker["state"]>;
+}
+
+/** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
+export function createRouter({ models, clock, random, backoff, breaker }: RouterOptions): OwnedRouter {
+  let registry = new Registry(models);
+  const breakers = new Map<string, Breaker>();
+  const budgets = new Map<string, RetryBudget>();
+  const ports: AttemptPorts = {
+    clock,
+    random,
+    backoff,
+    breakerOf: (model) => getOrAdd(breakers, upstreamKey(model), () => new Breaker(breaker, clock)),
+    budgetOf: (model) => getOrAdd(budgets, model.providerName, () => new RetryBudget()),
+  };
+  return {
+    find: (id) => registry.find(id),
+    list: () => registry.list(),
+    plan: planAttempts,
+
+    async create(plan, call) {
+      const run = new AttemptRun(asAttemptPlan(plan), call, ports);
+      try {
+        for (;;) {
+          const attempt = await run.next();
+          try {
+            const answer = await attempt.model.provider.create(attempt.call);
+            return { model: attempt.model, answer, report: run.served(attempt) };
+          } catch (reason) {
+            run.failed(attempt, reason, { committed: false });
+          } finally {
+            attempt.limit.close();
+          }
+        }
+      } finally {
+        run.close();
+      }
+    },
+
+    async *stream(plan, call) {
+      const run = new AttemptRun(asAttemptPlan(plan), call, ports);
+      try {
+        for (;;) {
+          const attempt = await run.next();
+          if (yield* streamAttempt(run, attempt, call)) return;
+        }
+      } finally {
+        run.close();
+      }
+    },
+
+    replace(next) {
+      registry = new Registry(next);
+      const upstreams = new Set(next.map(upstreamKey));
+      for (const key of breakers.keys()) if (!upstreams.has(key)) breakers.delete(key);
+    },
+    health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
+  };
+}
+
+/** One attempt of a stream; returns whether it served. Once it has yielded, a failure is final. */
+async function* streamAttempt(run: AttemptRun, attempt: RunningAttempt, call: RouterCall): AsyncGenerator<readonly CompletionChunk[], boolean> {
+  let committed = false;
+  let over = false;
+  try {
+    for await (const batch of attempt.model.provider.stream(attempt.call)) {
+      if (committed) yield batch;
+      else {
+        committed = true;
+        attempt.limit.stop();
+        yield [startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch];
+      }
+    }
+    if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+    over = true;
+    yield [reportChunk(run.served(attempt))];
+    return true;
+  } catch (reason) {
+    over = true;
+    run.failed(attempt, reason, { committed });
+    return false;
+  } finally {
+    if (!over) run.abandoned(attempt);
+    attempt.limit.close();
+  }
+}
+
+function startChunk({ completionId, created, attempts }: RouterCall, model: Model, upstreamMs: number): CompletionChunk {
+  const start = { id: completionId, created: BigInt(created), model: model.id, attempts: [...attempts], upstreamMs };
+  return create(CompletionChunkSchema, { event: { case: "start", value: create(CompletionStartSchema, start) } });
+}
+
+function reportChunk(report: Report): CompletionChunk {
+  return create(CompletionChunkSchema, { event: { case: "report", value: report } });
+}
+
+/** Core gives back what `plan` returned. */
+function asAttemptPlan(plan: Plan): AttemptPlan {
+  return plan as AttemptPlan;
+}
+
+function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key);
+  if (value === undefined) map.set(key, (value = make()));
+  return value;
+}

@@ -1,0 +1,65 @@
+import type { Answer } from "../answer.ts";
+import { readBearer, readHeader, type Dialect, type Head, type Order } from "../dialect.ts";
+import { findLimits } from "../models.ts";
+import { countPromptTokens } from "../prompt.ts";
+import { Refusal } from "../refusal.ts";
+import { readShape } from "../shape.ts";
+import { encodeError, refuseFlaw } from "./failure.ts";
+import { encodeModelPage, encodeOneModel } from "./models.ts";
+import { toPrompt } from "./request.ts";
+import { encodeMessage } from "./response.ts";
+import { checkRules } from "./rules.ts";
+import { messagesSchema } from "./schema.ts";
+import { encodeEvents, frame } from "./stream.ts";
+
+const VERSIONS = new Set(["2023-01-01", "2023-06-01", "2026-10-21"]);
+
+function readOrder(body: unknown, version: string): Order {
+  const asked = readShape(messagesSchema, body, refuseFlaw);
+  checkRules(asked, version);
+  const prompt = toPrompt(asked);
+  const { total } = countPromptTokens(prompt);
+  const { contextTokens } = findLimits(prompt.model);
+  if (total > contextTokens) throw new Refusal(400, `prompt is too long: ${total} tokens > ${contextTokens} maximum`);
+  const pickFirst = ([answer]: readonly Answer[]): Answer[] => (answer ? [answer] : []);
+  return {
+    prompt,
+    choices: 1,
+    streamType: asked.stream ? "text/event-stream; charset=utf-8" : undefined,
+    encodeWhole: (answers) => pickFirst(answers).map(encodeMessage)[0],
+    encodeStream: (answers) => pickFirst(answers).values().flatMap(encodeEvents),
+    encodeStreamError: (refusal) => frame(encodeError(refusal)),
+  };
+}
+
+function readVersion(head: Head): string {
+  const version = readHeader(head, "anthropic-version");
+  if (version === undefined) throw new Refusal(400, "anthropic-version: header is required");
+  if (!VERSIONS.has(version)) throw new Refusal(400, `anthropic-version: "${version}" is not a valid version`);
+  return version;
+}
+
+/** Anthropic Messages. */
+export const anthropic: Dialect = {
+  name: "anthropic",
+  find(head) {
+    if (head.path === "/v1/messages") {
+      return { kind: "completion", method: "POST", read: (body) => readOrder(body, readVersion(head)) };
+    }
+    if (head.path === "/v1/models") return { kind: "look-up", method: "GET", answer: encodeModelPage };
+    const id = /^\/v1\/models\/([^/]+)$/u.exec(head.path)?.[1];
+    return id === undefined ? undefined : { kind: "look-up", method: "GET", answer: () => encodeOneModel(id) };
+  },
+  authenticate(head) {
+    if (readHeader(head, "x-api-key") === undefined && readBearer(head) === undefined) {
+      throw new Refusal(401, "x-api-key header is required");
+    }
+    readVersion(head);
+  },
+  identify: (requestId) => ({ "request-id": requestId }),
+  encodeRefusal(refusal, requestId) {
+    const { retryAfterSeconds } = refusal.detail;
+    const headers = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+    return { headers, body: encodeError(refusal, requestId) };
+  },
+};

@@ -1,0 +1,176 @@
+import { decodeBase64, measureImage } from "../image-input.ts";
+import { findLimits, findModel } from "../models.ts";
+import { Refusal } from "../refusal.ts";
+import type { Block, MessageBody, MessagesBody } from "./schema.ts";
+
+/** The version from which on sampling parameters are no longer part of the request. */
+const VERSION_WITHOUT_SAMPLING = "2026-10-21";
+
+function refuseUnless(isRight: boolean, message: string): void {
+  if (!isRight) throw new Refusal(400, message);
+}
+
+function toBlocks({ content }: MessageBody): readonly Block[] {
+  return typeof content === "string" ? [{ type: "text", text: content }] : content;
+}
+
+function checkSampling(body: MessagesBody, version: string): void {
+  for (const field of ["temperature", "top_p", "top_k"] as const) {
+    const isAllowed = version !== VERSION_WITHOUT_SAMPLING || body[field] === undefined;
+    refuseUnless(isAllowed, `${field}: Extra inputs are not permitted`);
+  }
+  const isDoubled = typeof body.temperature === "number" && typeof body.top_p === "number";
+  refuseUnless(!isDoubled, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.");
+  const isThinking = body.thinking !== undefined && body.thinking?.type !== "disabled";
+  if (!isThinking || !body.thinking) return;
+  refuseUnless(
+    (body.temperature ?? 1) === 1,
+    "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
+  );
+  if (body.thinking.type !== "enabled") return;
+  refuseUnless(
+    body.thinking.budget_tokens < body.max_tokens,
+    "`max_tokens` must be greater than `thinking.budget_tokens`.",
+  );
+  const isForced = body.tool_choice?.type === "any" || body.tool_choice?.type === "tool";
+  refuseUnless(!isForced, "Thinking may not be enabled when tool_choice forces tool use.");
+}
+
+function checkLimits(body: MessagesBody): void {
+  const { maxOutputTokens } = findLimits(body.model);
+  refuseUnless(
+    body.max_tokens <= maxOutputTokens,
+    `max_tokens: ${body.max_tokens} > ${maxOutputTokens}, which is the maximum allowed number of output tokens for ${body.model}`,
+  );
+  for (const stop of body.stop_sequences ?? []) {
+    refuseUnless(stop.trim() !== "", "stop_sequences: each stop sequence must contain non-whitespace");
+  }
+}
+
+function checkImage(data: string, mediaType: string, path: string): void {
+  const bytes = decodeBase64(data);
+  if (!bytes) throw new Refusal(400, `${path}.image.source.base64: The image data is not valid base64`);
+  const shown = measureImage(bytes)?.mediaType;
+  if (shown === undefined) throw new Refusal(400, `${path}.image.source.base64.data: Could not process image`);
+  refuseUnless(
+    shown === mediaType,
+    `${path}.image.source.base64.data: Image does not match the provided media type ${mediaType}, ` +
+      `but the image appears to be a ${shown} image`,
+  );
+}
+
+function checkBlocks(message: MessageBody, path: string): void {
+  refuseUnless(
+    message.role === "assistant" || message.content.length > 0,
+    `${path}: all messages must have non-empty content except for the optional final assistant message`,
+  );
+  for (const [index, block] of toBlocks(message).entries()) {
+    const where = `${path}.content.${index}`;
+    if (block.type === "text" && (typeof message.content !== "string" || message.role !== "assistant")) {
+      refuseUnless(block.text !== "", "messages: text content blocks must be non-empty");
+      refuseUnless(block.text.trim() !== "", "messages: text content blocks must contain non-whitespace text");
+    }
+    const isInPlace = message.role === "user" || (block.type !== "image" && block.type !== "tool_result");
+    refuseUnless(isInPlace, `${where}: \`${block.type}\` blocks are only permitted in user messages`);
+    const isAnswer = block.type === "tool_use" || block.type === "thinking" || block.type === "redacted_thinking";
+    refuseUnless(
+      !isAnswer || message.role === "assistant",
+      `${where}: \`${block.type}\` blocks are only permitted in assistant messages`,
+    );
+    if (block.type === "image" && block.source.type === "base64") {
+      checkImage(block.source.data, block.source.media_type, where);
+    }
+  }
+}
+
+function checkSystemTurn(messages: readonly MessageBody[], index: number, model: string): void {
+  refuseUnless(index > 0, "messages.0: use the top-level 'system' parameter for the initial system prompt");
+  refuseUnless(findModel(model) === undefined, "role 'system' is not supported on this model");
+  const before = messages.slice(0, index).findLast((message) => message.role !== "system");
+  const after = messages.slice(index).find((message) => message.role !== "system");
+  refuseUnless(
+    before?.role === "user" && after?.role !== "user",
+    `messages.${index}: a system message must follow a user turn and precede an assistant turn or end the conversation`,
+  );
+}
+
+/** Consecutive messages of one role count as one turn, as the server merges them. */
+function mergeTurns(messages: readonly MessageBody[]): { role: MessageBody["role"]; blocks: readonly Block[] }[] {
+  const turns: { role: MessageBody["role"]; blocks: Block[] }[] = [];
+  for (const message of messages) {
+    const last = turns.at(-1);
+    if (last?.role === message.role) last.blocks.push(...toBlocks(message));
+    else turns.push({ role: message.role, blocks: [...toBlocks(message)] });
+  }
+  return turns;
+}
+
+function checkToolTurns(messages: readonly MessageBody[]): void {
+  const turns = mergeTurns(messages);
+  const seen = new Set<string>();
+  let open: string[] = [];
+  for (const [index, { role, blocks }] of turns.entries()) {
+    const results = blocks.filter((block) => block.type === "tool_result").map((block) => block.tool_use_id);
+    for (const id of results) {
+      refuseUnless(
+        open.includes(id),
+        `messages.${index}: unexpected \`tool_use_id\` found in \`tool_result\` blocks: ${id}. Each \`tool_result\` block ` +
+          "must have a corresponding `tool_use` block in the previous message.",
+      );
+    }
+    const missing = open.filter((id) => !results.includes(id));
+    const isLed = blocks.slice(0, results.length).every((block) => block.type === "tool_result");
+    refuseUnless(
+      missing.length === 0 && (open.length === 0 || (role === "user" && isLed)),
+      `messages.${index}: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ` +
+        `${(missing.length > 0 ? missing : open).join(", ")}. Each \`tool_use\` block must have a corresponding ` +
+        "`tool_result` block in the next message.",
+    );
+    open = blocks.filter((block) => block.type === "tool_use").map((block) => block.id);
+    for (const id of open) {
+      refuseUnless(!seen.has(id), "messages: `tool_use` ids must be unique");
+      seen.add(id);
+    }
+  }
+  refuseUnless(
+    open.length === 0,
+    `messages: \`tool_use\` ids were found without \`tool_result\` blocks immediately after: ${open.join(", ")}.`,
+  );
+}
+
+function checkPrefill({ messages, thinking }: MessagesBody): void {
+  const last = messages.at(-1);
+  if (last?.role !== "assistant") return;
+  refuseUnless(
+    thinking === undefined || thinking?.type === "disabled",
+    "messages: the final message must not be an assistant message when thinking is enabled",
+  );
+  const block = toBlocks(last).at(-1);
+  const isTrimmed = block?.type !== "text" || block.text === block.text.trimEnd();
+  refuseUnless(isTrimmed, "messages: final assistant content cannot end with trailing whitespace");
+}
+
+function checkTools({ tools = [], tool_choice: choice }: MessagesBody): void {
+  const names = tools.map((tool) => tool.name);
+  refuseUnless(new Set(names).size === names.length, "tools: Tool names must be unique.");
+  refuseUnless(
+    choice === undefined || tools.length > 0,
+    "tool_choice: tool_choice may only be specified while providing tools",
+  );
+  if (choice?.type !== "tool") return;
+  refuseUnless(names.includes(choice.name), `tool_choice: Tool '${choice.name}' not found in provided tools`);
+}
+
+/** What the service requires beyond the body's shape. Throws `Refusal` (400) for the first rule that is broken. */
+export function checkRules(body: MessagesBody, version: string): void {
+  refuseUnless(body.messages.length > 0, "messages: at least one message is required");
+  checkSampling(body, version);
+  checkLimits(body);
+  checkTools(body);
+  for (const [index, message] of body.messages.entries()) {
+    checkBlocks(message, `messages.${index}`);
+    if (message.role === "system") checkSystemTurn(body.messages, index, body.model);
+  }
+  checkToolTurns(body.messages);
+  checkPrefill(body);
+}

@@ -1,0 +1,84 @@
+import type { Answer } from "../answer.ts";
+import { readHeader, type Dialect, type Head, type Order } from "../dialect.ts";
+import { findLimits } from "../models.ts";
+import { countPromptTokens } from "../prompt.ts";
+import { Refusal } from "../refusal.ts";
+import { readShape } from "../shape.ts";
+import { encodeError, refuseFlaw } from "./failure.ts";
+import { normaliseNames } from "./field-names.ts";
+import { encodeModelPage, encodeOneModel } from "./models.ts";
+import { toPrompt } from "./request.ts";
+import { encodeResponse } from "./response.ts";
+import { checkRules } from "./rules.ts";
+import { generateSchema } from "./schema.ts";
+import { encodeArray, encodeEvents, frame } from "./stream.ts";
+
+type Delivery = "whole" | "events" | "array";
+
+const STREAM_TYPES = {
+  whole: undefined,
+  events: "text/event-stream",
+  array: "application/json; charset=utf-8",
+} as const;
+
+function readOrder(body: unknown, model: string, delivery: Delivery): Order {
+  const asked = readShape(generateSchema, normaliseNames(body), refuseFlaw);
+  checkRules(asked, model);
+  const prompt = toPrompt(asked, model);
+  const { total } = countPromptTokens(prompt);
+  const { contextTokens } = findLimits(model);
+  if (total > contextTokens) {
+    const message = `The input token count (${total}) exceeds the maximum number of tokens allowed (${contextTokens}).`;
+    throw new Refusal(400, message);
+  }
+  const pickFirst = ([answer]: readonly Answer[]): Answer[] => (answer ? [answer] : []);
+  const encode = delivery === "array" ? encodeArray : encodeEvents;
+  return {
+    prompt,
+    choices: 1,
+    streamType: STREAM_TYPES[delivery],
+    encodeWhole: (answers) => pickFirst(answers).map(encodeResponse)[0],
+    encodeStream: (answers) => pickFirst(answers).values().flatMap(encode),
+    encodeStreamError: (refusal) => frame(encodeError(refusal)),
+  };
+}
+
+function decodeName(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    throw new Refusal(400, "The model's name is not valid percent-encoding.");
+  }
+}
+
+function chooseDelivery(method: string, head: Head): Delivery {
+  if (method === "generateContent") return "whole";
+  return head.query.get("alt") === "sse" ? "events" : "array";
+}
+
+/** Gemini `generateContent`, under both versions that are in use: `/v1beta`, and `/v1` which newer clients take. */
+export const gemini: Dialect = {
+  name: "gemini",
+  find(head) {
+    if (/^\/v1(?:beta)?\/models$/u.test(head.path)) return { kind: "look-up", method: "GET", answer: encodeModelPage };
+    const [, name, method] = /^\/v1(?:beta)?\/models\/([^:/]+)(?::([A-Za-z]+))?$/u.exec(head.path) ?? [];
+    if (name === undefined) return undefined;
+    if (method === undefined) {
+      return { kind: "look-up", method: "GET", answer: () => encodeOneModel(decodeName(name)) };
+    }
+    if (method !== "generateContent" && method !== "streamGenerateContent") return undefined;
+    const delivery = chooseDelivery(method, head);
+    return { kind: "completion", method: "POST", read: (body) => readOrder(body, decodeName(name), delivery) };
+  },
+  authenticate(head) {
+    if (readHeader(head, "x-goog-api-key") === undefined && !head.query.get("key")) {
+      throw new Refusal(
+        403,
+        "Method doesn't allow unregistered callers (callers without established identity). Please use API Key or other " +
+          "form of API consumer identity to call this API.",
+      );
+    }
+  },
+  identify: () => ({}),
+  encodeRefusal: (refusal) => ({ headers: {}, body: encodeError(refusal) }),
+};

@@ -1,0 +1,55 @@
+import type { DialectName } from "./models.ts";
+
+/** One request that was seen. */
+export interface JournalEntry {
+  readonly dialect: DialectName;
+  readonly method: string;
+  readonly path: string;
+  /** The model that was asked for, once the body has been read. */
+  model?: string;
+  /** The fault that was committed, as it was written. */
+  fault?: string;
+  /** HTTP status, once it was sent. */
+  status?: number;
+  outcome: "active" | "finished" | "left";
+}
+
+/** What the simulator has seen, for tests and for people. */
+export interface Journal {
+  /** Requests since the start. */
+  readonly seen: number;
+  /** Requests that are being answered now. */
+  readonly active: number;
+  /** Requests whose connection ended before their answer did, whoever ended it. */
+  readonly left: number;
+  /** Connections open now. */
+  readonly connections: number;
+  /** The latest requests, oldest first; at most 200. */
+  readonly recent: readonly JournalEntry[];
+}
+
+const MAX_ENTRIES = 200;
+
+/** The journal as its writers see it. */
+export class JournalKeeper implements Journal {
+  seen = 0;
+  active = 0;
+  left = 0;
+  connections = 0;
+  readonly recent: JournalEntry[] = [];
+
+  open(dialect: DialectName, method: string, path: string): JournalEntry {
+    const entry: JournalEntry = { dialect, method, path, outcome: "active" };
+    this.seen += 1;
+    this.active += 1;
+    this.recent.push(entry);
+    if (this.recent.length > MAX_ENTRIES) this.recent.shift();
+    return entry;
+  }
+
+  close(entry: JournalEntry, outcome: "finished" | "left"): void {
+    entry.outcome = outcome;
+    this.active -= 1;
+    if (outcome === "left") this.left += 1;
+  }
+}

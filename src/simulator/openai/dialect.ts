@@ -1,0 +1,70 @@
+import { readBearer, type Dialect, type Order } from "../dialect.ts";
+import { findLimits } from "../models.ts";
+import { countPromptTokens } from "../prompt.ts";
+import { Refusal } from "../refusal.ts";
+import { readShape } from "../shape.ts";
+import { encodeError, refuseFlaw } from "./failure.ts";
+import { encodeModelList, encodeOneModel } from "./models.ts";
+import { toPrompt } from "./request.ts";
+import { encodeCompletion } from "./response.ts";
+import { checkRules } from "./rules.ts";
+import { chatSchema } from "./schema.ts";
+import { encodeEvents, frame } from "./stream.ts";
+
+function readOrder(body: unknown): Order {
+  const asked = readShape(chatSchema, body, refuseFlaw);
+  checkRules(asked);
+  const prompt = toPrompt(asked);
+  const { total } = countPromptTokens(prompt);
+  const { contextTokens } = findLimits(prompt.model);
+  if (total > contextTokens) {
+    const message = `This model's maximum context length is ${contextTokens} tokens. However, your messages resulted in ${total} tokens.`;
+    throw new Refusal(400, message, { field: "messages", code: "context_length_exceeded" });
+  }
+  const withUsage = asked.stream_options?.include_usage ? "usage" : "no usage";
+  return {
+    prompt,
+    choices: asked.n ?? 1,
+    streamType: asked.stream ? "text/event-stream; charset=utf-8" : undefined,
+    encodeWhole: encodeCompletion,
+    encodeStream: (answers) => encodeEvents(answers, withUsage),
+    encodeStreamError: (refusal) => frame(encodeError(refusal)),
+  };
+}
+
+/** An id may hold slashes, encoded or not. */
+function decodeId(encoded: string): string {
+  try {
+    return decodeURIComponent(encoded);
+  } catch {
+    return encoded;
+  }
+}
+
+/** OpenAI chat completions. */
+export const openai: Dialect = {
+  name: "openai",
+  find(head) {
+    if (head.path === "/v1/chat/completions") return { kind: "completion", method: "POST", read: readOrder };
+    if (head.path === "/v1/models") return { kind: "look-up", method: "GET", answer: encodeModelList };
+    const id = /^\/v1\/models\/(.+)$/u.exec(head.path)?.[1];
+    return id === undefined
+      ? undefined
+      : { kind: "look-up", method: "GET", answer: () => encodeOneModel(decodeId(id)) };
+  },
+  authenticate(head) {
+    if (readBearer(head) === undefined) {
+      throw new Refusal(
+        401,
+        "You didn't provide an API key. You need to provide your API key in an Authorization header using Bearer auth " +
+          "(i.e. Authorization: Bearer YOUR_KEY).",
+      );
+    }
+  },
+  identify: (requestId) => ({ "x-request-id": requestId, "openai-version": "2020-10-01" }),
+  encodeRefusal(refusal) {
+    const { retryAfterSeconds } = refusal.detail;
+    const headers = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+    return { headers, body: encodeError(refusal) };
+  },
+};

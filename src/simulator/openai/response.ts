@@ -1,0 +1,73 @@
+import { joinText, type Answer, type CallPart } from "../answer.ts";
+
+const FINISH_REASONS = { done: "stop", stop: "stop", calls: "tool_calls", length: "length" } as const;
+
+export function toCallId(id: string): string {
+  return `call_${id}`;
+}
+
+/** Why a choice ended; null while it has not. */
+export function encodeEnd({ end }: Answer): string | null {
+  return end ? FINISH_REASONS[end.kind] : null;
+}
+
+/** The tokens of all choices; the prompt is read once for all of them. */
+export function encodeUsage(answers: readonly Answer[]): Record<string, unknown> {
+  const promptTokens = answers[0]?.usage.promptTokens ?? 0;
+  const completionTokens = answers.reduce((sum, answer) => sum + answer.usage.completionTokens, 0);
+  return {
+    prompt_tokens: promptTokens,
+    completion_tokens: completionTokens,
+    total_tokens: promptTokens + completionTokens,
+    prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
+    completion_tokens_details: {
+      reasoning_tokens: 0,
+      audio_tokens: 0,
+      accepted_prediction_tokens: 0,
+      rejected_prediction_tokens: 0,
+    },
+  };
+}
+
+/** The fields that a completion and every chunk of it have in common. */
+export function encodeEnvelope(answers: readonly Answer[]): { id: string; created: number; model: string } {
+  const [first] = answers;
+  return {
+    id: `chatcmpl-${first?.id ?? ""}`,
+    created: Math.floor(Date.now() / 1000),
+    model: first?.model ?? "",
+  };
+}
+
+/** The calls of an answer, in order. */
+export function listCalls({ parts }: Answer): CallPart[] {
+  return parts.filter((part) => part.kind === "call");
+}
+
+function encodeChoice(answer: Answer, index: number): unknown {
+  const calls = listCalls(answer).map((call) => ({
+    id: toCallId(call.id),
+    type: "function",
+    function: { name: call.name, arguments: call.tokens.join("") },
+  }));
+  const message = {
+    role: "assistant",
+    content: calls.length > 0 ? null : joinText(answer.parts),
+    ...(calls.length > 0 ? { tool_calls: calls } : {}),
+    refusal: null,
+    annotations: [],
+  };
+  return { index, message, logprobs: null, finish_reason: encodeEnd(answer) };
+}
+
+/** A whole completion. */
+export function encodeCompletion(answers: readonly Answer[]): unknown {
+  return {
+    ...encodeEnvelope(answers),
+    object: "chat.completion",
+    choices: answers.map(encodeChoice),
+    usage: encodeUsage(answers),
+    service_tier: "default",
+    system_fingerprint: null,
+  };
+}

@@ -1,0 +1,134 @@
+import { setTimeout as pause } from "node:timers/promises";
+import { composeAnswer, type Answer } from "./answer.ts";
+import type { Order } from "./dialect.ts";
+import type { Fault, FaultFailure } from "./faults.ts";
+import type { Pace } from "./pace.ts";
+import { Refusal } from "./refusal.ts";
+import type { Sender } from "./sender.ts";
+
+export interface Stage {
+  readonly order: Order;
+  readonly fault: Fault | undefined;
+  readonly sender: Sender;
+  readonly pace: Pace;
+}
+
+type Break = Extract<FaultFailure, { kind: "break" }>;
+
+const JSON_TYPE = "application/json; charset=utf-8";
+const GARBAGE = '{"simulated":"garbage", this is not the JSON you are looking for';
+const HTML =
+  "<!doctype html><html><head><title>Bad gateway</title></head><body><h1>A page, not an answer</h1></body></html>\n";
+
+const STREAM_FAILURE = new Refusal(500, "Simulated fault: the answer broke off.");
+
+/** Answers a completion request, or commits the fault that was asked for. Throws `Refusal` before the first byte. */
+export async function performCompletion(stage: Stage): Promise<void> {
+  const { fault, sender, order } = stage;
+  if (fault && fault.delayMs > 0) await pause(fault.delayMs, undefined, { signal: sender.signal });
+  const failure = fault?.failure;
+  switch (failure?.kind) {
+    case "status": {
+      const { message = `Simulated fault: status ${failure.status}.`, ...detail } = failure.detail;
+      throw new Refusal(failure.status, message, detail);
+    }
+    case "hang":
+      return sender.hang();
+    case "reset":
+      return sender.reset();
+    case "garbage":
+      return sendBody(sender, order.streamType ?? JSON_TYPE, order.streamType ? `data: ${GARBAGE}\n\n` : GARBAGE);
+    case "html":
+      return sendBody(sender, "text/html; charset=utf-8", HTML);
+    case "empty":
+      return sendBody(sender, order.streamType ?? JSON_TYPE, "");
+    case "break":
+    case "no-content":
+    case "truncate":
+    case undefined:
+    default:
+      return order.streamType === undefined ? sendWhole(stage) : sendStream(stage, order.streamType);
+  }
+}
+
+async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
+  const answers: Answer[] = [];
+  for (let choice = 0; choice < order.choices; choice += 1) answers.push(await composeAnswer(order.prompt, choice));
+  const failure = fault?.failure?.kind;
+  if (failure === "truncate") return answers.map((answer) => ({ ...answer, end: undefined }));
+  if (failure === "no-content") {
+    return answers.map((answer) => ({ ...answer, parts: [], usage: { ...answer.usage, completionTokens: 0 } }));
+  }
+  return answers;
+}
+
+async function sendBody(sender: Sender, type: string, body: string): Promise<void> {
+  sender.start(200, { "content-type": type, "content-length": Buffer.byteLength(body) });
+  await sender.write(body);
+  sender.end();
+}
+
+function readBreak(fault: Fault | undefined): Break | undefined {
+  return fault?.failure?.kind === "break" ? fault.failure : undefined;
+}
+
+function countContent(answers: readonly Answer[]): number {
+  return answers
+    .flatMap((answer) => answer.parts)
+    .reduce((sum, part) => sum + (part.kind === "text" ? part.tokens.length : 1), 0);
+}
+
+/** A whole answer takes as long as its stream would. */
+async function sendWhole(stage: Stage): Promise<void> {
+  const { order, fault, sender, pace } = stage;
+  const answers = await composeAnswers(stage);
+  await pace.waitFor(Math.max(1, countContent(answers)));
+  const broken = readBreak(fault);
+  const body = Buffer.from(JSON.stringify(order.encodeWhole(answers)));
+  if (broken?.how === "error") return sendBody(sender, JSON_TYPE, readErrorBody(order));
+  sender.start(200, { "content-type": JSON_TYPE, "content-length": body.length });
+  if (!broken) {
+    await sender.write(body);
+    return sender.end();
+  }
+  if (broken.after > 0) await sender.write(body.subarray(0, body.length / 2));
+  return breakOff(stage, broken);
+}
+
+/** The JSON of the stream's error event is the error body of every dialect. */
+function readErrorBody(order: Order): string {
+  const event = order.encodeStreamError(STREAM_FAILURE);
+  return event.slice(event.indexOf("{"), event.lastIndexOf("}") + 1);
+}
+
+async function sendStream(stage: Stage, type: string): Promise<void> {
+  const { order, fault, sender, pace } = stage;
+  const answers = await composeAnswers(stage);
+  const broken = readBreak(fault);
+  sender.start(200, { "content-type": type, "cache-control": "no-cache" });
+  let count = 0;
+  for (const event of order.encodeStream(answers)) {
+    // An answer with less content than the fault waits for breaks before it finishes.
+    if (broken && (count >= broken.after || event.kind === "finish")) return breakOff(stage, broken);
+    if (event.kind === "content") {
+      count += 1;
+      await pace.waitFor(count);
+    }
+    await sender.write(event.text);
+  }
+  sender.end();
+}
+
+async function breakOff({ order, sender }: Stage, { how }: Break): Promise<void> {
+  switch (how) {
+    case "error":
+      await sender.write(order.encodeStreamError(STREAM_FAILURE));
+      return sender.end();
+    case "hang":
+      return sender.hang();
+    case "cut":
+      return sender.cut();
+    case "reset":
+      return sender.reset();
+  }
+}

@@ -1,0 +1,179 @@
+import { createDice, type Dice } from "./dice.ts";
+import { findGlyph, LINE_HEIGHT, measureLine, toPrintable } from "./font.ts";
+import { encodePng } from "./png.ts";
+import type { PictureOrder } from "./prompt.ts";
+import { abbreviate } from "./text.ts";
+
+type Colour = readonly [number, number, number];
+
+const SIDES: Readonly<Record<string, number>> = { "512": 512, "1K": 1024, "2K": 2048, "4K": 4096 };
+
+/** The palette: three ramps of equal length (background, discs, panel), then the inks. */
+const RAMP = 80;
+const LIGHT = RAMP;
+const DARK = 2 * RAMP;
+const INK = 3 * RAMP;
+const PALE_INK = INK + 1;
+
+const LABEL = "SIMULATED IMAGE";
+const MAX_CHARACTERS = 600;
+/** Font pixels between the feet of one line and the next. */
+const LEADING = LINE_HEIGHT + 2;
+
+/** Width and height in pixels: the area of the size's square at the given ratio, in steps of 32 as real ones are. */
+export function planSize({ aspectRatio, size }: PictureOrder): { width: number; height: number } {
+  const [across = 1, down = 1] = aspectRatio.split(":").map(Number);
+  const side = SIDES[size] ?? 1024;
+  const round = (length: number): number => Math.max(32, Math.round(length / 32) * 32);
+  return { width: round(side * Math.sqrt(across / down)), height: round(side * Math.sqrt(down / across)) };
+}
+
+/** Hue in degrees, saturation and lightness 0 to 1. */
+function toRgb(hue: number, saturation: number, lightness: number): Colour {
+  const channel = (shift: number): number => {
+    const position = (shift + hue / 30) % 12;
+    const swing = saturation * Math.min(lightness, 1 - lightness);
+    return Math.round(255 * (lightness - swing * Math.max(-1, Math.min(position - 3, 9 - position, 1))));
+  };
+  return [channel(0), channel(8), channel(4)];
+}
+
+function mixPalette(dice: Dice): Colour[] {
+  const hue = dice.roll(360);
+  const turn = 35 + dice.roll(40);
+  const ramp = (lift: number, saturation: number): Colour[] =>
+    Array.from({ length: RAMP }, (_, step) => {
+      const along = step / (RAMP - 1);
+      return toRgb((hue + turn * along) % 360, saturation, 0.5 - 0.2 * along + lift);
+    });
+  return [...ramp(0, 0.5), ...ramp(0.045, 0.5), ...ramp(-0.19, 0.45), [255, 255, 255], toRgb(hue, 0.55, 0.86)];
+}
+
+/** Pixels and the way to colour them; every shape keeps the gradient and only moves it to another ramp. */
+class Canvas {
+  readonly width: number;
+  readonly height: number;
+  readonly pixels: Uint8Array;
+
+  constructor(width: number, height: number) {
+    this.width = width;
+    this.height = height;
+    this.pixels = new Uint8Array(width * height);
+    const diagonal = Uint8Array.from({ length: width + height }, (_, at) => Math.floor((at / (width + height)) * RAMP));
+    for (let y = 0; y < height; y += 1) this.pixels.set(diagonal.subarray(y, y + width), y * width);
+  }
+
+  /** Moves a run of pixels to another ramp; those outside the canvas are left out. */
+  shade([left, right]: readonly [number, number], y: number, ramp: number): void {
+    if (y < 0 || y >= this.height) return;
+    const end = Math.min(this.width, right);
+    for (let x = Math.max(0, left); x < end; x += 1) {
+      const at = y * this.width + x;
+      this.pixels[at] = ((this.pixels[at] ?? 0) % RAMP) + ramp;
+    }
+  }
+
+  fillDisc(centreX: number, centreY: number, radius: number): void {
+    for (let y = -radius; y <= radius; y += 1) {
+      const half = Math.round(Math.sqrt(radius * radius - y * y));
+      this.shade([centreX - half, centreX + half], centreY + y, LIGHT);
+    }
+  }
+
+  fillPanel(box: { left: number; top: number; width: number; height: number; radius: number }): void {
+    for (let row = 0; row < box.height; row += 1) {
+      const depth = Math.max(box.radius - row, box.radius - (box.height - 1 - row), 0);
+      const inset = box.radius - Math.round(Math.sqrt(box.radius * box.radius - depth * depth));
+      this.shade([box.left + inset, box.left + box.width - inset], box.top + row, DARK);
+    }
+  }
+
+  write(line: string, at: { left: number; top: number; scale: number; ink: number }): void {
+    let left = at.left;
+    for (const character of line) {
+      const glyph = findGlyph(character);
+      glyph.forEach((row, y) => {
+        row.forEach((isInk, x) => {
+          if (isInk) this.fillSquare(left + x * at.scale, at.top + y * at.scale, at);
+        });
+      });
+      left += ((glyph[0]?.length ?? 0) + 1) * at.scale;
+    }
+  }
+
+  private fillSquare(left: number, top: number, { scale, ink }: { scale: number; ink: number }): void {
+    for (let y = top; y < Math.min(this.height, top + scale); y += 1) {
+      this.pixels.fill(ink, y * this.width + left, y * this.width + Math.min(this.width, left + scale));
+    }
+  }
+}
+
+/** Breaks words into lines of at most `width` font pixels; a word too long for a line is broken inside. */
+export function wrapLines(text: string, width: number): string[] {
+  const lines: string[] = [];
+  let line = "";
+  for (const word of text.split(" ")) {
+    const longer = line === "" ? word : `${line} ${word}`;
+    if (measureLine(longer) <= width) {
+      line = longer;
+      continue;
+    }
+    if (line !== "") lines.push(line);
+    line = "";
+    for (const character of word) {
+      if (line !== "" && measureLine(line + character) > width) {
+        lines.push(line);
+        line = "";
+      }
+      line += character;
+    }
+  }
+  return line === "" ? lines : [...lines, line];
+}
+
+/** The largest scale at which the words fill the space, and the lines they break into there. */
+function fitText(text: string, space: { width: number; height: number; largest: number; smallest: number }) {
+  for (let scale = space.largest; scale > space.smallest; scale -= 1) {
+    const lines = wrapLines(text, Math.floor(space.width / scale));
+    const breaksNoWord = text.split(" ").every((word) => measureLine(word) * scale <= space.width);
+    if (breaksNoWord && lines.length * LEADING * scale <= space.height) return { scale, lines };
+  }
+  const lines = wrapLines(text, Math.floor(space.width / space.smallest));
+  const room = Math.max(1, Math.floor(space.height / (LEADING * space.smallest)));
+  const shown = lines.length > room ? [...lines.slice(0, room - 1), "..."] : lines;
+  return { scale: space.smallest, lines: shown };
+}
+
+/** Draws the words on a panel over a gradient whose colours follow from them, and returns a PNG file. */
+export async function drawPicture(words: string, order: PictureOrder): Promise<Buffer> {
+  const { width, height } = planSize(order);
+  const dice = createDice(`picture ${words}`);
+  const palette = mixPalette(dice);
+  const canvas = new Canvas(width, height);
+  const short = Math.min(width, height);
+  const long = Math.max(width, height);
+
+  for (let count = 0; count < 4; count += 1) {
+    const radius = Math.round(short * (0.12 + dice.roll(30) / 100));
+    canvas.fillDisc(dice.roll(width), dice.roll(height), radius);
+  }
+
+  const margin = Math.round(short * 0.07);
+  const padding = Math.round(short * 0.06);
+  const panel = { left: margin, top: margin, width: width - 2 * margin, height: height - 2 * margin };
+  canvas.fillPanel({ ...panel, radius: Math.round(short * 0.035) });
+
+  const left = panel.left + padding;
+  const labelScale = Math.max(1, Math.round(short / 340));
+  canvas.write(LABEL, { left, top: panel.top + padding, scale: labelScale, ink: PALE_INK });
+
+  const labelHeight = LEADING * labelScale * 2;
+  const space = { width: panel.width - 2 * padding, height: panel.height - 2 * padding - labelHeight };
+  const text = toPrintable(abbreviate(words, MAX_CHARACTERS)) || "(no words)";
+  const largest = Math.max(2, Math.round(long / 80));
+  const { scale, lines } = fitText(text, { ...space, largest, smallest: Math.max(1, Math.round(short / 512)) });
+  const top = panel.top + padding + labelHeight + Math.floor((space.height - lines.length * LEADING * scale) / 2);
+  lines.forEach((line, row) => canvas.write(line, { left, top: top + row * LEADING * scale, scale, ink: INK }));
+
+  return encodePng({ width, height, pixels: canvas.pixels, palette });
+}

@@ -1,0 +1,156 @@
+type Schema = Readonly<Record<string, unknown>>;
+
+/** Beyond this depth only required properties are made, and beyond twice as much nothing is: schemas may be cyclic. */
+const MAX_OPTIONAL_DEPTH = 4;
+
+const FORMATS: Readonly<Record<string, string>> = {
+  "date-time": "2026-01-15T09:30:00Z",
+  date: "2026-01-15",
+  time: "09:30:00Z",
+  duration: "PT1H",
+  email: "someone@example.com",
+  hostname: "example.com",
+  ipv4: "192.0.2.1",
+  ipv6: "2001:db8::1",
+  uri: "https://example.com/",
+  uuid: "123e4567-e89b-42d3-a456-426614174000",
+};
+
+function isSchema(value: unknown): value is Schema {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+function readNumber(value: unknown): number | undefined {
+  const number = typeof value === "string" && value !== "" ? Number(value) : value;
+  return typeof number === "number" && Number.isFinite(number) ? number : undefined;
+}
+
+function follow(reference: string, root: Schema): Schema {
+  let found: unknown = root;
+  for (const step of reference.replace(/^#\/?/u, "").split("/").filter(Boolean)) {
+    const key = step.replaceAll("~1", "/").replaceAll("~0", "~");
+    found = isSchema(found) ? found[key] : undefined;
+  }
+  return isSchema(found) ? found : {};
+}
+
+function nameType(schema: Schema): string {
+  const named: unknown = Array.isArray(schema["type"])
+    ? (schema["type"].find((type) => type !== "null") ?? "null")
+    : schema["type"];
+  if (typeof named === "string") return named.toLowerCase();
+  if (schema["properties"] !== undefined) return "object";
+  return schema["items"] !== undefined || schema["prefixItems"] !== undefined ? "array" : "string";
+}
+
+/** Makes values for one schema document; `name` is the property a value is for, and shows in the strings. */
+class ExampleMaker {
+  readonly root: Schema;
+
+  constructor(root: Schema) {
+    this.root = root;
+  }
+
+  make(schema: Schema, name: string, depth: number): unknown {
+    if (depth > 2 * MAX_OPTIONAL_DEPTH) return null;
+    if (typeof schema["$ref"] === "string") return this.make(follow(schema["$ref"], this.root), name, depth + 1);
+    if ("const" in schema) return schema["const"];
+    if (Array.isArray(schema["enum"]) && schema["enum"].length > 0) return schema["enum"][0];
+    if ("default" in schema) return schema["default"];
+    const branches = schema["anyOf"] ?? schema["oneOf"];
+    if (Array.isArray(branches)) {
+      const branch = branches.filter(isSchema).find((candidate) => candidate["type"] !== "null");
+      const { anyOf: _any, oneOf: _one, ...rest } = schema;
+      return this.make({ ...rest, ...branch }, name, depth + 1);
+    }
+    if (Array.isArray(schema["allOf"])) return this.make(this.merge(schema), name, depth + 1);
+    switch (nameType(schema)) {
+      case "object":
+        return this.makeObject(schema, depth);
+      case "array":
+        return this.makeArray(schema, name, depth);
+      case "integer":
+        return makeNumber(schema, 1);
+      case "number":
+        return makeNumber(schema, undefined);
+      case "boolean":
+        return true;
+      case "null":
+        return null;
+      default:
+        return makeString(schema, name);
+    }
+  }
+
+  private merge(schema: Schema): Schema {
+    const { allOf, ...rest } = schema;
+    const merged: Record<string, unknown> = { ...rest };
+    for (const part of (Array.isArray(allOf) ? allOf : []).filter(isSchema)) {
+      const resolved = typeof part["$ref"] === "string" ? follow(part["$ref"], this.root) : part;
+      const required = [...toList(merged["required"]), ...toList(resolved["required"])];
+      const properties = { ...toProperties(merged), ...toProperties(resolved) };
+      Object.assign(merged, resolved, { properties, required });
+    }
+    return merged;
+  }
+
+  private makeObject(schema: Schema, depth: number): Record<string, unknown> {
+    const required = new Set(toList(schema["required"]));
+    const properties = toProperties(schema);
+    for (const key of required) if (typeof key === "string") properties[key] ??= {};
+    const wanted = Object.entries(properties).filter(([key]) => required.has(key) || depth < MAX_OPTIONAL_DEPTH);
+    return Object.fromEntries(
+      wanted.map(([key, value]) => [key, this.make(isSchema(value) ? value : {}, key, depth + 1)]),
+    );
+  }
+
+  private makeArray(schema: Schema, name: string, depth: number): unknown[] {
+    const leading = Array.isArray(schema["prefixItems"]) ? schema["prefixItems"].filter(isSchema) : [];
+    const most = readNumber(schema["maxItems"]) ?? Infinity;
+    const fewest = readNumber(schema["minItems"]) ?? (depth < MAX_OPTIONAL_DEPTH ? 1 : 0);
+    const length = Math.min(most, 1000, Math.max(leading.length, fewest));
+    const items = isSchema(schema["items"]) ? schema["items"] : {};
+    return Array.from({ length }, (_, index) => this.make(leading[index] ?? items, name, depth + 1));
+  }
+}
+
+function toList(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+function toProperties(schema: Schema): Record<string, unknown> {
+  return isSchema(schema["properties"]) ? { ...schema["properties"] } : {};
+}
+
+/** `step` is the default grid of integers; real numbers have none. */
+function makeNumber(schema: Schema, step: number | undefined): number {
+  const grid = readNumber(schema["multipleOf"]) ?? step;
+  const above = readNumber(schema["exclusiveMinimum"]);
+  const below = readNumber(schema["exclusiveMaximum"]);
+  const nudge = grid ?? 0.5;
+  const least = readNumber(schema["minimum"]) ?? (above === undefined ? undefined : above + nudge);
+  const most = readNumber(schema["maximum"]) ?? (below === undefined ? undefined : below - nudge);
+  const wish = least ?? Math.min(nudge, most ?? nudge);
+  return grid === undefined
+    ? wish
+    : least === undefined
+      ? Math.floor(wish / grid) * grid
+      : Math.ceil(wish / grid) * grid;
+}
+
+function makeString(schema: Schema, name: string): string {
+  const format = typeof schema["format"] === "string" ? FORMATS[schema["format"]] : undefined;
+  if (format !== undefined) return format;
+  const text = name === "" ? "example" : `example ${name}`;
+  const fewest = Math.min(readNumber(schema["minLength"]) ?? 0, 10_000);
+  return text.padEnd(fewest, ".").slice(0, readNumber(schema["maxLength"]) ?? undefined);
+}
+
+/**
+ * A value that satisfies a JSON Schema, the same for the same schema. Understands types, `enum`, `const`, `default`,
+ * required and optional properties, arrays, bounds, formats, references inside the document, and the first branch of
+ * unions. It does not solve `pattern`, `not` or conditions. Gemini's upper-case type names are understood too.
+ */
+export function makeExample(schema: unknown): unknown {
+  return isSchema(schema) ? new ExampleMaker(schema).make(schema, "", 0) : {};
+}

@@ -1,0 +1,60 @@
+import { once } from "node:events";
+import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { setTimeout as pause } from "node:timers/promises";
+import type { Fault } from "./faults.ts";
+
+/** Writes one answer to its socket, no faster than the reader takes it, and ends it well or badly. */
+export class Sender {
+  readonly signal: AbortSignal;
+  private readonly response: ServerResponse;
+  private readonly drip: Fault["drip"];
+
+  constructor(response: ServerResponse, signal: AbortSignal, drip?: Fault["drip"]) {
+    this.response = response;
+    this.signal = signal;
+    this.drip = drip;
+  }
+
+  /** Sends the status line and the headers at once, also when no body follows for a while. */
+  start(status: number, headers: OutgoingHttpHeaders): void {
+    this.response.writeHead(status, headers);
+    this.response.flushHeaders();
+  }
+
+  /** Resolves when more may be written. Rejects as soon as the reader is gone. */
+  async write(body: string | Buffer): Promise<void> {
+    if (!this.drip) return this.push(body);
+    const bytes = typeof body === "string" ? Buffer.from(body) : body;
+    for (let at = 0; at < bytes.length; at += this.drip.bytes) {
+      await this.push(bytes.subarray(at, at + this.drip.bytes));
+      await pause(this.drip.everyMs, undefined, { signal: this.signal });
+    }
+  }
+
+  end(): void {
+    this.response.end();
+  }
+
+  /** Ends the connection politely on the TCP level although the body is not complete. */
+  cut(): void {
+    this.response.socket?.end();
+  }
+
+  /** Resets the connection once what was written has left. */
+  async reset(): Promise<void> {
+    const { socket } = this.response;
+    if (socket && socket.writableLength > 0) await once(socket, "drain", { signal: this.signal });
+    socket?.resetAndDestroy();
+  }
+
+  /** Does nothing until the reader leaves; always rejects. */
+  async hang(): Promise<never> {
+    if (!this.signal.aborted) await once(this.signal, "abort");
+    throw this.signal.reason;
+  }
+
+  private async push(body: string | Buffer): Promise<void> {
+    this.signal.throwIfAborted();
+    if (body.length > 0 && !this.response.write(body)) await once(this.response, "drain", { signal: this.signal });
+  }
+}

@@ -1,0 +1,34 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { StoreError } from "./store-error.ts";
+
+/** SQLite's number for "another process holds the lock"; the extended codes have it in their low byte. */
+const SQLITE_BUSY = 5;
+
+const PATIENCE_MS = 5_000;
+const MAX_PAUSE_MS = 60;
+
+/**
+ * Runs the operation again while another process holds the database's lock, without keeping this one from its work. Gives
+ * up with a StoreError after five seconds. The operation must change nothing when it fails: one statement, or a
+ * transaction.
+ */
+export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promise<T> {
+  const giveUpAtMs = performance.now() + PATIENCE_MS;
+  for (;;) {
+    try {
+      return await operation();
+    } catch (error) {
+      if (!isBusy(error)) throw error;
+      if (performance.now() > giveUpAtMs) {
+        throw new StoreError("The database is locked by another process for too long.", { cause: error });
+      }
+      // Random, so that processes that met once do not meet again.
+      await delay(Math.random() * MAX_PAUSE_MS);
+    }
+  }
+}
+
+function isBusy(error: unknown): boolean {
+  const code = (error as { errcode?: unknown } | undefined)?.errcode;
+  return typeof code === "number" && (code & 0xff) === SQLITE_BUSY;
+}

@@ -1,0 +1,18 @@
+import { destination, type Logger, pino } from "pino";
+
+export type { Logger } from "pino";
+
+/** JSON lines on standard error, which leaves standard output to people. Never blocks; what is lost at a crash is the last lines. */
+export function createLogger(level: string): Logger {
+  return pino(
+    {
+      level,
+      base: null,
+      timestamp: () => `,"time":"${new Date().toISOString()}"`,
+      formatters: { level: (label) => ({ level: label }) },
+      // Nothing secret is ever handed to the logger; this is for the day somebody does it by mistake.
+      redact: { paths: ["authorization", "*.authorization", "apiKey", "*.apiKey", "api_key", "*.api_key", "headers"], censor: "[redacted]" },
+    },
+    destination({ fd: 2, sync: false }),
+  );
+}

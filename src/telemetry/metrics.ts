@@ -1,0 +1,86 @@
+import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+
+/** The numbers of one process, in Prometheus' format. Labels come from closed sets: configuration and our own words. */
+export interface Metrics {
+  /** One completion is over. */
+  completion(of: CompletionSample): void;
+  /** A request was refused before it became one. */
+  refusal(entrance: string, code: string): void;
+  /** The text for `/metrics`. */
+  text(): Promise<string>;
+  readonly contentType: string;
+}
+
+export interface CompletionSample {
+  readonly entrance: string;
+  /** A model of the configuration, or `unknown`. */
+  readonly model: string;
+  readonly outcome: string;
+  readonly streamed: boolean;
+  readonly durationMs: number;
+  readonly firstContentMs: number | undefined;
+  readonly promptTokens: number;
+  readonly completionTokens: number;
+  readonly costMicroUsd: number;
+  readonly attempts: readonly { readonly model: string; readonly outcome: string; readonly durationMs: number }[];
+}
+
+/** Values that are read when the numbers are asked for. */
+export interface Gauges {
+  readonly activeCalls: () => number;
+  /** By `provider/upstream model`: `closed`, `open` or `half_open`. */
+  readonly breakers: () => ReadonlyMap<string, string>;
+}
+
+const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
+
+export function createMetrics({ activeCalls, breakers }: Gauges): Metrics {
+  const registry = new Registry();
+  const registers = [registry];
+  collectDefaultMetrics({ register: registry });
+  const completions = new Counter({ name: "parley_completions_total", help: "Completions, by how they ended.", labelNames: ["entrance", "model", "outcome", "streamed"], registers });
+  const refusals = new Counter({ name: "parley_refusals_total", help: "Requests that were refused before they became completions.", labelNames: ["entrance", "code"], registers });
+  const duration = new Histogram({ name: "parley_completion_seconds", help: "From a request's arrival to its end.", labelNames: ["model", "streamed"], buckets: SECONDS, registers });
+  const firstContent = new Histogram({ name: "parley_first_content_seconds", help: "From a request's arrival to a stream's first content.", labelNames: ["model"], buckets: SECONDS, registers });
+  const tokens = new Counter({ name: "parley_tokens_total", help: "Tokens that providers counted.", labelNames: ["model", "kind"], registers });
+  const cost = new Counter({ name: "parley_cost_micro_usd_total", help: "Cost by the configured prices, in millionths of a US dollar.", labelNames: ["model"], registers });
+  const attempts = new Counter({ name: "parley_attempts_total", help: "Calls of upstream models, by how they ended.", labelNames: ["model", "outcome"], registers });
+  const attemptDuration = new Histogram({ name: "parley_attempt_seconds", help: "Duration of calls of upstream models.", labelNames: ["model"], buckets: SECONDS, registers });
+  new Gauge({
+    name: "parley_active_calls",
+    help: "Calls under way.",
+    registers,
+    collect() {
+      this.set(activeCalls());
+    },
+  });
+  new Gauge({
+    name: "parley_breaker_open",
+    help: "1 while an upstream model rests after failures, 0.5 while it is probed.",
+    labelNames: ["upstream"],
+    registers,
+    collect() {
+      this.reset();
+      for (const [upstream, state] of breakers()) this.set({ upstream }, state === "open" ? 1 : state === "half_open" ? 0.5 : 0);
+    },
+  });
+  return {
+    completion(of) {
+      const { entrance, model, outcome } = of;
+      const streamed = String(of.streamed);
+      completions.inc({ entrance, model, outcome, streamed });
+      duration.observe({ model, streamed }, of.durationMs / 1000);
+      if (of.firstContentMs !== undefined) firstContent.observe({ model }, of.firstContentMs / 1000);
+      if (of.promptTokens > 0) tokens.inc({ model, kind: "prompt" }, of.promptTokens);
+      if (of.completionTokens > 0) tokens.inc({ model, kind: "completion" }, of.completionTokens);
+      if (of.costMicroUsd > 0) cost.inc({ model }, of.costMicroUsd);
+      for (const attempt of of.attempts) {
+        attempts.inc({ model: attempt.model, outcome: attempt.outcome });
+        if (attempt.outcome !== "skipped") attemptDuration.observe({ model: attempt.model }, attempt.durationMs / 1000);
+      }
+    },
+    refusal: (entrance, code) => refusals.inc({ entrance, code }),
+    text: () => registry.metrics(),
+    contentType: registry.contentType,
+  };
+}

@@ -1,0 +1,58 @@
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import type { Metrics } from "./metrics.ts";
+
+export interface OperationsOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  readonly metrics: Metrics;
+  /** What `/readyz` says: whether new work is taken, and the facts behind it. */
+  readonly readiness: () => { readonly ready: boolean; readonly [fact: string]: unknown };
+}
+
+/** The operations port, listening. */
+export interface OperationsServer {
+  readonly port: number;
+  close(): void;
+}
+
+/** Starts the port for operators: `/metrics`, `/healthz`, `/readyz`. Without authentication: it belongs on a private address. */
+export async function startOperationsServer({ host, port, metrics, readiness }: OperationsOptions): Promise<OperationsServer> {
+  const limits = { headersTimeout: 10_000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 };
+  const server = createServer(limits, (request, response) => {
+    const reply = (status: number, type: string, text: string): void => {
+      response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(text);
+    };
+    const json = (status: number, body: object): void => reply(status, "application/json", `${JSON.stringify(body)}\n`);
+    switch (request.url) {
+      case "/metrics":
+        metrics.text().then(
+          (text) => reply(200, metrics.contentType, text),
+          () => json(500, { error: "the metrics could not be collected" }),
+        );
+        break;
+      case "/healthz":
+        json(200, { status: "ok" });
+        break;
+      case "/readyz": {
+        const facts = readiness();
+        json(facts.ready ? 200 : 503, facts);
+        break;
+      }
+      default:
+        json(404, { error: "here are /metrics, /healthz and /readyz" });
+    }
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => resolve());
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}

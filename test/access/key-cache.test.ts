@@ -1,0 +1,170 @@
+import { beforeEach, describe, expect, it, vi } from "vitest";
+import { generateApiKey, hashApiKey } from "../../src/access/api-key.ts";
+import { createAuthenticator } from "../../src/access/key-cache.ts";
+import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
+import { fakeClock, memoryKeyStore } from "./fakes.ts";
+
+function setUp() {
+  const clock = fakeClock();
+  const store = memoryKeyStore();
+  const findByHash = vi.spyOn(store, "findByHash");
+  return { clock, store, findByHash, keys: { clock, store }, authenticator: createAuthenticator({ clock, store }) };
+}
+
+const invalid: unknown = expect.objectContaining({ code: "unauthenticated" });
+const unavailable: unknown = expect.objectContaining({ code: "overloaded", retryAfterMs: 1000 });
+
+describe("authentication", () => {
+  let world: ReturnType<typeof setUp>;
+  beforeEach(() => {
+    world = setUp();
+  });
+
+  it("finds the principal of a key", async () => {
+    const { authenticator, keys } = world;
+    const { secret, record } = await createKey(keys, { name: "a", models: ["m"], capabilities: ["images"] });
+    expect(await authenticator.authenticate(secret)).toEqual({
+      keyId: record.id,
+      keyName: "a",
+      accountId: "acct_default",
+      models: new Set(["m"]),
+      capabilities: new Set(["images"]),
+      expiresAtMs: undefined,
+    });
+  });
+
+  it("says when there is no key, or something that cannot be one, without asking the store", async () => {
+    const { authenticator, findByHash } = world;
+    await expect(authenticator.authenticate(undefined)).rejects.toThrow("An API key is required");
+    await expect(authenticator.authenticate("")).rejects.toThrow("An API key is required");
+    await expect(authenticator.authenticate("sk-other")).rejects.toThrow("not an API key of this service");
+    expect(findByHash).not.toHaveBeenCalled();
+  });
+
+  it("answers unknown, revoked and expired keys alike", async () => {
+    const { authenticator, keys, clock } = world;
+    const revoked = await createKey(keys, { name: "a" });
+    await revokeKey(keys, revoked.record.id);
+    const expired = await createKey(keys, { name: "b", lifetimeMs: 10 });
+    clock.advance(10);
+    const rejections = await Promise.all(
+      [generateApiKey(), revoked.secret, expired.secret].map((key) => authenticator.authenticate(key).catch(String)),
+    );
+    expect(rejections[0]).toContain("This API key is not valid.");
+    expect(new Set(rejections).size).toBe(1);
+    await expect(authenticator.authenticate(revoked.secret)).rejects.toThrow(invalid);
+  });
+
+  it("asks the store once for any number of requests at a time, and then not for five seconds", async () => {
+    const { authenticator, keys, clock, findByHash } = world;
+    const { secret } = await createKey(keys, { name: "a" });
+    await Promise.all(Array.from({ length: 100 }, () => authenticator.authenticate(secret)));
+    clock.advance(4_999);
+    await authenticator.authenticate(secret);
+    expect(findByHash).toHaveBeenCalledTimes(1);
+    clock.advance(1);
+    await authenticator.authenticate(secret);
+    expect(findByHash).toHaveBeenCalledTimes(2);
+  });
+
+  it("refuses a key that another process revoked after five seconds at most", async () => {
+    const { authenticator, keys, clock } = world;
+    const { secret, record } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    await revokeKey(keys, record.id);
+    clock.advance(5_000);
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+  });
+
+  it("refuses a key that this process revoked at once, even with an older answer on its way", async () => {
+    const { authenticator, keys, findByHash } = world;
+    const { secret, record } = await createKey(keys, { name: "a" });
+    const answer = Promise.withResolvers<typeof record>();
+    findByHash.mockReturnValueOnce(answer.promise);
+    const waiting = authenticator.authenticate(secret);
+    await revokeKey(keys, record.id);
+    authenticator.invalidate(hashApiKey(secret));
+    answer.resolve(record);
+    await waiting;
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+  });
+
+  it("ends a key at its expiry although it is cached, and a rotated one after its grace", async () => {
+    const { authenticator, keys, clock } = world;
+    const { secret } = await createKey(keys, { name: "a", lifetimeMs: 1_000 });
+    await authenticator.authenticate(secret);
+    clock.advance(1_000);
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+    const old = await createKey(keys, { name: "b" });
+    const next = await rotateKey(keys, old.record.id, "1h");
+    await expect(authenticator.authenticate(old.secret)).resolves.toMatchObject({ keyId: old.record.id });
+    clock.advance(60 * 60 * 1000);
+    await expect(authenticator.authenticate(old.secret)).rejects.toThrow(invalid);
+    await expect(authenticator.authenticate(next.secret)).resolves.toMatchObject({ keyId: next.record.id });
+  });
+
+  it("lets a new key work at once", async () => {
+    const { authenticator, keys } = world;
+    await authenticator.authenticate(generateApiKey()).catch(String);
+    const { secret } = await createKey(keys, { name: "a" });
+    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+  });
+
+  it("remembers for a second that a key is unknown, and at most ten thousand of them", async () => {
+    const { authenticator, clock, findByHash } = world;
+    const guesses = Array.from({ length: 10_001 }, generateApiKey);
+    for (const guess of guesses) await authenticator.authenticate(guess).catch(String);
+    expect(findByHash).toHaveBeenCalledTimes(10_001);
+    await authenticator.authenticate(guesses.at(-1)).catch(String);
+    expect(findByHash).toHaveBeenCalledTimes(10_001);
+    await authenticator.authenticate(guesses[0]).catch(String);
+    expect(findByHash).toHaveBeenCalledTimes(10_002);
+    clock.advance(1_000);
+    await authenticator.authenticate(guesses.at(-1)).catch(String);
+    expect(findByHash).toHaveBeenCalledTimes(10_003);
+  });
+
+  it("never takes one key for another", async () => {
+    const { authenticator, keys } = world;
+    const made = await Promise.all(Array.from({ length: 500 }, (_, index) => createKey(keys, { name: `n${index}` })));
+    const names = await Promise.all(made.map(async ({ secret }) => (await authenticator.authenticate(secret)).keyName));
+    expect(names).toEqual(made.map(({ record }) => record.name));
+  });
+});
+
+describe("while the store cannot be asked", () => {
+  it("known keys go on for sixty seconds, and the store is left alone in between", async () => {
+    const { authenticator, keys, clock, findByHash } = setUp();
+    const { secret } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    findByHash.mockClear().mockRejectedValue(new Error("disk"));
+    clock.advance(5_000);
+    for (let request = 0; request < 100; request++) await authenticator.authenticate(secret);
+    expect(findByHash).toHaveBeenCalledTimes(1);
+    clock.advance(55_000);
+    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+    clock.advance(1_001);
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(unavailable);
+  });
+
+  it("unknown keys are told to come back, never that they are wrong", async () => {
+    const { authenticator, keys, findByHash } = setUp();
+    const { secret } = await createKey(keys, { name: "a" });
+    findByHash.mockRejectedValueOnce(new Error("disk"));
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(unavailable);
+    await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
+  });
+
+  it("a revoked key stays refused", async () => {
+    const { authenticator, keys, clock, findByHash } = setUp();
+    const { secret, record } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    await revokeKey(keys, record.id);
+    clock.advance(5_000);
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+    findByHash.mockRejectedValue(new Error("disk"));
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+    clock.advance(1_000);
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(unavailable);
+  });
+});

@@ -1,0 +1,242 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
+import { runCli } from "../../src/cli/cli.ts";
+import type { CliContext } from "../../src/cli/command.ts";
+import { parseDuration } from "../../src/cli/duration.ts";
+import { formatTable } from "../../src/cli/table.ts";
+import { openStore } from "../../src/store/store.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "parley-cli-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+async function run(line: string, context: Partial<CliContext> = {}) {
+  let [stdout, stderr] = ["", ""];
+  const code = await runCli(
+    line.split(" ").filter((word) => word !== ""),
+    {
+      env: { PARLEY_DATA_DIR: directory },
+      stdout: { write: (text) => (stdout += text) },
+      stderr: { write: (text) => (stderr += text) },
+      serve: () => Promise.resolve(0),
+      ...context,
+    },
+  );
+  return { code, stdout, stderr };
+}
+
+async function runJson<T>(line: string): Promise<T> {
+  const { code, stdout, stderr } = await run(`${line} --json`);
+  expect({ code, stderr }).toEqual({ code: 0, stderr: "" });
+  return JSON.parse(stdout) as T;
+}
+
+interface KeyJson {
+  readonly id: string;
+  readonly key: string;
+  readonly state: string;
+}
+
+describe("a wrong command line", () => {
+  it.each([
+    ["", "a command is missing"],
+    ["serv", 'unknown command "serv"; did you mean "serve"?'],
+    ["keys", 'unknown command "keys"; there are: keys create, keys list'],
+    ["keys creat --name a", 'unknown command "keys creat"; did you mean "keys create"?'],
+    ["constructor", 'unknown command "constructor"'],
+    ["serve --confg f", "unknown flag --confg; did you mean --config?"],
+    ["serve -x", "unknown flag -x"],
+    ["serve --role all", "unknown flag --role"],
+    ["keys create --rpm 5 --name a", "unknown flag --rpm"],
+    ["keys create --constructor a", "unknown flag --constructor"],
+    ["keys create", "--name is required"],
+    ["keys create --name --json", "--name needs a value: --name NAME"],
+    ["keys create --name", "--name needs a value"],
+    ["keys create --name a --name b", "--name is given twice"],
+    ["keys create --name a --json=yes", "--json takes no value"],
+    ["keys create --name a --expires 30", "--expires is a number and m, h, d or w"],
+    ["keys create --name a --models alpha-opus-4.6", "did you mean alpha-opus-4.5?"],
+    ["keys create --name a --capabilities image", "did you mean images?"],
+    ["keys rotate", "ID is missing: parley keys rotate ID"],
+    ["keys rotate key_1 --grace 2h", "--grace is one of 0, 1h, 24h, 7d"],
+    ["keys revoke key_1 key_2", 'the argument "key_2" is not expected'],
+    ["config check", "FILE is missing"],
+    ["simulate --listen 0.0.0.0:1", "add --allow-public"],
+    ["simulate --listen nowhere", "--listen is host:port"],
+    ["simulate --tokens-per-second fast", "--tokens-per-second is a number"],
+    ["simulate --listen 127.0.0.1:0 --fault wrong", "--fault: unknown clause"],
+  ])("%j ends with 2 and says what would be right", async (line, expected) => {
+    const { code, stdout, stderr } = await run(line);
+    expect(stderr).toContain(expected);
+    expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
+    expect(stderr).toMatch(/\nSee: parley .*\n$/);
+  });
+});
+
+describe("help", () => {
+  it("lists every command", async () => {
+    for (const line of ["help", "--help", "-h"]) {
+      const { code, stdout } = await run(line);
+      expect(code).toBe(0);
+      for (const name of ["serve", "simulate", "config check", "models", "keys create", "version"]) {
+        expect(stdout).toContain(`  ${name} `);
+      }
+    }
+  });
+
+  it.each(["serve", "simulate", "config check", "models", "keys create", "keys list", "keys rotate", "keys revoke"])(
+    "explains %s, also beside a mistake",
+    async (name) => {
+      const { code, stdout } = await run(`${name} --help`);
+      expect(code).toBe(0);
+      expect(stdout).toContain(`Usage: parley ${name}`);
+    },
+  );
+
+  it("is not needed for the version", async () => {
+    expect((await run("version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+    expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
+  });
+});
+
+describe("config check", () => {
+  it("accepts a good file, and shows all of it without secrets", async () => {
+    const file = join(directory, "parley.yaml");
+    writeFileSync(file, "providers: { alpha: { api_keys: [a-real-credential] } }");
+    const plain = await run(`config check ${file}`);
+    expect(plain.stdout).toBe(`${file} is valid. Models: 6, providers: 1, simulated: 1.\n`);
+    const json = await run(`config check ${file} --json`);
+    expect(JSON.parse(json.stdout)).toMatchObject({ file, providers: [{ apiKeys: ["…"] }, { simulated: true }] });
+    expect(json.stdout).not.toContain("a-real-credential");
+  });
+
+  it("ends with 78 for a bad one, with the place and no stack", async () => {
+    const file = join(directory, "parley.yaml");
+    writeFileSync(file, "http:\n  lisen: x\n");
+    const { code, stdout, stderr } = await run(`config check ${file}`);
+    expect({ code, stdout }).toEqual({ code: 78, stdout: "" });
+    expect(stderr).toBe(`${file} cannot be used:\n  ${file}:2:3: http.lisen: unknown key; did you mean listen?\n`);
+  });
+});
+
+describe("models", () => {
+  it("are listed with their prices", async () => {
+    const { stdout } = await run("models");
+    expect(stdout.split("\n")).toHaveLength(8);
+    expect(stdout).toMatch(/alpha-opus-4\.5 +alpha \(simulated\) +claude-opus-4-5-20251101 .* 5 +25\n/);
+    expect(await runJson("models")).toHaveLength(6);
+  });
+});
+
+describe("keys", () => {
+  it("are created, and only their hash is kept", async () => {
+    const made = await runJson<KeyJson>(
+      "keys create --name ci --models beta-3-flash --capabilities chat --expires 30d",
+    );
+    expect(made).toMatchObject({
+      name: "ci",
+      models: ["beta-3-flash"],
+      capabilities: ["chat"],
+      account: "acct_default",
+    });
+    expect(Object.keys(made).slice(0, 3)).toEqual(["id", "name", "key"]);
+    expect(isApiKey(made.key)).toBe(true);
+    const store = await openStore(directory);
+    expect(await store.keys.findByHash(hashApiKey(made.key))).toMatchObject({ id: made.id });
+    await store.close();
+    const { stdout } = await run("keys list");
+    expect(stdout).toContain(made.id);
+    expect(stdout).not.toContain(made.key);
+  });
+
+  it("go alone to stdout, so that they can be piped", async () => {
+    const { stdout, stderr } = await run("keys create --name ci");
+    expect(isApiKey(stdout.trim())).toBe(true);
+    expect(stderr).toMatch(/^Created key_\w+ \(ci\)\. Keep this key: it is not shown again\.\n$/);
+  });
+
+  it("are rotated and revoked", async () => {
+    const first = await runJson<KeyJson>("keys create --name ci");
+    const second = await runJson<KeyJson>(`keys rotate ${first.id} --grace 0`);
+    expect(second).toMatchObject({ name: "ci", replaces: first.id });
+    expect(await runJson(`keys revoke ${second.id}`)).toEqual({ id: second.id, state: "revoked" });
+    const states = (await runJson<KeyJson[]>("keys list")).map(({ id, state }) => [id, state]);
+    expect(Object.fromEntries(states)).toEqual({ [first.id]: "expired", [second.id]: "revoked" });
+  });
+
+  it("that do not exist end the command with 1", async () => {
+    expect(await run("keys revoke key_none")).toEqual({
+      code: 1,
+      stdout: "",
+      stderr: "parley: id: there is no key key_none\n",
+    });
+  });
+
+  it("cannot be made where the database cannot be opened", async () => {
+    writeFileSync(join(directory, "file"), "");
+    const { code, stderr } = await run("keys list", { env: { PARLEY_DATA_DIR: join(directory, "file") } });
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/^parley: .*cannot be opened: the data_dir is not a directory\n$/);
+  });
+});
+
+describe("serve", () => {
+  it("hands the configuration over and ends with the server's exit code", async () => {
+    const ports: number[] = [];
+    const { code } = await run("serve", {
+      env: { PARLEY_HTTP_LISTEN: "127.0.0.1:1234" },
+      serve: async (config) => {
+        ports.push(config.http.listen.port);
+        return 7;
+      },
+    });
+    expect({ code, ports }).toEqual({ code: 7, ports: [1234] });
+  });
+
+  it("shows why it failed in one line", async () => {
+    const serve = () => Promise.reject(new Error("port 8080 is in use"));
+    expect(await run("serve", { serve })).toEqual({ code: 1, stdout: "", stderr: "parley: port 8080 is in use\n" });
+  });
+});
+
+describe("simulate", () => {
+  it("answers until it is told to stop", async () => {
+    let url = "";
+    const { code } = await run("simulate --listen 127.0.0.1:0 --json", {
+      stdout: { write: (text) => ({ url } = JSON.parse(text) as { url: string }) },
+      untilStopped: async () => {
+        expect((await fetch(url)).status).toBeLessThan(500);
+      },
+    });
+    expect(code).toBe(0);
+    await expect(fetch(url)).rejects.toThrow(TypeError);
+  });
+});
+
+describe("a duration", () => {
+  it.each([
+    ["90m", 5_400_000],
+    ["12h", 43_200_000],
+    ["30d", 2_592_000_000],
+    ["4w", 2_419_200_000],
+    ["0d", undefined],
+    ["30", undefined],
+    ["-1d", undefined],
+    ["9999999w", undefined],
+  ])("%s is %s ms", (text, expected) => expect(parseDuration(text)).toBe(expected));
+});
+
+it("a table aligns its columns", () => {
+  expect(
+    formatTable([
+      ["A", "B"],
+      ["long", ""],
+      ["x", "y"],
+    ]),
+  ).toBe("A     B\nlong\nx     y");
+});

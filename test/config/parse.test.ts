@@ -1,0 +1,279 @@
+import { describe, expect, it } from "vitest";
+import type { Capabilities } from "../../src/core/provider.ts";
+import { ConfigError } from "../../src/config/config-error.ts";
+import type { Environment } from "../../src/config/environment.ts";
+import { parseConfig } from "../../src/config/parse.ts";
+
+const KEY = "a-long-enough-credential";
+
+function parse(text: string, env: Environment = {}) {
+  return parseConfig({ file: "parley.yaml", text, env });
+}
+
+function errorOf(text: string, env: Environment = {}): string {
+  try {
+    parse(text, env);
+  } catch (error) {
+    if (error instanceof ConfigError) return error.message;
+    throw error;
+  }
+  throw new Error("the configuration was accepted");
+}
+
+describe("a configuration without a file", () => {
+  const config = parseConfig({ file: undefined, text: "", env: {} });
+
+  it("listens on loopback only and simulates both providers", () => {
+    expect(config.http.listen).toEqual({ host: "127.0.0.1", port: 8080 });
+    expect(config.grpc).toEqual({
+      listen: { host: "127.0.0.1", port: 50051 },
+      maxReceiveBytes: 32 * 1024 * 1024,
+      maxSendBytes: 64 * 1024 * 1024,
+    });
+    expect(config.operations.listen).toEqual({ host: "127.0.0.1", port: 9464 });
+    expect(config.providers).toEqual([
+      { name: "alpha", dialect: "anthropic", simulated: true },
+      { name: "beta", dialect: "gemini", simulated: true },
+    ]);
+  });
+
+  it("has the six models that clients are promised", () => {
+    expect(config.models.map(({ id }) => id)).toEqual([
+      "alpha-opus-4.5",
+      "alpha-sonnet-4.5",
+      "alpha-haiku-4.5",
+      "beta-3-pro-preview",
+      "beta-3-flash",
+      "beta-3-pro-image-preview",
+    ]);
+    const image = config.models.find(({ id }) => id === "beta-3-pro-image-preview");
+    expect(image).toMatchObject({
+      description: "Multimodal with native image generation",
+      modalities: { output: ["text", "image"] },
+      preview: true,
+      price: { input: 2_000_000, output: 12_000_000, image: 120_000_000 },
+      timeouts: { firstContentMs: 300_000, connectMs: 5_000 },
+    });
+    expect(config.models.filter(({ modalities }) => modalities.output.includes("image"))).toEqual([image]);
+  });
+
+  it("fills every capability that core knows", () => {
+    for (const model of config.models) {
+      const capabilities: Capabilities = model.capabilities;
+      expect(Object.values(capabilities)).not.toContain(undefined);
+      expect(Object.keys(capabilities)).toHaveLength(24);
+    }
+  });
+
+  it("cannot be changed by those who receive it", () => {
+    expect(() => Object.assign(config.models[0]!.price, { input: 0 })).toThrow(TypeError);
+    expect(() => (config.providers as unknown[]).push("x")).toThrow(TypeError);
+  });
+});
+
+describe("environment variables", () => {
+  it("send a provider's built-in models to the real service when its key is there", () => {
+    const config = parseConfig({ file: undefined, text: "", env: { ALPHA_API_KEY: KEY } });
+    expect(config.providers[0]).toMatchObject({
+      simulated: false,
+      baseUrl: "https://api.anthropic.com",
+      apiKeys: [KEY],
+    });
+    expect(config.providers[1]).toMatchObject({ name: "beta", simulated: true });
+  });
+
+  it("override the listening addresses and the data directory of a file", () => {
+    const config = parse("{http: {listen: '127.0.0.1:1'}, data_dir: /a}", {
+      PARLEY_HTTP_LISTEN: "[::1]:2",
+      PARLEY_DATA_DIR: "/b",
+    });
+    expect([config.http.listen, config.dataDir]).toEqual([{ host: "::1", port: 2 }, "/b"]);
+  });
+
+  it("leave a provider alone that the file configures", () => {
+    const config = parse(`providers: { alpha: { api_keys: [${KEY}] } }`, { ALPHA_API_KEY: "another-credential" });
+    expect(config.providers[0]).toMatchObject({ apiKeys: [KEY] });
+  });
+
+  it.each([
+    [{ ALPHA_API_KEY: "" }, "ALPHA_API_KEY: it is set but empty"],
+    [{ ALPHA_API_KEY: "changeme" }, "ALPHA_API_KEY: this is a sample"],
+    [{ ALPHA_API_KEY: `${KEY}\n` }, "ALPHA_API_KEY: the credential contains a line break"],
+    [{ ALPHA_BASE_URL: "https://a.example" }, "ALPHA_BASE_URL: it needs ALPHA_API_KEY"],
+    [{ BETA_API_KEY: KEY, BETA_BASE_URL: "http://a.example" }, "BETA_BASE_URL: this is plain http"],
+    [{ PARLEY_HTTP_LISTEN: "8080" }, "PARLEY_HTTP_LISTEN: must be host:port"],
+    [{ PARLEY_GRPC_LISTEN: "0.0.0.0:50051" }, "PARLEY_GRPC_LISTEN: this address is not loopback"],
+    [{ PARLEY_DATABASE_URL: "postgres://x" }, "PARLEY_DATABASE_URL: this version does not have it yet"],
+  ])("are refused by name, never by value: %o", (env: Environment, expected) => {
+    expect(() => parseConfig({ file: undefined, text: "", env })).toThrow(expected);
+    expect(() => parseConfig({ file: undefined, text: "", env })).not.toThrow(/changeme|long-enough|postgres:/);
+  });
+});
+
+describe("interpolation", () => {
+  const text = 'providers:\n  alpha:\n    api_keys: ["${ALPHA_API_KEY}"]';
+
+  it("fills in variables", () => {
+    expect(parse(text, { ALPHA_API_KEY: KEY }).providers[0]).toMatchObject({ apiKeys: [KEY] });
+  });
+
+  it.each([
+    [undefined, "the environment variable ALPHA_API_KEY is not set"],
+    ["", "the environment variable ALPHA_API_KEY is empty"],
+    ["two\nlines-of-secret", "(from ${ALPHA_API_KEY}): the credential contains a line break"],
+    ["two\r\nlines-of-secret", "(from ${ALPHA_API_KEY}): the credential contains a line break"],
+    ["sk-1234", "shorter than 8"],
+  ])("names the variable and the place, not the value: %j", (value, expected) => {
+    const message = errorOf(text, { ALPHA_API_KEY: value });
+    expect(message).toContain("parley.yaml:3:16: providers.alpha.api_keys[0]");
+    expect(message).toContain(expected);
+    expect(message).not.toMatch(/lines-of-secret|sk-1234/);
+  });
+
+  it("refuses what only looks like a variable", () => {
+    expect(errorOf("data_dir: ${not closed")).toContain("parley.yaml:1:11: data_dir: a variable is written ${NAME}");
+  });
+});
+
+describe("mistakes", () => {
+  it.each([
+    ["http: { lisen: x }", "1:9: http.lisen: unknown key; did you mean listen?"],
+    ["http:\n  listen: 5", "2:11: http.listen: must be text, not a number"],
+    ["http:", "1:6: http: must be a map, but there is nothing"],
+    ["HTTP: {}", "1:1: HTTP: unknown key; did you mean http?"],
+    ["htpp: {}", "1:1: htpp: unknown key; did you mean http?"],
+    ["entirely_unknown: {}", "unknown key; known here: http, grpc"],
+    ["database: { url: x }", "1:1: database: this version does not have this section yet"],
+    ["limits: {}", "1:1: limits: this version does not have this section yet"],
+    ["http: {}\nhttp: {}", "2:1: this key is written twice"],
+    ["providers: { alpha: { api_keys: [aaaaaaaaaaa] }, alpha: {} }", "1:50: this key is written twice"],
+    ["timeouts: { connect_ms: .nan }", "timeouts.connect_ms: must be a number, not something else"],
+    ["timeouts: { connect_ms: 0 }", "1:25: timeouts.connect_ms: must be at least 1"],
+    ["timeouts: { connect_ms: 1.5 }", "timeouts.connect_ms: must be a whole number"],
+    ["log: { level: loud }", "log.level: must be one of trace, debug"],
+    ["grpc: { listen: '127.0.0.1:8080' }", "http.listen is the same address"],
+    ["http: { listen: '0.0.0.0:8080' }", "write allow_public: true beside it in the section http"],
+    ["http: { listen: '127.0.0.1:70000' }", "must be host:port"],
+    ["http: { cors_origins: ['https://a.example/'] }", "http.cors_origins[0]: must be an origin"],
+    ["providers: { local: { api_keys: [] } }", "providers.local.dialect: is required: one of anthropic"],
+    ["providers: { alpha: {} }", 'providers.alpha.api_keys: is required for the dialect anthropic, such as ["${ALPHA'],
+    ["providers: { Alpha: {} }", "1:14: providers.Alpha: a provider's name is"],
+    ["providers: { __proto__: {} }", "1:14: providers.__proto__: this cannot be a name"],
+    ["models: { beta-3-flash: { provider: bta } }", "there is no such provider; did you mean beta?"],
+    ["models: { alpha-opus-4.5: { provider: beta } }", 'models["alpha-opus-4.5"].upstream_model: is required'],
+    ["models: { mine: { provider: beta, upstream_model: x } }", "models.mine.price: is required"],
+    ["models: { beta-3-flash: { price: { input: -1, output: 1 } } }", "price.input: must be at least 0"],
+    ["models: { beta-3-flash: { price: { input: 1 } } }", "price.output: is required"],
+    ["models: { beta-3-flash: { created: yesterday } }", "must be a date, such as 2025-11-24"],
+    ["models: { beta-3-flash: { default_max_tokens: 99999 } }", "must be at most max_output_tokens"],
+    ["models: { beta-3-flash: { capabilities: { toools: true } } }", "unknown key; did you mean tools?"],
+    ["[]", "1:1: it must be a map of sections"],
+    ["", "1:1: the file is empty"],
+    ["a: [", "bracket is not closed"],
+    ["a: 1\n---\nb: 2", "2:1: there is a second document"],
+    ["http: !secret {}", "1:7: this is not valid YAML"],
+  ])("%j is refused with its place and the remedy", (text, expected) => {
+    const message = errorOf(text);
+    expect(message).toContain(expected);
+    expect(message).toMatch(/parley\.yaml:\d+:\d+: /);
+    expect(message).not.toMatch(/^\s+at /m);
+  });
+
+  it("are all reported in one run", () => {
+    const message = errorOf("http: { lisen: x }\ngrpc: { port: 1 }\nlog: { level: loud }");
+    expect(message.split("\n")).toHaveLength(4);
+  });
+});
+
+describe("providers", () => {
+  it.each([
+    ["http://api.example.com", "plain http"],
+    ["https://127.0.0.1", "a private address"],
+    ["https://0x7f.1", "a private address"],
+    ["https://[::ffff:7f00:1]", "a private address"],
+    ["https://10.1.2.3", "a private address"],
+    ["https://169.254.169.254", "a private address"],
+    ["https://[fd00::1]", "a private address"],
+    ["https://localhost.", "a name of a private network"],
+    ["https://ollama:11434", "a name of a private network"],
+  ])("at %s need allow_private", (baseUrl, reason) => {
+    const entry = `dialect: openai, base_url: "${baseUrl}"`;
+    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(`${reason}; if it is meant, write allow_private`);
+    const config = parse(`providers: { local: { ${entry}, allow_private: true } }`);
+    expect(config.providers[2]).toMatchObject({ name: "local", baseUrl, allowPrivate: true, apiKeys: [] });
+  });
+
+  it.each(["ftp://a.example", "a.example", "https://u:secret@a.example", "https://a.example/?key=secret"])(
+    "cannot be at %s",
+    (baseUrl) => {
+      const message = errorOf(`providers: { local: { dialect: openai, base_url: "${baseUrl}" } }`);
+      expect(message).toContain("1:50: providers.local.base_url: must");
+      expect(message).not.toContain("secret");
+    },
+  );
+
+  it("re-point the built-in models when only the provider is configured", () => {
+    const url = "https://proxy.example/anthropic/";
+    const config = parse(`providers: { alpha: { base_url: "${url}", api_keys: [${KEY}], headers: { X-Team: a } } }`);
+    expect(config.providers[0]).toMatchObject({
+      dialect: "anthropic",
+      baseUrl: "https://proxy.example/anthropic",
+      headers: { "x-team": "a" },
+    });
+    expect(config.models.filter(({ provider }) => provider === "alpha")).toHaveLength(3);
+  });
+});
+
+describe("models", () => {
+  it("of a file change only what they state", () => {
+    const entry = "price: { input: 4.2, output: 9 }, capabilities: { seed: true }";
+    const config = parse(`models: { alpha-opus-4.5: { ${entry} } }`);
+    expect(config.models[0]).toMatchObject({
+      upstreamModel: "claude-opus-4-5-20251101",
+      price: { input: 4_200_000, cachedInput: 4_200_000, image: 9_000_000 },
+      capabilities: { seed: true, maxTemperature: 1 },
+    });
+  });
+
+  it("take time limits from the nearest place that states one", () => {
+    const config = parse(
+      [
+        "timeouts: { connect_ms: 1, idle_ms: 1, total_ms: 1 }",
+        `providers: { beta: { api_keys: [${KEY}], timeouts: { idle_ms: 2, total_ms: 2 } } }`,
+        "models: { beta-3-flash: { timeouts: { total_ms: 3 } } }",
+      ].join("\n"),
+    );
+    const flash = config.models.find(({ id }) => id === "beta-3-flash");
+    expect(flash?.timeouts).toEqual({ connectMs: 1, firstContentMs: 60_000, idleMs: 2, totalMs: 3 });
+  });
+
+  it("are added with what their provider's dialect can do", () => {
+    const config = parse(
+      [
+        "providers: { local: { dialect: openai, base_url: 'http://127.0.0.1:1/v1', allow_private: true } }",
+        "models:",
+        "  tiny: { provider: local, upstream_model: t, context_window: 8192, max_output_tokens: 4096,",
+        "          price: { input: 0, output: 0 } }",
+      ].join("\n"),
+    );
+    expect(config.models.at(-1)).toMatchObject({
+      id: "tiny",
+      defaultMaxTokens: 4096,
+      modalities: { input: ["text"], output: ["text"] },
+      capabilities: { multipleChoices: true, imageUrls: true },
+    });
+  });
+
+  it("lose what was known of them when they move to another provider", () => {
+    const local = "local: { dialect: openai, base_url: 'https://a.example/v1' }";
+    const config = parse(
+      `providers: { ${local} }\nmodels: { beta-3-pro-image-preview: { provider: local, upstream_model: x } }`,
+    );
+    expect(config.models.find(({ upstreamModel }) => upstreamModel === "x")).toMatchObject({
+      capabilities: { reasoning: "none", imageOptions: false },
+    });
+    expect(errorOf(`providers: { ${local} }\nmodels: { beta-3-flash: { provider: local } }`)).toContain(
+      "models.beta-3-flash.upstream_model: is required with another provider",
+    );
+  });
+});

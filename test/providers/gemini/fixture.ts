@@ -1,0 +1,33 @@
+import { readFileSync } from "node:fs";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
+import { SseParser } from "../../../src/providers/sse.ts";
+
+const FOLDER = new URL("../../fixtures/", import.meta.url);
+
+/** The bytes of a scenario's file. */
+export function bytesOf(scenario: string, file: string): Buffer {
+  return readFileSync(new URL(`${scenario}/${file}`, FOLDER));
+}
+
+/** A scenario's JSON file. */
+export function jsonOf(scenario: string, file: string): unknown {
+  return JSON.parse(bytesOf(scenario, file).toString("utf8"));
+}
+
+/** How bytes are cut into pieces; the length of the last one is what is left. */
+export type Split = (left: number) => number;
+
+/** Reads a stream's bytes in pieces. The chunks up to a failure are in `chunks`; the failure is thrown. */
+export function readStream(bytes: Uint8Array, split: Split, chunks: CompletionChunk[] = []): CompletionChunk[] {
+  const parser = new SseParser();
+  const reader = readGeminiStream();
+  for (let at = 0; at < bytes.length;) {
+    const size = Math.max(1, split(bytes.length - at));
+    for (const event of parser.push(bytes.subarray(at, at + size))) reader.read(event, chunks);
+    at += size;
+  }
+  for (const event of parser.end()) reader.read(event, chunks);
+  if (!reader.complete) reader.end(chunks);
+  return chunks;
+}

@@ -1,0 +1,202 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { fromJson } from "@bufbuild/protobuf";
+import { GoogleGenAI } from "@google/genai";
+import { afterEach, describe, expect, it } from "vitest";
+import { type CompletionChunk, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../../src/core/failure.ts";
+import type { Provider, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
+import { gemini } from "../../../src/providers/gemini/provider.ts";
+import { connectUpstream } from "../../../src/providers/http.ts";
+import { bytesOf } from "./fixture.ts";
+import { flash } from "./model.ts";
+
+interface Seen {
+  readonly url: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: string;
+}
+
+type Answerer = (response: ServerResponse) => void;
+
+let server: Server | undefined;
+let provider: Provider | undefined;
+
+afterEach(async () => {
+  await provider?.close();
+  server?.closeAllConnections();
+  server?.close();
+});
+
+/** A provider whose upstream answers every call like this, and the requests that it saw. */
+async function answering(answer: Answerer): Promise<{ readonly gemini: Provider; readonly seen: Seen[] }> {
+  const seen: Seen[] = [];
+  const own = createServer((request, response) => {
+    const bytes: Buffer[] = [];
+    request.on("data", (each: Buffer) => bytes.push(each));
+    request.on("end", () => {
+      seen.push({ url: request.url ?? "", headers: request.headers, body: Buffer.concat(bytes).toString("utf8") });
+      answer(response);
+    });
+  });
+  server = own;
+  own.listen(0, "127.0.0.1");
+  await once(own, "listening");
+  const { port } = own.address() as AddressInfo;
+  const upstream = connectUpstream({
+    baseUrl: `http://127.0.0.1:${port}/prefix/`,
+    allowPrivate: true,
+    connectMs: 1000,
+  });
+  provider = gemini({ upstream, apiKeys: ["first", "second"], headers: { "x-team": "a" } });
+  return { gemini: provider, seen };
+}
+
+const answerWith =
+  (type: string, body: string | Buffer, status = 200): Answerer =>
+  (response) =>
+    response.writeHead(status, { "content-type": type }).end(body);
+
+const json = (value: unknown, status = 200): Answerer => answerWith("application/json", JSON.stringify(value), status);
+const fixture = (scenario: string): Answerer =>
+  answerWith("text/event-stream", bytesOf(scenario, "upstream-response.sse"));
+
+const HI = { candidates: [{ content: { parts: [{ text: "hi" }] }, finishReason: "STOP" }] };
+
+function call(from: Provider, mode: "whole" | "stream", model: UpstreamModel = flash()): UpstreamCall {
+  const request = fromJson(CompletionRequestSchema, { messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] });
+  return {
+    model,
+    translation: from.translate(request, model, mode),
+    signal: new AbortController().signal,
+    idleMs: 5000,
+  };
+}
+
+async function collect(batches: AsyncIterable<readonly CompletionChunk[]>): Promise<string[]> {
+  const said: string[] = [];
+  for await (const batch of batches)
+    for (const { event } of batch)
+      said.push(event.case === "delta" ? (event.value.content.case ?? "") : (event.case ?? ""));
+  return said;
+}
+
+const failsWith = (code: string, message: string): Error => expect.objectContaining({ code, message }) as Error;
+
+describe("a whole answer", () => {
+  it("is asked for at the model's address with the first key", async () => {
+    const { gemini: own, seen } = await answering(json(HI));
+    const answer = await own.create(call(own, "whole", flash({}, { name: "tuned/a b" })));
+    expect(answer.choices).toMatchObject([{ message: { content: [{ content: { value: "hi" } }] } }]);
+    expect(seen).toMatchObject([
+      {
+        url: "/prefix/v1beta/models/tuned%2Fa%20b:generateContent",
+        headers: {
+          "x-goog-api-key": "first",
+          "content-type": "application/json",
+          "x-team": "a",
+          accept: "application/json",
+        },
+        body: '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      },
+    ]);
+  });
+
+  it("trap 17: is put together from a stream when it may be long", async () => {
+    const { gemini: own, seen } = await answering(fixture("21-gemini-text-stream"));
+    const answer = await own.create(call(own, "whole", flash({ streamAbove: 0 })));
+    expect(answer.choices).toMatchObject([{ message: { content: [{ content: { value: "ÅÄÖ 🐙" } }] } }]);
+    expect(seen[0]?.url).toBe("/prefix/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse");
+  });
+
+  it("trap 22: that is an error in spite of its status fails by its inner type", async () => {
+    const { gemini: own } = await answering(json({ error: { code: 503, status: "UNAVAILABLE", message: "busy" } }));
+    await expect(own.create(call(own, "whole"))).rejects.toThrow(
+      failsWith("upstream_unavailable", "The upstream provider is temporarily overloaded."),
+    );
+  });
+
+  it("that is a page of HTML fails as unreadable", async () => {
+    const { gemini: own } = await answering(answerWith("text/html", "<html>"));
+    await expect(own.create(call(own, "whole"))).rejects.toThrow(
+      failsWith("upstream_protocol", "The upstream provider's answer could not be read."),
+    );
+  });
+
+  it("that is refused fails by its status", async () => {
+    const { gemini: own } = await answering(json({ error: { status: "NOT_FOUND" } }, 404));
+    await expect(own.create(call(own, "whole"))).rejects.toThrow(
+      failsWith("upstream_refused_us", "The upstream provider does not know the model."),
+    );
+  });
+});
+
+describe("a stream", () => {
+  it("trap 8 and 12: is asked for as events, uncompressed", async () => {
+    const { gemini: own, seen } = await answering(fixture("21-gemini-text-stream"));
+    expect(await collect(own.stream(call(own, "stream")))).toEqual(["text", "text", "text", "finish", "usage"]);
+    expect(seen).toMatchObject([
+      {
+        url: "/prefix/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
+        headers: { accept: "text/event-stream", "accept-encoding": "identity" },
+      },
+    ]);
+  });
+
+  it("trap 11: that comes as JSON is read as the answer it is, or as the array of its pieces", async () => {
+    const { gemini: own } = await answering(json(HI));
+    expect(await collect(own.stream(call(own, "stream")))).toEqual(["text", "finish"]);
+    const { gemini: other } = await answering(json([{ candidates: [{ content: { parts: [{ text: "o" }] } }] }, HI]));
+    expect(await collect(other.stream(call(other, "stream")))).toEqual(["text", "text", "finish"]);
+  });
+
+  it("trap 11: that comes as an error in JSON, or as HTML, fails", async () => {
+    const { gemini: own } = await answering(json([{ error: { code: 429 } }]));
+    await expect(collect(own.stream(call(own, "stream")))).rejects.toThrow(
+      failsWith("upstream_rate_limited", "The upstream provider is rate limiting requests."),
+    );
+    const { gemini: other } = await answering(answerWith("text/html", "<html>"));
+    await expect(collect(other.stream(call(other, "stream")))).rejects.toThrow(
+      failsWith("upstream_protocol", "The upstream provider answered with something that is not a stream."),
+    );
+  });
+
+  it("trap 20: that is reset fails after what it said", async () => {
+    const { gemini: own } = await answering((response) => {
+      response.writeHead(200, { "content-type": "text/event-stream" });
+      const event = `data: ${JSON.stringify({ candidates: [{ content: { parts: [{ text: "a" }] } }] })}\r\n\r\n`;
+      response.write(event, () => response.destroy());
+    });
+    const said: string[] = [];
+    const read = async (): Promise<void> => {
+      for await (const batch of own.stream(call(own, "stream")))
+        said.push(...batch.map(({ event }) => event.case ?? ""));
+    };
+    await expect(read()).rejects.toBeInstanceOf(Failure);
+    expect(said).toEqual(["delta"]);
+  });
+
+  it("trap 14: that nobody wants any more ends with the signal's reason", async () => {
+    const leaving = new AbortController();
+    const { gemini: own } = await answering(() => leaving.abort(new Failure("cancelled", "The caller left.")));
+    const batches = own.stream({ ...call(own, "stream"), signal: leaving.signal });
+    await expect(collect(batches)).rejects.toThrow(failsWith("cancelled", "The caller left."));
+  });
+});
+
+describe("the provider's own client", () => {
+  it("sends to the same address, and the same key in the same header", async () => {
+    const { gemini: own, seen } = await answering(json(HI));
+    await own.create(call(own, "whole"));
+    const { port } = server!.address() as AddressInfo;
+    const client = new GoogleGenAI({ apiKey: "first", httpOptions: { baseUrl: `http://127.0.0.1:${port}/prefix` } });
+    await client.models.generateContent({ model: "gemini-3.8-flash", contents: "hi" });
+    const [ours, theirs] = seen.map(({ url, headers, body }) => [
+      url,
+      headers["x-goog-api-key"],
+      JSON.parse(body) as unknown,
+    ]);
+    expect(ours).toEqual(theirs);
+  });
+});

@@ -1,0 +1,211 @@
+import { describe, expect, it } from "vitest";
+import { FinishReason, type Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { Answer } from "../../../src/core/provider.ts";
+import { toAnswer } from "../../../src/providers/gemini/response.ts";
+import { toUsage } from "../../../src/providers/gemini/usage.ts";
+import { jsonOf } from "./fixture.ts";
+import { expectedGist, gistOf } from "./gist.ts";
+
+const { STOP, LENGTH, TOOL_CALLS, CONTENT_FILTER } = FinishReason;
+
+const answer = (parts: readonly object[], finishReason = "STOP", more: object = {}): unknown => ({
+  candidates: [{ content: { role: "model", parts }, finishReason, index: 0, ...more }],
+});
+const only = ({ choices }: Answer): Answer["choices"][number] => choices[0]!;
+
+describe("the fixtures", () => {
+  it.each([
+    "20-gemini-text",
+    "22-gemini-tool-call",
+    "24-gemini-tool-results",
+    "25-gemini-vision",
+    "26-gemini-image-out",
+    "29-gemini-max-tokens-no-content",
+    "30-gemini-safety",
+    "31-gemini-prompt-blocked",
+  ])("%s is read as expected", (scenario) => {
+    const read = toAnswer(jsonOf(scenario, "upstream-response.json"));
+    expect(read.choices).toHaveLength(1);
+    expect(gistOf(read)).toEqual(expectedGist(scenario, "expected-openai.json"));
+  });
+
+  it.each([
+    ["35-gemini-malformed-function-call", "The upstream model produced an invalid tool call."],
+    ["36-gemini-no-image", "The upstream model returned no usable output."],
+  ])("%s is a failure (trap 80)", (scenario, message) => {
+    expect(() => toAnswer(jsonOf(scenario, "upstream-response.json"))).toThrow(
+      expect.objectContaining({ code: "upstream_protocol", message }) as Error,
+    );
+  });
+});
+
+describe("the end of an answer", () => {
+  const text = [{ text: "a" }];
+  const call = [{ functionCall: { name: "f" } }];
+
+  it.each<[string, readonly object[], FinishReason]>([
+    ["STOP", text, STOP],
+    ["STOP", call, TOOL_CALLS],
+    ["MAX_TOKENS", text, LENGTH],
+    ["MAX_TOKENS", [], LENGTH],
+    ["MAX_TOKENS", call, TOOL_CALLS],
+    ["CONTINUATION", text, LENGTH],
+    ["SAFETY", text, CONTENT_FILTER],
+    ["SAFETY", call, CONTENT_FILTER],
+    ["RECITATION", [], CONTENT_FILTER],
+    ["BLOCKLIST", [], CONTENT_FILTER],
+    ["PROHIBITED_CONTENT", [], CONTENT_FILTER],
+    ["SPII", [], CONTENT_FILTER],
+    ["IMAGE_SAFETY", [], CONTENT_FILTER],
+    ["IMAGE_PROHIBITED_CONTENT", [], CONTENT_FILTER],
+    ["IMAGE_RECITATION", [], CONTENT_FILTER],
+    ["OTHER", text, STOP],
+    ["LANGUAGE", text, STOP],
+    ["NO_IMAGE", text, STOP],
+    ["IMAGE_OTHER", text, STOP],
+    ["FINISH_REASON_UNSPECIFIED", call, TOOL_CALLS],
+    ["A_WORD_OF_NEXT_YEAR", text, STOP],
+  ])("trap 35, 76, 78, 89: %s after %j", (native, parts, finishReason) => {
+    expect(only(toAnswer(answer(parts, native)))).toMatchObject({ finishReason, nativeFinishReason: native });
+  });
+
+  it.each<[string, readonly object[]]>([
+    ["STOP", []],
+    ["STOP", [{ text: "hm", thought: true }]],
+    ["STOP", [{ text: "" }]],
+    ["OTHER", []],
+    ["LANGUAGE", []],
+    ["IMAGE_OTHER", []],
+    ["MALFORMED_RESPONSE", text],
+    ["UNEXPECTED_TOOL_CALL", text],
+    ["TOO_MANY_TOOL_CALLS", call],
+    ["", text],
+  ])("%s after %j is a failure, not a success", (native, parts) => {
+    expect(() => toAnswer(answer(parts, native))).toThrow(
+      expect.objectContaining({ code: "upstream_protocol" }) as Error,
+    );
+  });
+
+  it.each([{}, [], null, "text", 5, { candidates: {} }, { candidates: [5] }, { promptFeedback: {} }])(
+    "%j has no end and is a failure",
+    (json) => {
+      expect(() => toAnswer(json)).toThrow(expect.objectContaining({ code: "upstream_protocol" }) as Error);
+    },
+  );
+
+  it("trap 79: a blocked prompt is one refusal, in words of ours", () => {
+    const { choices } = toAnswer({ promptFeedback: { blockReason: "see https://x.test" } });
+    expect(choices).toMatchObject([
+      { finishReason: CONTENT_FILTER, message: { refusal: "The provider blocked the prompt." } },
+    ]);
+  });
+});
+
+describe("the parts of an answer", () => {
+  const message = (...parts: object[]): NonNullable<Answer["choices"][number]["message"]> =>
+    only(toAnswer(answer(parts))).message!;
+
+  it("several pictures keep their places among the text", () => {
+    const inlineData = { mimeType: "image/png", data: "AAAA" };
+    const { content } = message({ text: "a" }, { inlineData }, { text: "b" }, { text: "c" }, { inlineData });
+    expect(content.map((part) => part.content.case)).toEqual(["text", "image", "text", "image"]);
+  });
+
+  it("trap 83: drafts of pictures are left out, and so is what is no picture", () => {
+    const draft = { inlineData: { mimeType: "image/png", data: "AAAA" }, thought: true };
+    const sound = { inlineData: { mimeType: "audio/pcm", data: "AAAA" } };
+    const code = { executableCode: { code: "1+1" } };
+    expect(message(draft, sound, code, { text: "a" }).content).toHaveLength(1);
+  });
+
+  it("trap 72 and 87: arguments are JSON text, never empty", () => {
+    const args = [undefined, {}, null, "", { a: [1] }, '{"b":1}', 5];
+    const calls = args.map((value) => ({ functionCall: { name: "f", args: value } }));
+    expect(message(...calls).toolCalls.map((call) => call.arguments)).toEqual([
+      "{}",
+      "{}",
+      "{}",
+      "{}",
+      '{"a":[1]}',
+      '{"b":1}',
+      "{}",
+    ]);
+  });
+
+  it("trap 44: IDs that clients cannot take, or that come twice, are replaced by ones of ours", () => {
+    const ids = ["a", "a", "b/c", "x".repeat(41), ""];
+    const [first, ...rest] = message(...ids.map((id) => ({ functionCall: { id, name: "f" } }))).toolCalls;
+    expect(first?.id).toBe("a");
+    for (const { id } of rest) expect(id).toMatch(/^call_[0-9a-f]{24}$/);
+    expect(new Set(rest.map(({ id }) => id)).size).toBe(4);
+  });
+
+  it("a call without a name is a failure", () => {
+    expect(() => message({ functionCall: {} })).toThrow("The upstream model produced an invalid tool call.");
+  });
+
+  it("trap 100 and 102: the text's signature is the last one, once; beside pictures it is the first", () => {
+    const signed = (text: string): object => ({ text, thoughtSignature: `s${text}` });
+    const picture = { inlineData: { mimeType: "image/png", data: "AAAA" }, thoughtSignature: "sp" };
+    expect(message(signed("1"), signed("2")).signature).toBe("s2");
+    expect(message({ text: "1" }, signed("")).signature).toBe("s");
+    expect(message(signed("1"), picture, signed("2")).signature).toBe("s1");
+  });
+
+  it("log probabilities go with the text", () => {
+    const chosen = { token: "a", logProbability: -0.1 };
+    const logprobsResult = { chosenCandidates: [chosen], topCandidates: [{ candidates: [chosen, { token: "b" }] }] };
+    const { logprobs } = only(toAnswer(answer([{ text: "a" }], "STOP", { logprobsResult })));
+    expect(logprobs?.content).toMatchObject([{ token: "a", logprob: -0.1, top: [{ token: "a" }, { token: "b" }] }]);
+  });
+
+  it("several candidates are several choices, by index", () => {
+    const candidate = (index: unknown, text: string): object => ({
+      index,
+      finishReason: "STOP",
+      content: { parts: [{ text }] },
+    });
+    const { choices } = toAnswer({ candidates: [candidate(1, "b"), candidate(undefined, "a")] });
+    expect(choices).toMatchObject([{ index: 0 }, { index: 1 }]);
+  });
+});
+
+describe("usage (trap 81)", () => {
+  it.each<[string, unknown, Partial<Usage> | undefined]>([
+    ["nothing", undefined, undefined],
+    ["an empty object", {}, undefined],
+    ["another type", { promptTokenCount: "9" }, undefined],
+    [
+      "only a prompt",
+      { promptTokenCount: 9 },
+      { promptTokens: 9, completionTokens: 0, totalTokens: 9, cachedTokens: 0 },
+    ],
+    [
+      "thoughts, tools and cache",
+      {
+        promptTokenCount: 9,
+        toolUsePromptTokenCount: 5,
+        cachedContentTokenCount: 4,
+        candidatesTokenCount: 3,
+        thoughtsTokenCount: 2,
+      },
+      { promptTokens: 14, completionTokens: 5, totalTokens: 19, cachedTokens: 4, reasoningTokens: 2 },
+    ],
+    [
+      "modalities",
+      {
+        promptTokenCount: 9,
+        promptTokensDetails: [
+          { modality: "IMAGE", tokenCount: 3 },
+          { modality: "AUDIO", tokenCount: 2 },
+        ],
+        candidatesTokensDetails: [{ modality: "IMAGE", tokenCount: 1 }],
+      },
+      { promptImageTokens: 3, promptAudioTokens: 2, completionImageTokens: 1 },
+    ],
+  ])("of %s", (_, metadata, usage) => {
+    const read = toUsage(metadata);
+    if (usage === undefined) expect(read).toBeUndefined();
+    else expect(read).toMatchObject(usage);
+  });
+});

@@ -1,0 +1,60 @@
+import { toJson } from "@bufbuild/protobuf";
+import { ChoiceSchema, type CompletionChunk, CompletionChunkSchema, UsageSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../../src/core/failure.ts";
+import type { Answer } from "../../../src/core/provider.ts";
+import { AnswerBuilder } from "../../../src/core/whole.ts";
+import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
+import { SseParser } from "../../../src/providers/sse.ts";
+
+/** What a stream said before it ended or failed. */
+export interface StreamOutcome {
+  readonly chunks: readonly CompletionChunk[];
+  readonly failure: Failure | undefined;
+}
+
+/** Reads the bytes of a stream as the transport does, cut before each of `cuts`. */
+export function readStream(bytes: Uint8Array, cuts: readonly number[] = []): StreamOutcome {
+  const parser = new SseParser();
+  const reader = new OpenAiStreamReader();
+  const chunks: CompletionChunk[] = [];
+  const bounds = [0, ...cuts, bytes.length];
+  const readAll = (events: ReturnType<SseParser["push"]>): void => {
+    for (const event of events) if (!reader.complete) reader.read(event, chunks);
+  };
+  try {
+    for (let at = 1; at < bounds.length; at++) readAll(parser.push(bytes.subarray(bounds[at - 1], bounds[at])));
+    readAll(parser.end());
+    if (!reader.complete) reader.end(chunks);
+  } catch (reason) {
+    if (reason instanceof Failure) return { chunks, failure: reason };
+    throw reason;
+  }
+  return { chunks, failure: undefined };
+}
+
+/** Where to cut so that every piece but the last has `size` bytes. */
+export function everyBytes(size: number, length: number): number[] {
+  return Array.from({ length: Math.max(Math.ceil(length / size) - 1, 0) }, (_, index) => (index + 1) * size);
+}
+
+/** A stream of these chunk objects, with the end marker. */
+export function toSse(...events: readonly unknown[]): Buffer {
+  return Buffer.from([...events.map((event) => JSON.stringify(event)), "[DONE]"].map((data) => `data: ${data}\n\n`).join(""));
+}
+
+/** Chunks in protobuf's JSON, without the wrapper. */
+export function plain(chunks: readonly CompletionChunk[]): unknown[] {
+  return chunks.map((chunk) => toJson(CompletionChunkSchema, chunk));
+}
+
+/** An answer in protobuf's JSON. */
+export function plainAnswer({ choices, usage }: Answer): unknown {
+  return { choices: choices.map((choice) => toJson(ChoiceSchema, choice)), usage: usage && toJson(UsageSchema, usage) };
+}
+
+/** The chunks put together, in protobuf's JSON. */
+export function folded(chunks: readonly CompletionChunk[]): unknown {
+  const builder = new AnswerBuilder();
+  for (const chunk of chunks) builder.add(chunk);
+  return plainAnswer(builder.build());
+}

@@ -1,0 +1,193 @@
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../../src/core/failure.ts";
+import { readOpenAiChunks, readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
+import { readFixture } from "./fixture.ts";
+import { folded, plainAnswer } from "./reading.ts";
+
+const answer = (message: unknown, finish: unknown = "stop", rest: object = {}) => ({
+  choices: [{ index: 0, message, finish_reason: finish, ...rest }],
+});
+const read = (json: unknown) => plainAnswer(readOpenAiCompletion(json));
+const choice = (message: object, finishReason = "STOP", nativeFinishReason = "stop") => ({
+  choices: [{ message: { role: "ROLE_ASSISTANT", ...message }, finishReason: `FINISH_REASON_${finishReason}`, nativeFinishReason }],
+  usage: undefined,
+});
+
+function failureOf(json: unknown): Failure {
+  try {
+    readOpenAiCompletion(json);
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+  throw new Error("the answer was taken");
+}
+
+describe("a whole completion", () => {
+  it("gives text, finish and usage with all its details", () => {
+    const json = {
+      ...answer({ role: "assistant", content: "Hi", refusal: null }, "stop", { logprobs: null }),
+      usage: {
+        prompt_tokens: 9,
+        completion_tokens: 8,
+        total_tokens: 17,
+        prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 2, audio_tokens: 3, image_tokens: 4 },
+        completion_tokens_details: { reasoning_tokens: 5, audio_tokens: 6, image_tokens: 7, accepted_prediction_tokens: 8, rejected_prediction_tokens: 0 },
+      },
+    };
+    expect(read(json)).toEqual({
+      ...choice({ content: [{ text: "Hi" }] }),
+      usage: {
+        promptTokens: 9,
+        completionTokens: 8,
+        totalTokens: 17,
+        cachedTokens: 1,
+        cacheWriteTokens: 2,
+        promptAudioTokens: 3,
+        promptImageTokens: 4,
+        reasoningTokens: 5,
+        completionAudioTokens: 6,
+        completionImageTokens: 7,
+        acceptedPredictionTokens: 8,
+        rejectedPredictionTokens: 0,
+      },
+    });
+  });
+
+  it.each<[string, unknown, unknown]>([
+    ["counts nothing", {}, undefined],
+    ["counts in words", { prompt_tokens: "9" }, undefined],
+    ["counts the prompt only", { prompt_tokens: 9 }, { promptTokens: 9, totalTokens: 9 }],
+    ["names cached tokens differently", { prompt_tokens: 9, prompt_cache_hit_tokens: 4 }, { promptTokens: 9, totalTokens: 9, cachedTokens: 4 }],
+    [
+      "counts reasoning beside the completion",
+      { prompt_tokens: 10, completion_tokens: 5, total_tokens: 35, completion_tokens_details: { reasoning_tokens: 20 } },
+      { promptTokens: 10, completionTokens: 25, totalTokens: 35, reasoningTokens: 20 },
+    ],
+  ])("trap 81: is understood where the upstream %s", (_, usage, expected) => {
+    expect(read({ ...answer({ content: "a" }), usage })).toMatchObject({ usage: expected });
+  });
+
+  it("trap 72: gives tool calls, with an empty object for no arguments", () => {
+    const tool_calls = [
+      { id: "a", type: "function", function: { name: "f", arguments: "" } },
+      { id: "a", type: "function", function: { name: "g", arguments: '{"n":9007199254740993}' } },
+      { id: "b", type: "custom", custom: { name: "sql", input: "select 1" } },
+    ];
+    expect(read(answer({ content: null, tool_calls }))).toEqual(
+      choice(
+        {
+          toolCalls: [
+            { id: "a", name: "f", arguments: "{}" },
+            { id: "a", name: "g", arguments: '{"n":9007199254740993}' },
+            { id: "b", name: "sql", arguments: "select 1", custom: true },
+          ],
+        },
+        "TOOL_CALLS",
+      ),
+    );
+  });
+
+  it("gives the call of the form before tool calls", () => {
+    const json = answer({ function_call: { name: "f", arguments: "{}" } }, "function_call");
+    expect(read(json)).toMatchObject({ choices: [{ finishReason: "FINISH_REASON_TOOL_CALLS", message: { toolCalls: [{ name: "f" }] } }] });
+  });
+
+  it("gives text, pictures and reasoning from a content array, in their order", () => {
+    const content = [
+      { type: "thinking", thinking: "hm" },
+      { type: "text", text: "see" },
+      { type: "image_url", image_url: { url: "data:image/webp;charset=x;base64,iVBORw==" }, extra_content: { google: { thought_signature: "s" } } },
+      { type: "text", text: "done" },
+      { type: "unknown" },
+      null,
+    ];
+    expect(read(answer({ content }))).toEqual(
+      choice({
+        content: [{ text: "see" }, { image: { data: "iVBORw==", mediaType: "image/webp", signature: "s" } }, { text: "done" }],
+        reasoning: [{ text: "hm" }],
+      }),
+    );
+  });
+
+  it.each([
+    ["data:image/png;base64,iVBORw==", { data: "iVBORw==", mediaType: "image/png" }],
+    ["DATA:IMAGE/PNG;BASE64,iVBORw==", { data: "iVBORw==", mediaType: "image/png" }],
+    ["data:;base64,iVBORw==", { data: "iVBORw==", mediaType: "image/png" }],
+    ["https://example.com/a.png", { url: "https://example.com/a.png" }],
+  ])("gives the picture %s from the list of pictures", (url, image) => {
+    expect(read(answer({ content: "a", images: [{ image_url: { url } }, { image_url: url }] }))).toEqual(
+      choice({ content: [{ text: "a" }, { image }, { image }] }),
+    );
+  });
+
+  it.each(["data:image/png;base64,", "data:image/png,raw", "ftp://x/y", "iVBORw==", ""])("leaves out the picture %j that cannot be read", (url) => {
+    expect(read(answer({ content: "a", images: [{ image_url: { url } }] }))).toEqual(choice({ content: [{ text: "a" }] }));
+  });
+
+  it("gives speech, refusal, citations and state", () => {
+    const message = {
+      content: "a",
+      refusal: "no",
+      audio: { id: "au", data: "AAA=", transcript: "a", expires_at: 7 },
+      annotations: [{ type: "url_citation", url_citation: { url: "https://e.org", title: "E", start_index: 1, end_index: 2 } }, { type: "other" }],
+      extra_content: { google: { thought_signature: "s" } },
+    };
+    expect(read(answer(message))).toEqual(
+      choice({
+        content: [{ text: "a" }, { audio: { id: "au", data: "AAA=", transcript: "a", expiresAt: "7" } }],
+        refusal: "no",
+        annotations: [{ url: "https://e.org", title: "E", startIndex: 1, endIndex: 2 }],
+        signature: "s",
+      }),
+    );
+  });
+
+  it("gives every choice by its index", () => {
+    const json = { choices: [1, 0].map((index) => ({ index, message: { content: `c${index}` }, finish_reason: "stop" })) };
+    expect(readOpenAiCompletion(json).choices.map(({ index, message }) => [index, message?.content[0]?.content.value])).toEqual([
+      [0, "c0"],
+      [1, "c1"],
+    ]);
+  });
+
+  it("is the same as chunks", () => {
+    const json = answer({ content: "a", reasoning: "b", tool_calls: [{ id: "c", function: { name: "f", arguments: "{}" } }] });
+    expect(folded(readOpenAiChunks(json))).toEqual(read(json));
+  });
+
+  it.each([
+    ["length", "LENGTH"],
+    ["content_filter", "CONTENT_FILTER"],
+  ])("trap 78: may be empty for the reason %s", (word, reason) => {
+    expect(read(answer({ content: null }, word))).toEqual(choice({}, reason, word));
+  });
+});
+
+describe("what is no completion", () => {
+  it("trap 22: is the failure that fixture 42 reports", () => {
+    expect(failureOf(readFixture("42-openai-compat-200-error-body").json("upstream-response.json"))).toMatchObject({
+      code: "upstream_unavailable",
+      message: "The upstream provider failed.",
+      upstreamStatus: 200,
+      transient: true,
+    });
+  });
+
+  it.each<[string, unknown, string]>([
+    ["a rate limit", { error: { code: 429 }, choices: [] }, "upstream_rate_limited"],
+    ["an error in an array", [{ error: { code: 401 } }], "upstream_refused_us"],
+    ["an error beside an answer", { ...answer({ content: "a" }), error: { message: "x" } }, "upstream_unavailable"],
+    ["an error in the choice", answer({ content: "a" }, "stop", { error: { code: 502 } }), "upstream_unavailable"],
+    ["a broken answer", answer({ content: "a" }, "error"), "upstream_unavailable"],
+    ["no choices", { choices: [] }, "upstream_protocol"],
+    ["nothing", {}, "upstream_protocol"],
+    ["null", null, "upstream_protocol"],
+    ["text", "hello", "upstream_protocol"],
+    ["an answer without an end", answer({ content: "a" }, null), "upstream_protocol"],
+    ["an empty answer", answer({ content: "" }), "upstream_protocol"],
+    ["an answer without a message", answer(null), "upstream_protocol"],
+  ])("is a failure: %s", (_, json, code) => {
+    expect(failureOf(json).code).toBe(code);
+  });
+});

@@ -1,0 +1,444 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../../src/core/failure.ts";
+import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
+import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
+import { readFixture } from "./fixture.ts";
+import { everyBytes, folded, plain, plainAnswer, readStream, toSse } from "./reading.ts";
+
+const chunk = (delta: unknown, finish: unknown = null) => ({ choices: [{ index: 0, delta, finish_reason: finish }] });
+const text = (content: string) => chunk({ content });
+const stop = chunk({}, "stop");
+const call = (...tool_calls: unknown[]) => chunk({ tool_calls });
+const fn = (index: number | undefined, id: string | undefined, name: string | undefined, args: unknown) => ({
+  index,
+  id,
+  type: "function",
+  function: { name, arguments: args },
+});
+
+const delta = (content: object) => ({ delta: content });
+const finish = (finishReason: string, nativeFinishReason: string) => ({
+  finish: { finishReason: `FINISH_REASON_${finishReason}`, ...(nativeFinishReason !== "" && { nativeFinishReason }) },
+});
+
+/** The calls of a stream that ends well, put together: name and arguments, by index. */
+function callsOf(...events: unknown[]): unknown[] {
+  const outcome = readStream(toSse(...events, chunk({}, "tool_calls")));
+  expect(outcome.failure).toBeUndefined();
+  const answer = folded(outcome.chunks) as { choices: { message: { toolCalls: { name: string; arguments: string }[] } }[] };
+  return answer.choices[0]!.message.toolCalls.map(({ name, arguments: args }) => [name, args]);
+}
+
+describe.each([["whole", 1 << 20], ["in 7-byte pieces", 7], ["in 1-byte pieces", 1]])("a stream that comes %s", (_, size) => {
+  it("is read as fixture 40 expects", () => {
+    const bytes = readFixture("40-openai-compat-quirks-stream").bytes("upstream-response.sse");
+    const { chunks, failure } = readStream(bytes, everyBytes(size, bytes.length));
+    expect(failure).toBeUndefined();
+    expect(plain(chunks)).toEqual([
+      delta({ reasoning: "hm" }),
+      delta({ text: "ok" }),
+      delta({ toolCall: { id: "call_9", name: "get_weather", arguments: '{"ci' } }),
+      delta({ toolCall: { arguments: 'ty":"Oslo"}' } }),
+      finish("TOOL_CALLS", "tool_calls"),
+      { usage: { promptTokens: 20, completionTokens: 9, totalTokens: 29 } },
+    ]);
+  });
+
+  it("traps 19 and 21: gives its text and then the failure of fixture 41", () => {
+    const bytes = readFixture("41-openai-compat-mid-error").bytes("upstream-response.sse");
+    const { chunks, failure } = readStream(bytes, everyBytes(size, bytes.length));
+    expect(plain(chunks)).toEqual([delta({ text: "Hel" })]);
+    expect(failure).toMatchObject({
+      code: "upstream_rate_limited",
+      message: "The upstream provider failed while generating the response.",
+      upstreamStatus: 200,
+    });
+  });
+
+  it("trap 1: keeps its characters whole", () => {
+    const bytes = toSse(text("日本🗼é"), text("ä"), stop);
+    expect(plain(readStream(bytes, everyBytes(size, bytes.length)).chunks)).toEqual([
+      delta({ text: "日本🗼é" }),
+      delta({ text: "ä" }),
+      finish("STOP", "stop"),
+    ]);
+  });
+});
+
+describe("a stream's end", () => {
+  const said = [delta({ text: "a" }), finish("STOP", "stop")];
+
+  it.each([
+    ["with the marker", "data: [DONE]\n\n"],
+    ["with the marker and no blank", "data:[DONE]\n\n"],
+    ["with blanks after the marker", "data: [DONE]  \n\n"],
+    ["with something after the marker", 'data: [DONE]\n\ndata: {"choices":[{"index":0,"delta":{"content":"b"}}]}\n\n'],
+    ["without a marker", ""],
+    ["with a marker that lacks its blank line", "data: [DONE]"],
+  ])("trap 10: is clean %s", (_, tail) => {
+    const events = [text("a"), stop].map((event) => `data: ${JSON.stringify(event)}\n\n`).join("");
+    const { chunks, failure } = readStream(Buffer.from(events + tail));
+    expect(failure).toBeUndefined();
+    expect(plain(chunks)).toEqual(said);
+  });
+
+  it("trap 9: may lack the last blank line", () => {
+    const bytes = Buffer.from(`data: ${JSON.stringify(text("a"))}\n\ndata: ${JSON.stringify(stop)}`);
+    expect(plain(readStream(bytes).chunks)).toEqual(said);
+  });
+
+  it.each([
+    ["after nothing", ""],
+    ["after text", `data: ${JSON.stringify(text("a"))}\n\n`],
+    ["after text and the marker", `data: ${JSON.stringify(text("a"))}\n\ndata: [DONE]\n\n`],
+    ["with only one of two choices ended", `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "a" } }, { index: 1, delta: { content: "b" }, finish_reason: "stop" }] })}\n\n`],
+  ])("trap 20: is a failure when it comes before a finish reason, %s", (_, body) => {
+    const { failure } = readStream(Buffer.from(body));
+    expect(failure).toMatchObject({
+      code: "upstream_protocol",
+      message: "The upstream provider closed the stream before it was complete.",
+    });
+  });
+
+  it("trap 9: is a failure in the middle of an event", () => {
+    expect(() => readStream(Buffer.from(`data: ${JSON.stringify(text("a"))}\n\ndata: {"choi`))).toThrow(SyntaxError);
+  });
+
+  it("is a failure when nothing was said and nothing explains it", () => {
+    expect(readStream(toSse(chunk({ role: "assistant", content: "" }), stop)).failure).toMatchObject({
+      code: "upstream_protocol",
+      message: "The upstream provider's answer was empty.",
+    });
+  });
+
+  it.each([
+    ["length", "LENGTH"],
+    ["content_filter", "CONTENT_FILTER"],
+  ])("trap 78: may come after nothing for the reason %s", (word, reason) => {
+    expect(plain(readStream(toSse(chunk({}, word))).chunks)).toEqual([finish(reason, word)]);
+  });
+
+  it.each<[string, string, unknown[]]>([
+    ["stop", "STOP", [text("a"), chunk({}, "stop")]],
+    ["eos_token", "STOP", [text("a"), chunk({}, "eos_token")]],
+    ["", "STOP", [text("a"), chunk({}, "")]],
+    ["stop", "STOP", [chunk({ content: "a" }, ""), chunk({}, "stop")]],
+    ["stop", "STOP", [chunk({ content: "a" }, "stop"), chunk({}, "length"), chunk({}, "")]],
+    ["length", "LENGTH", [chunk({ content: "a" }, "whatever"), chunk({}, "length")]],
+    ["tool_calls", "STOP", [text("a"), chunk({}, "tool_calls")]],
+    ["stop", "TOOL_CALLS", [call(fn(0, "c", "f", "{}")), chunk({}, "stop")]],
+    ["length", "LENGTH", [call(fn(0, "c", "f", '{"a')), chunk({}, "length")]],
+    ["model_length", "LENGTH", [text("a"), chunk({}, "model_length")]],
+  ])("trap 89: has one finish, by the first word that we know: %s is %s", (word, reason, events) => {
+    const ends = plain(readStream(toSse(...events)).chunks).filter((one) => "finish" in (one as object));
+    expect(ends).toEqual([finish(reason, word)]);
+  });
+
+  it("has the provider's own word beside ours", () => {
+    const end = { choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop", native_finish_reason: "end_turn" }] };
+    expect(plain(readStream(toSse(end)).chunks).at(-1)).toEqual(finish("STOP", "end_turn"));
+  });
+
+  it.each(["error", "abort", "insufficient_system_resource"])("is a failure for the reason %s", (word) => {
+    const { chunks, failure } = readStream(toSse(text("a"), chunk({}, word)));
+    expect(plain(chunks)).toEqual([delta({ text: "a" })]);
+    expect(failure?.code).toBe("upstream_unavailable");
+  });
+});
+
+describe("a stream's events", () => {
+  it("traps 5, 71 and 88: mean nothing when they are comments, blanks, empty deltas or without choices", () => {
+    const events = [
+      ": ping",
+      "data:",
+      "retry: 10",
+      "event: keepalive\ndata: {}",
+      ...[
+        { choices: [], prompt_filter_results: [{}] },
+        chunk({ role: "assistant", content: null, reasoning: "", tool_calls: null }),
+        chunk({ content: "", images: [], refusal: null }),
+        { choices: null },
+        { choices: [null, 7] },
+        chunk(null),
+        [],
+        "text",
+        null,
+      ].map((event) => `data: ${JSON.stringify(event)}`),
+    ];
+    const reader = readStream(Buffer.from(`${events.join("\n\n")}\n\n${toSse(text("a"), stop)}`));
+    expect(reader.failure).toMatchObject({ message: "The upstream provider closed the stream before it was complete." });
+    expect(plain(reader.chunks)).toEqual([delta({ text: "a" })]);
+  });
+
+  it("trap 86: say reasoning once, by whatever name it goes", () => {
+    const { chunks } = readStream(
+      toSse(
+        chunk({ reasoning: "a", reasoning_content: "a", reasoning_details: [{ text: "a" }] }),
+        chunk({ reasoning: "b" }),
+        chunk({ content: [{ type: "thinking", thinking: [{ type: "text", text: "c" }] }, { type: "text", text: "d" }] }),
+        chunk({ reasoning_details: [{ type: "reasoning.summary", summary: "e" }] }),
+        stop,
+      ),
+    );
+    expect(plain(chunks).slice(0, -1)).toEqual([
+      delta({ reasoning: "a" }),
+      delta({ reasoning: "b" }),
+      delta({ reasoning: "c" }),
+      delta({ text: "d" }),
+      delta({ reasoning: "e" }),
+    ]);
+  });
+
+  it("give pictures from a list of their own or from the content", () => {
+    const image = { type: "image_url", image_url: { url: "data:image/png;base64,iVBORw==" }, index: 0 };
+    const { chunks } = readStream(toSse(chunk({ images: [image] }), chunk({ content: [image] }), stop));
+    const picture = delta({ image: { data: "iVBORw==", mediaType: "image/png" } });
+    expect(plain(chunks).slice(0, -1)).toEqual([picture, picture]);
+  });
+
+  it("give speech and refusals", () => {
+    const { chunks } = readStream(toSse(chunk({ audio: { id: "a1", data: "AAA=" } }), chunk({ audio: { expires_at: 9 } }), chunk({ refusal: "no" }), stop));
+    expect(plain(chunks).slice(0, -1)).toEqual([
+      delta({ audio: { id: "a1", data: "AAA=" } }),
+      delta({ audio: { expiresAt: "9" } }),
+      delta({ refusal: "no" }),
+    ]);
+  });
+
+  it("interleave several choices, each with its own calls and finish, in their order", () => {
+    const of = (index: number, content: string, finish_reason: string | null = null) => ({ index, delta: { content }, finish_reason });
+    const { chunks } = readStream(
+      toSse({ choices: [of(1, "b")] }, { choices: [of(0, "a"), of(1, "c", "length")] }, { choices: [of(0, "", "stop")] }),
+    );
+    expect(plain(chunks)).toEqual([
+      delta({ choiceIndex: 1, text: "b" }),
+      delta({ text: "a" }),
+      delta({ choiceIndex: 1, text: "c" }),
+      finish("STOP", "stop"),
+      { finish: { ...finish("LENGTH", "length").finish, choiceIndex: 1 } },
+    ]);
+  });
+
+  it("may say more after the finish reason, and the finish still comes last", () => {
+    const { chunks } = readStream(toSse(chunk({ content: "a" }, "stop"), text("b")));
+    expect(plain(chunks)).toEqual([delta({ text: "a" }), delta({ text: "b" }), finish("STOP", "stop")]);
+  });
+
+  it("keep log probabilities with the text they belong to", () => {
+    const logprobs = (token: string) => ({ content: [{ token, logprob: -1, bytes: [97], top_logprobs: [{ token, logprob: -1, bytes: null }] }], refusal: null });
+    const piece = (content: string, token: string) => ({ choices: [{ index: 0, delta: { content }, logprobs: logprobs(token) }] });
+    const { chunks } = readStream(toSse(piece("", "x"), piece("a", "a"), stop));
+    const token = (name: string) => ({ token: name, logprob: -1, bytes: "YQ==", top: [{ token: name, logprob: -1 }] });
+    expect(plain(chunks)[0]).toEqual(delta({ text: "a", logprobs: { content: [token("x"), token("a")] } }));
+  });
+
+  it("trap 81: count usage once, by the last word on it, wherever it stands", () => {
+    const usage = (completion_tokens: number) => ({ prompt_tokens: 1, completion_tokens, total_tokens: completion_tokens + 1 });
+    const counted = (...events: unknown[]) => plain(readStream(toSse(...events)).chunks).filter((one) => "usage" in (one as object));
+    const expected = [{ usage: { promptTokens: 1, completionTokens: 5, totalTokens: 6 } }];
+    expect(counted({ ...text("a"), usage: usage(2) }, { ...stop, usage: usage(5) }, { choices: [], usage: null })).toEqual(expected);
+    expect(counted(text("a"), stop, { choices: [], usage: usage(5) })).toEqual(expected);
+    expect(counted({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop", usage: usage(5) }] })).toEqual(expected);
+    expect(counted(text("a"), stop)).toEqual([]);
+  });
+
+  it("may be one whole completion", () => {
+    const { chunks } = readStream(toSse({ choices: [{ index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" }] }));
+    expect(plain(chunks)).toEqual([delta({ text: "a" }), finish("STOP", "stop")]);
+  });
+});
+
+describe("a stream's tool calls", () => {
+  it("trap 70: say ID and name once, even if every piece repeats them", () => {
+    const { chunks } = readStream(toSse(call(fn(0, "c", "f", "{")), call(fn(0, "c", "f", "}")), call(fn(0, "c", "f", "")), chunk({}, "tool_calls")));
+    expect(plain(chunks)).toEqual([
+      delta({ toolCall: { id: "c", name: "f", arguments: "{" } }),
+      delta({ toolCall: { arguments: "}" } }),
+      finish("TOOL_CALLS", "tool_calls"),
+    ]);
+  });
+
+  it("trap 72: have an empty object when there are no arguments", () => {
+    expect(callsOf(call(fn(0, "a", "f", "")), call(fn(1, "b", "g", undefined)), call(fn(2, "c", "h", null)))).toEqual([
+      ["f", "{}"],
+      ["g", "{}"],
+      ["h", "{}"],
+    ]);
+  });
+
+  it.each<[string, unknown[]]>([
+    ["by index", [call(fn(0, "a", "f", "1")), call(fn(1, "b", "g", "3")), call(fn(0, undefined, undefined, "2")), call(fn(1, undefined, undefined, "4"))]],
+    ["by indexes that do not begin at 0", [call(fn(3, "a", "f", "12")), call(fn(7, "b", "g", "34"))]],
+    ["by ID", [call(fn(undefined, "a", "f", "1")), call(fn(undefined, "b", "g", "3")), call(fn(undefined, "a", undefined, "2")), call(fn(undefined, "b", undefined, "4"))]],
+    ["by order", [call(fn(undefined, "a", "f", "1")), call(fn(undefined, undefined, undefined, "2")), call(fn(undefined, "b", "g", "34"))]],
+    ["by names alone", [call(fn(undefined, undefined, "f", "1")), call(fn(undefined, undefined, undefined, "2")), call(fn(undefined, undefined, "g", "34"))]],
+    ["by ID under one index", [call(fn(0, "a", "f", "12")), call(fn(0, "b", "g", "3")), call(fn(0, undefined, undefined, "4"))]],
+    ["by index under one ID", [call(fn(0, "a", "f", "12")), call(fn(1, "a", "g", "34"))]],
+    ["with a new ID in every piece", [call(fn(0, "a", "f", "1")), call(fn(0, "x", undefined, "2")), call(fn(1, "b", "g", "34"))]],
+    ["with the name after the arguments", [call(fn(0, "a", "", "1")), call(fn(0, "", "f", "2")), call(fn(1, "b", "g", "34"))]],
+  ])("trap 73: are told apart %s", (_, events) => {
+    expect(callsOf(...events)).toEqual([
+      ["f", "12"],
+      ["g", "34"],
+    ]);
+  });
+
+  it("trap 74: may be two in one event", () => {
+    const { chunks } = readStream(toSse(call(fn(0, "a", "f", "{}"), fn(1, "b", "g", "{}")), chunk({}, "tool_calls")));
+    expect(plain(chunks).slice(0, 2)).toEqual([
+      delta({ toolCall: { id: "a", name: "f", arguments: "{}" } }),
+      delta({ toolCall: { index: 1, id: "b", name: "g", arguments: "{}" } }),
+    ]);
+  });
+
+  it("trap 87: may have an object for arguments, and keep text that holds JSON text", () => {
+    expect(callsOf(call(fn(0, "a", "f", { x: 1 })), call(fn(1, "b", "g", '"{}"')))).toEqual([
+      ["f", '{"x":1}'],
+      ["g", '"{}"'],
+    ]);
+  });
+
+  it("get an ID when the upstream gives none, short enough for every client", () => {
+    const { chunks } = readStream(toSse(call(fn(0, undefined, "f", "{}"), fn(1, undefined, "g", "{}")), chunk({}, "stop")));
+    const ids = plain(chunks).flatMap((one) => (one as { delta?: { toolCall: { id: string } } }).delta?.toolCall.id ?? []);
+    expect(new Set(ids).size).toBe(2);
+    for (const id of ids) expect(id).toMatch(/^call_[A-Za-z0-9]{20,35}$/);
+  });
+
+  it("are left out when they are never named", () => {
+    expect(readStream(toSse(text("a"), call(fn(0, "a", "", "{}")), stop)).chunks).toHaveLength(2);
+  });
+
+  it("may be custom, or of the form before tool calls", () => {
+    const custom = { index: 0, id: "a", type: "custom", custom: { name: "sql", input: "" } };
+    const { chunks } = readStream(toSse(call(custom), chunk({ function_call: { name: "f", arguments: "{" } }), stop));
+    expect(plain(chunks)[0]).toEqual(delta({ toolCall: { id: "a", name: "sql", custom: true } }));
+    expect(callsOf(chunk({ function_call: { name: "f", arguments: "{" } }), chunk({ function_call: { arguments: "}" } }))).toEqual([["f", "{}"]]);
+  });
+
+  it("trap 102: carry the state that must come back, once", () => {
+    const signed = { ...fn(0, "a", "f", "{}"), extra_content: { google: { thought_signature: "sig" } } };
+    const { chunks } = readStream(toSse(call(signed), call(signed), stop));
+    expect(plain(chunks).slice(0, 1)).toEqual([delta({ toolCall: { id: "a", name: "f", arguments: "{}", signature: "sig" } })]);
+    expect(JSON.stringify(plain(chunks)).match(/sig"/g)).toHaveLength(1);
+  });
+});
+
+describe("an error in a stream", () => {
+  it.each<[string, unknown, string, string]>([
+    ["a number", { error: { code: 502, message: "x" } }, "upstream_unavailable", "generating"],
+    ["a number as text", { error: { code: "429", message: "x" } }, "upstream_rate_limited", "generating"],
+    ["a name", { error: { type: "overloaded_error", message: "x" } }, "upstream_unavailable", "generating"],
+    ["no name", { error: { message: "x" } }, "upstream_unavailable", "generating"],
+    ["mere text", { error: "failed" }, "upstream_unavailable", "generating"],
+    ["an entry of choices", { choices: [{ index: 0, delta: {}, error: { code: 401 } }] }, "upstream_refused_us", "generating"],
+    ["an object of its own kind", { object: "error", message: "x", code: 504 }, "upstream_timeout", "generating"],
+    ["the request's fault", { error: { type: "invalid_request_error", message: "bad image" } }, "upstream_rejected", "bad image"],
+  ])("traps 18 and 19: is named by %s", (_, event, code, words) => {
+    const { chunks, failure } = readStream(toSse(text("a"), event, text("b")));
+    expect(plain(chunks)).toEqual([delta({ text: "a" })]);
+    expect(failure?.code).toBe(code);
+    expect(failure?.message).toContain(words);
+  });
+
+  it("may be an event of that name", () => {
+    const { failure } = readStream(Buffer.from('event: error\ndata: {"message":"x","code":429}\n\n'));
+    expect(failure?.code).toBe("upstream_rate_limited");
+  });
+
+  it("is not one when it is null", () => {
+    expect(readStream(toSse({ ...text("a"), error: null }, stop)).failure).toBeUndefined();
+  });
+});
+
+describe("any stream", () => {
+  const word = fc.string({ unit: "grapheme", maxLength: 6 });
+  const answer = fc.record({
+    content: fc.array(word, { maxLength: 6 }),
+    reasoning: fc.array(word, { maxLength: 3 }),
+    calls: fc.array(fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), pieces: fc.array(word, { maxLength: 4 }) }), { maxLength: 3 }),
+    refusal: fc.option(word, { nil: undefined }),
+    finish: fc.constantFrom("stop", "length", "content_filter", "tool_calls"),
+    usage: fc.option(fc.record({ prompt_tokens: fc.nat(999), completion_tokens: fc.nat(999) }), { nil: undefined }),
+  });
+  type Random = typeof answer extends fc.Arbitrary<infer T> ? T : never;
+
+  const toEvents = ({ content, reasoning, calls, refusal, finish: end, usage }: Random): unknown[] => [
+    ...reasoning.map((piece) => chunk({ reasoning_content: piece })),
+    ...content.map(text),
+    chunk({ refusal }),
+    ...calls.flatMap(({ name, pieces }, index) => [
+      call(fn(index, `call_${index}`, name, "")),
+      ...pieces.map((piece) => call(fn(index, undefined, undefined, piece))),
+    ]),
+    { ...chunk({}, end), usage },
+  ];
+  const toWhole = ({ content, reasoning, calls, refusal, finish: end, usage }: Random): unknown => ({
+    choices: [
+      {
+        index: 0,
+        message: {
+          role: "assistant",
+          content: content.join(""),
+          reasoning_content: reasoning.join(""),
+          refusal,
+          tool_calls: calls.map(({ name, pieces }, index) => fn(undefined, `call_${index}`, name, pieces.join(""))),
+        },
+        finish_reason: end,
+      },
+    ],
+    usage,
+  });
+
+  it("gives the same chunks however its bytes are split", () => {
+    fc.assert(
+      fc.property(answer, fc.array(fc.nat(), { maxLength: 20 }), (random, places) => {
+        const bytes = toSse(...toEvents(random));
+        const cuts = places.map((place) => place % bytes.length).sort((a, b) => a - b);
+        const [once, split] = [readStream(bytes), readStream(bytes, cuts)];
+        expect(plain(split.chunks)).toEqual(plain(once.chunks));
+        expect(split.failure).toEqual(once.failure);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("put together, is the whole answer", () => {
+    fc.assert(
+      fc.property(answer, (random) => {
+        const { chunks, failure } = readStream(toSse(...toEvents(random)));
+        let whole: unknown;
+        try {
+          whole = plainAnswer(readOpenAiCompletion(toWhole(random)));
+        } catch (reason) {
+          expect(reason).toBeInstanceOf(Failure);
+          expect(failure).toEqual(reason);
+          return;
+        }
+        expect(failure).toBeUndefined();
+        expect(folded(chunks)).toEqual(whole);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("of any JSON ends in chunks or in a failure, never in another error", () => {
+    const key = fc.constantFrom("choices", "delta", "message", "content", "tool_calls", "function", "error", "usage", "index", "images", "type", "id");
+    const { json } = fc.letrec((tie) => ({
+      json: fc.oneof({ depthSize: "small" }, fc.jsonValue({ maxDepth: 1 }), fc.array(tie("json"), { maxLength: 3 }), fc.dictionary(key, tie("json"), { maxKeys: 4 })),
+    }));
+    fc.assert(
+      fc.property(json, (event) => {
+        const reader = new OpenAiStreamReader();
+        try {
+          reader.readObject(event, []);
+          reader.end([]);
+        } catch (reason) {
+          expect(reason).toBeInstanceOf(Failure);
+        }
+      }),
+      { numRuns: 500 },
+    );
+  });
+});

@@ -1,0 +1,100 @@
+import { describe, expect, it } from "vitest";
+import { composeAnswer, joinText } from "../../src/simulator/answer.ts";
+import type { Prompt } from "../../src/simulator/prompt.ts";
+import { splitTokens } from "../../src/simulator/text.ts";
+import { openSimulator, post, REQUESTS, toStreamed, type DialectName } from "./support/simulators.ts";
+
+const DIALECTS: readonly DialectName[] = ["anthropic", "gemini", "openai"];
+
+function ask(text: string, more: Partial<Prompt> = {}): Prompt {
+  const toolChoice = { mode: "auto", parallel: true } as const;
+  return { model: "m", turns: [{ role: "user", text, images: [] }], tools: [], toolChoice, stop: [], ...more };
+}
+
+async function tell(prompt: Prompt): Promise<string> {
+  return joinText((await composeAnswer(prompt, 0)).parts);
+}
+
+describe("an answer", () => {
+  it.each(DIALECTS)(
+    "is the same to the same request in the %s dialect, byte for byte but for the time",
+    async (dialect) => {
+      const simulator = await openSimulator();
+      const read = async (request: { path: string; body: unknown }): Promise<string> =>
+        (await (await post(simulator, { dialect, ...request })).text()).replaceAll(/"created":\d+/gu, "");
+      expect(await read(REQUESTS[dialect])).toBe(await read(REQUESTS[dialect]));
+      expect(await read(toStreamed(dialect))).toBe(await read(toStreamed(dialect)));
+    },
+  );
+
+  it("is the same from another simulator", async () => {
+    const texts: string[] = [];
+    for (const simulator of [await openSimulator(), await openSimulator()]) {
+      texts.push(await (await post(simulator, { dialect: "gemini" })).text());
+    }
+    expect(texts[0]).toBe(texts[1]);
+  });
+
+  it.each([1, 12, 13, 100, 2500])("has exactly the %i words that were asked for", async (count) => {
+    const text = await tell(ask(`Please write ${count} words about the sea`));
+    expect(text.split(/\s+/u)).toHaveLength(count);
+    expect(text).toMatch(/\.$/u);
+  });
+
+  it("is cut by a token limit and not changed by it", async () => {
+    const whole = await tell(ask("Write 50 words"));
+    const cut = await composeAnswer(ask("Write 50 words", { maxTokens: 10 }), 0);
+    expect(cut).toMatchObject({ end: { kind: "length" }, usage: { completionTokens: 10 } });
+    expect(whole.startsWith(joinText(cut.parts))).toBe(true);
+  });
+
+  it("ends before the earliest of several stop sequences", async () => {
+    const answer = await composeAnswer(ask("alpha beta gamma", { stop: ["gamma", "beta"] }), 0);
+    expect(answer.end).toEqual({ kind: "stop", sequence: "beta" });
+    expect(joinText(answer.parts)).toMatch(/alpha $/u);
+  });
+
+  it("counts exactly the tokens it has, also where words are not ASCII", async () => {
+    const answer = await composeAnswer(ask("Grüße aus Köln 👩‍🚀 世界"), 0);
+    expect(answer.usage.completionTokens).toBe(splitTokens(joinText(answer.parts)).length);
+    expect(joinText(answer.parts)).toContain("Grüße aus Köln 👩‍🚀 世界");
+  });
+
+  it("costs more prompt tokens for a longer request", async () => {
+    const short = await composeAnswer(ask("Hi"), 0);
+    const long = await composeAnswer(ask("Hi ".repeat(400)), 0);
+    expect(short.usage.promptTokens).toBe(4);
+    expect(long.usage.promptTokens).toBe(303);
+  });
+
+  it("quotes a long message only in part", async () => {
+    const text = await tell(ask("tide ".repeat(1000)));
+    expect(text.length).toBeLessThan(600);
+    expect(text).toContain("tide…");
+  });
+
+  it("calls every tool that the message names, or one when calls must not be parallel", async () => {
+    const tools = ["get_weather", "get_time", "ping"].map((name) => ({ name, parameters: undefined }));
+    const named = async (parallel: boolean): Promise<unknown[]> => {
+      const prompt = ask("get the weather with get-weather and Get Time", {
+        tools,
+        toolChoice: { mode: "auto", parallel },
+      });
+      return (await composeAnswer(prompt, 0)).parts.map((part) => (part.kind === "call" ? part.name : part.kind));
+    };
+    expect(await named(true)).toEqual(["get_weather", "get_time"]);
+    expect(await named(false)).toEqual(["get_weather"]);
+  });
+
+  it("leaves a call out that does not fit into the token limit", async () => {
+    const tools = [
+      { name: "f", parameters: { type: "object", properties: { text: { type: "string", minLength: 300 } } } },
+    ];
+    const toolChoice = { mode: "required", parallel: true } as const;
+    expect(await composeAnswer(ask("Hi", { tools, toolChoice, maxTokens: 5 }), 0)).toMatchObject({
+      parts: [],
+      end: { kind: "length" },
+      usage: { completionTokens: 0 },
+    });
+  });
+});

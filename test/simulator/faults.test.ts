@@ -1,0 +1,219 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { parseFault } from "../../src/simulator/faults.ts";
+import type { Simulator } from "../../src/simulator/server.ts";
+import { sendRaw, type RawAnswer, type RawRequest } from "./support/raw-socket.ts";
+import { openSimulator, post, toStreamed, type DialectName } from "./support/simulators.ts";
+
+const DIALECTS: readonly DialectName[] = ["anthropic", "gemini", "openai"];
+
+const CONTENT: Readonly<Record<DialectName, RegExp>> = {
+  anthropic: /text_delta/gu,
+  gemini: /"parts":\[\{"text":"[^"]/gu,
+  openai: /"delta":\{"content":"[^"]/gu,
+};
+
+const FINISH: Readonly<Record<DialectName, RegExp>> = {
+  anthropic: /message_stop|"stop_reason":"/u,
+  gemini: /finishReason/u,
+  openai: /\[DONE\]|"finish_reason":"/u,
+};
+
+function countContent(answer: RawAnswer, dialect: DialectName): number {
+  return answer.text.match(CONTENT[dialect])?.length ?? 0;
+}
+
+function send(simulator: Simulator, request: RawRequest): RawAnswer {
+  const answer = sendRaw(simulator, request);
+  onTestFinished(() => answer.close());
+  return answer;
+}
+
+async function sendToEnd(request: RawRequest): Promise<RawAnswer> {
+  const answer = send(await openSimulator(), request);
+  await expect.poll(() => answer.end).toBeDefined();
+  return answer;
+}
+
+describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
+  it("answers with a status in the dialect's own error body", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "status=503; message=Out for lunch" });
+    expect(answer.text).toMatch(/^HTTP\/1\.1 503 /u);
+    expect(answer.text).toContain("content-type: application/json");
+    expect(answer.text).toContain('"message":"Out for lunch"');
+  });
+
+  it("never answers when it hangs, and forgets the request when the caller leaves", async () => {
+    const simulator = await openSimulator();
+    const answer = send(simulator, { dialect, delivery: "whole", fault: "hang" });
+    await expect.poll(() => simulator.requests.recent[0]?.fault).toBe("hang");
+    expect(simulator.requests.active).toBe(1);
+    answer.close();
+    await expect.poll(() => simulator.requests).toMatchObject({ active: 0, left: 1, connections: 0 });
+    expect(answer.text).toBe("");
+  });
+
+  it("resets the connection without a byte", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "whole", fault: "reset" });
+    expect(answer).toMatchObject({ text: "", end: "reset" });
+  });
+
+  it("stalls after the content events that were asked for", async () => {
+    const answer = send(await openSimulator(), { dialect, delivery: "stream", fault: "hang-after=3" });
+    await expect.poll(() => countContent(answer, dialect)).toBe(3);
+    expect(answer.text).not.toMatch(FINISH[dialect]);
+    expect(answer.end).toBeUndefined();
+  });
+
+  it("ends in mid-stream without the last chunk of the body when it is cut", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "cut-after=2" });
+    expect(answer.end).toBe("fin");
+    expect(countContent(answer, dialect)).toBe(2);
+    expect(answer.text).not.toMatch(/\r\n0\r\n\r\n$/u);
+    expect(answer.text).not.toMatch(FINISH[dialect]);
+  });
+
+  it("resets in mid-stream", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "reset-after=2" });
+    expect(answer.end).toBe("reset");
+    expect(countContent(answer, dialect)).toBeLessThanOrEqual(2);
+  });
+
+  it("sends an error as the first event of a stream", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "error-first" });
+    const [, firstEvent] = answer.text.split("data: ");
+    expect(answer.text).toMatch(/^HTTP\/1\.1 200 /u);
+    expect(firstEvent).toMatch(/"error":\{/u);
+    expect(countContent(answer, dialect)).toBe(0);
+  });
+
+  it("sends an error after some content and nothing after it", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "error-after=2" });
+    expect(countContent(answer, dialect)).toBe(2);
+    expect(answer.text).toMatch(/"error":\{/u);
+    expect(answer.text).toMatch(/\r\n0\r\n\r\n$/u);
+    expect(answer.text).not.toMatch(FINISH[dialect]);
+  });
+
+  it("breaks before it finishes when it has less content than the fault waits for", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "cut-after=100000" });
+    expect(countContent(answer, dialect)).toBeGreaterThan(5);
+    expect(answer.text).not.toMatch(FINISH[dialect]);
+  });
+
+  it("ends cleanly without a finish when it is truncated", async () => {
+    const streamed = await sendToEnd({ dialect, delivery: "stream", fault: "truncate" });
+    expect(countContent(streamed, dialect)).toBeGreaterThan(5);
+    expect(streamed.text).not.toMatch(FINISH[dialect]);
+    expect(streamed.text).toMatch(/\r\n0\r\n\r\n$/u);
+    const whole = await sendToEnd({ dialect, delivery: "whole", fault: "truncate" });
+    expect(whole.text).not.toMatch(FINISH[dialect]);
+  });
+
+  it("sends half of a whole answer and cuts it short of its length", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "whole", fault: "cut-after=1" });
+    const [head = "", body = ""] = answer.text.split("\r\n\r\n");
+    const length = Number(/content-length: (\d+)/u.exec(head)?.[1]);
+    expect(Buffer.byteLength(body)).toBe(Math.floor(length / 2));
+  });
+
+  it("sends an error as a whole answer with status 200", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "whole", fault: "error-first" });
+    expect(answer.text).toMatch(/^HTTP\/1\.1 200 /u);
+    expect(JSON.parse(answer.text.split("\r\n\r\n")[1] ?? "")).toHaveProperty("error.message");
+  });
+
+  it("sends what is no JSON, no JSON at all, or nothing, with status 200", async () => {
+    const simulator = await openSimulator();
+    const read = async (fault: string): Promise<[number, string | null, string]> => {
+      const response = await post(simulator, { dialect, headers: { "x-simulator-fault": fault } });
+      return [response.status, response.headers.get("content-type"), await response.text()];
+    };
+    const [status, type, text] = await read("garbage");
+    expect([status, type]).toEqual([200, "application/json; charset=utf-8"]);
+    expect(() => JSON.parse(text) as unknown).toThrow(SyntaxError);
+    expect(await read("html")).toEqual([200, "text/html; charset=utf-8", expect.stringContaining("<html>")]);
+    expect(await read("empty")).toEqual([200, "application/json; charset=utf-8", ""]);
+  });
+
+  it("finishes without any content", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "no-content" });
+    expect(countContent(answer, dialect)).toBe(0);
+    expect(answer.text).toMatch(FINISH[dialect]);
+  });
+
+  it("drips its bytes in many small writes", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "whole", fault: "drip=40; every=1" });
+    expect(answer.text).toMatch(FINISH[dialect]);
+    expect(answer.reads).toBeGreaterThan(5);
+  });
+});
+
+describe("choosing a fault", () => {
+  it("is possible from the last user message, so that it passes through a gateway", async () => {
+    const simulator = await openSimulator();
+    const body = { model: "gpt-5-mini", messages: [{ role: "user", content: "[[fault: status=418]] Hello" }] };
+    expect((await post(simulator, { dialect: "openai", body })).status).toBe(418);
+  });
+
+  it("leaves the directive out of what the answer quotes", async () => {
+    const simulator = await openSimulator();
+    const body = { model: "gpt-5-mini", messages: [{ role: "user", content: "[[fault: delay=1]] Hello" }] };
+    const text = await (await post(simulator, { dialect: "openai", body })).text();
+    expect(text).toContain('You wrote: \\"Hello\\"');
+  });
+
+  it("can be configured for one model only", async () => {
+    const simulator = await openSimulator({ faults: [{ fault: "status=500", model: "gpt-5-mini" }] });
+    expect((await post(simulator, { dialect: "openai" })).status).toBe(500);
+    expect((await post(simulator, { dialect: "anthropic" })).status).toBe(200);
+  });
+
+  it("happens only so many times, each text counted by itself", async () => {
+    const simulator = await openSimulator();
+    const ask = async (fault: string): Promise<number> =>
+      (await post(simulator, { dialect: "gemini", headers: { "x-simulator-fault": fault } })).status;
+    expect(await ask("status=500; times=1; id=a")).toBe(500);
+    expect(await ask("status=500; times=1; id=b")).toBe(500);
+    expect(await ask("status=500; times=1; id=a")).toBe(200);
+  });
+
+  it("waits before the headers", async () => {
+    const simulator = await openSimulator();
+    const startedMs = performance.now();
+    await post(simulator, { dialect: "openai", headers: { "x-simulator-fault": "delay=80" } });
+    expect(performance.now() - startedMs).toBeGreaterThan(75);
+  });
+
+  it("puts a wait where each dialect has its place for it", async () => {
+    const simulator = await openSimulator({ faults: [{ fault: "status=429; retry-after=9" }] });
+    for (const dialect of ["anthropic", "openai"] as const) {
+      expect((await post(simulator, { dialect })).headers.get("retry-after")).toBe("9");
+    }
+    const response = await post(simulator, { dialect: "gemini" });
+    expect(response.headers.has("retry-after")).toBe(false);
+    expect(await response.text()).toContain('"retryDelay":"9s"');
+  });
+
+  it.each(DIALECTS)("refuses a fault that it cannot read, in the %s dialect", async (dialect) => {
+    const simulator = await openSimulator();
+    const { path, body } = toStreamed(dialect);
+    const response = await post(simulator, { dialect, path, body, headers: { "x-simulator-fault": "explode" } });
+    expect(response.status).toBe(400);
+    expect(await response.text()).toContain("explode");
+  });
+
+  it.each(["explode", "status=200", "delay=soon", "hang; reset", "drip=0", "delay=99999999999"])(
+    "does not start with the unreadable fault %s",
+    async (fault) => {
+      await expect(openSimulator({ faults: [{ fault }] })).rejects.toBeInstanceOf(SyntaxError);
+    },
+  );
+
+  it("reads clauses in any order and spacing", () => {
+    expect(parseFault(" times=2;status = 429 ;retry-after=3")).toMatchObject({
+      failure: { kind: "status", status: 429, detail: { retryAfterSeconds: 3 } },
+      times: 2,
+    });
+    expect(parseFault("drip=1;every=50")).toMatchObject({ failure: undefined, drip: { bytes: 1, everyMs: 50 } });
+  });
+});

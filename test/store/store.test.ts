@@ -1,0 +1,201 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { Kysely, SqliteDialect } from "kysely";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { hashApiKey } from "../../src/access/api-key.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { createAuthenticator } from "../../src/access/key-cache.ts";
+import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { migrate } from "../../src/store/migrate.ts";
+import { MIGRATIONS } from "../../src/store/migrations.ts";
+import { openSqlite, toKyselyDatabase } from "../../src/store/sqlite.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+
+let home: string;
+let dataDir: string;
+const opened: Store[] = [];
+
+beforeEach(() => {
+  home = mkdtempSync(join(tmpdir(), "parley-store-"));
+  dataDir = join(home, "data");
+});
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((store) => store.close()));
+  rmSync(home, { recursive: true });
+});
+
+async function open(): Promise<Store> {
+  const store = await openStore(dataDir);
+  opened.push(store);
+  return store;
+}
+
+function query(sql: string): Record<string, unknown> | undefined {
+  const database = new DatabaseSync(join(dataDir, "parley.db"));
+  try {
+    return database.prepare(sql).get();
+  } finally {
+    database.close();
+  }
+}
+
+describe("the data directory", () => {
+  it("is made for this user only, and so is everything in it", async () => {
+    const { keys } = await open();
+    await createKey({ store: keys, clock: systemClock }, { name: "a" });
+    const modes = ["", "parley.db", "parley.db-wal", "parley.db-shm"].map(
+      (name) => statSync(join(dataDir, name)).mode & 0o777,
+    );
+    expect(modes).toEqual([0o700, 0o600, 0o600, 0o600]);
+  });
+
+  it("that is a file is refused by name", async () => {
+    writeFileSync(dataDir, "");
+    await expect(openStore(dataDir)).rejects.toThrow(
+      `${join(dataDir, "parley.db")} cannot be opened: the data_dir is not`,
+    );
+  });
+
+  it.skipIf(process.getuid?.() === 0)("that may not be written is refused with the remedy", async () => {
+    chmodSync(home, 0o500);
+    await expect(openStore(dataDir)).rejects.toThrow("this user may not write there");
+  });
+
+  it("with something else in place of the database is refused", async () => {
+    await (await openStore(dataDir)).close();
+    writeFileSync(join(dataDir, "parley.db"), "this is certainly not a database ".repeat(40));
+    await expect(openStore(dataDir)).rejects.toThrow("file is not a database");
+  });
+});
+
+describe("the database", () => {
+  it("never loses what it has confirmed, and lets readers pass writers", () => {
+    dataDir = home;
+    const database = openSqlite(join(home, "parley.db"));
+    expect(database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
+    expect(database.prepare("PRAGMA synchronous").get()).toEqual({ synchronous: 2 });
+    expect(database.prepare("PRAGMA foreign_keys").get()).toEqual({ foreign_keys: 1 });
+    database.close();
+  });
+
+  it("starts with the default account", async () => {
+    await open();
+    expect(query("select id from accounts")).toEqual({ id: DEFAULT_ACCOUNT_ID });
+    expect(query("select version from parley_schema")).toEqual({ version: MIGRATIONS.length });
+  });
+
+  it("of a newer program is refused and left as it is", async () => {
+    await (await openStore(dataDir)).close();
+    query("update parley_schema set version = 99 returning version");
+    await expect(openStore(dataDir)).rejects.toThrow(/version 99.*newer Parley: run that one, or restore a backup/);
+    expect(query("select version from parley_schema")).toEqual({ version: 99 });
+  });
+
+  it("takes only the steps that it has not taken, all or none", async () => {
+    const database = new Kysely<unknown>({
+      dialect: new SqliteDialect({ database: toKyselyDatabase(openSqlite(join(home, "m.db"))) }),
+    });
+    const taken: string[] = [];
+    const step = (name: string) => ({
+      name,
+      up: async (within: Kysely<unknown>) => {
+        taken.push(name);
+        await within.schema.createTable(name).addColumn("x", "integer").execute();
+      },
+    });
+    await migrate(database, [step("one")]);
+    await migrate(database, [step("one"), step("two")]);
+    expect(taken).toEqual(["one", "two"]);
+    const failing = { name: "failing", up: () => Promise.reject(new Error("half-way")) };
+    await expect(migrate(database, [step("one"), step("two"), step("three"), failing])).rejects.toThrow("half-way");
+    const tables = (await database.introspection.getTables()).map(({ name }) => name);
+    expect(tables).toEqual(["one", "parley_schema", "two"]);
+    await database.destroy();
+  });
+});
+
+describe("keys in the database", () => {
+  it("come back as they were stored", async () => {
+    const { keys: store } = await open();
+    const context = { store, clock: systemClock };
+    const plain = await createKey(context, { name: "é'; drop table api_keys; --" });
+    const narrow = await createKey(context, { name: "b", models: ["m"], capabilities: ["chat"], lifetimeMs: 1000 });
+    expect(await store.find(plain.record.id)).toEqual(plain.record);
+    expect(await store.findByHash(hashApiKey(narrow.secret))).toEqual(narrow.record);
+    expect(await store.findByHash(hashApiKey("x"))).toBeUndefined();
+    expect((await store.list()).map(({ id }) => id).toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
+  });
+
+  it("hold no secret", async () => {
+    const { keys: store } = await open();
+    const { secret } = await createKey({ store, clock: systemClock }, { name: "a" });
+    expect(JSON.stringify(query("select * from api_keys"))).not.toContain(secret.slice(12, 52));
+  });
+
+  it("are replaced, revoked and renamed once, and only if they exist", async () => {
+    const { keys: store } = await open();
+    const context = { store, clock: systemClock };
+    const { record } = await createKey(context, { name: "a" });
+    const next = await rotateKey(context, record.id, "1h");
+    expect(await store.find(record.id)).toMatchObject({ replacedBy: next.record.id });
+    const again = { id: record.id, expiresAtMs: 1, successor: { record: { ...record, id: "key_2" }, hash: "h" } };
+    expect(await store.replace(again)).toBe(false);
+    expect(await store.find("key_2")).toBeUndefined();
+    await revokeKey(context, next.record.id);
+    expect(await store.revoke(next.record.id, 1)).toBe(false);
+    expect(await store.rename(record.id, "b")).toBe(true);
+    expect(await store.rename("key_none", "b")).toBe(false);
+  });
+
+  it("must belong to an account", async () => {
+    const context = { store: (await open()).keys, clock: systemClock };
+    await expect(createKey(context, { name: "a", accountId: "acct_none" })).rejects.toThrow("FOREIGN KEY");
+  });
+
+  it("are all kept when two processes make them while a third uses them", async () => {
+    const workers = ["15", "15"].map((count) =>
+      spawn(process.execPath, [join(import.meta.dirname, "create-keys.ts"), dataDir, count], {
+        stdio: ["ignore", "pipe", "inherit"],
+        env: {},
+      }),
+    );
+    const exits = Promise.all(workers.map((worker) => once(worker, "exit")));
+    const { keys: store } = await open();
+    const authenticator = createAuthenticator({ store, clock: systemClock });
+    const names: string[] = [];
+    await Promise.all(
+      workers.map(async (worker) => {
+        // Each key is used as soon as its maker has printed it.
+        for await (const text of worker.stdout.setEncoding("utf8")) {
+          for (const secret of String(text).trim().split("\n")) {
+            names.push((await authenticator.authenticate(secret)).keyName);
+          }
+        }
+      }),
+    );
+    expect((await exits).map(([code]) => code as number)).toEqual([0, 0]);
+    expect(names.toSorted()).toEqual(
+      workers.flatMap(({ pid }) => Array.from({ length: 15 }, () => String(pid))).toSorted(),
+    );
+    expect(await store.list()).toHaveLength(30);
+  }, 20_000);
+
+  it("are stored although another process holds the lock for a while, without stopping this one", async () => {
+    const { keys: store } = await open();
+    const other = new DatabaseSync(join(dataDir, "parley.db"));
+    other.exec("begin immediate");
+    const created = createKey({ store, clock: systemClock }, { name: "a" });
+    const read = await Promise.race([store.list(), created]);
+    expect(read).toEqual([]);
+    other.exec("commit");
+    other.close();
+    await expect(created).resolves.toMatchObject({ record: { name: "a" } });
+    expect(existsSync(join(dataDir, "parley.db"))).toBe(true);
+  });
+});
