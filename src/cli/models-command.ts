@@ -32,8 +32,8 @@ function toRow(model: ModelConfig, providerNote: string): string[] {
     String(model.maxOutputTokens),
     model.modalities.input.join("+"),
     model.modalities.output.join("+"),
-    toUsd(model.price.input),
-    toUsd(model.price.output),
+    model.price === undefined ? "-" : toUsd(model.price.input),
+    model.price === undefined ? "-" : toUsd(model.price.output),
   ];
 }
 

@@ -32,14 +32,17 @@ export class ConfigError extends Error {
   }
 }
 
+/** A longer name is cut: after a forgotten colon or comma it may be a credential. Its line and column are given anyway. */
+const MAX_NAME_LENGTH = 24;
+
 /** `providers.alpha.api_keys[0]`; keys that need it are quoted. Empty for the top. */
 export function formatPath(path: ConfigPath): string {
   return path
     .map((step, index) => {
       if (typeof step === "number") return `[${step}]`;
-      const plain = /^[\w.-]+$/.test(step) && !(index > 0 && step.includes("."));
-      if (!plain) return `[${JSON.stringify(step)}]`;
-      return index === 0 ? step : `.${step}`;
+      const name = step.length > MAX_NAME_LENGTH ? `${step.slice(0, MAX_NAME_LENGTH / 2)}…` : step;
+      if (!/^[\w…-]+$/.test(name)) return `[${JSON.stringify(name)}]`;
+      return index === 0 ? name : `.${name}`;
     })
     .join("");
 }

@@ -70,7 +70,8 @@ export interface ModelConfig {
   readonly defaultMaxTokens: number;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
   readonly preview: boolean;
-  readonly price: Price;
+  /** Undefined when nobody said: then what it costs is unknown, and not shown as nothing. */
+  readonly price: Price | undefined;
   /** Those of the model over those of its provider over the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;

@@ -4,7 +4,7 @@ import type { ModelInput } from "./schema.ts";
 /** The providers of the built-in models. */
 export const BUILT_IN_PROVIDERS: Readonly<Record<string, Dialect>> = { alpha: "anthropic", beta: "gemini" };
 
-type Required = "provider" | "upstream_model" | "description" | "created" | "price" | "modalities";
+type Required = "provider" | "upstream_model" | "description" | "created" | "modalities";
 type Limits = "context_window" | "max_output_tokens";
 
 /** A model's entry as a file could write it, with everything that has no default. */
@@ -79,6 +79,12 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     price: { input: 2, output: 12, image: 120 },
     // A picture arrives in one piece, long after an answer in words would have begun.
     timeouts: { first_content_ms: 300_000 },
-    capabilities: { reasoning: "budget", tools: false, forced_tools: false, image_options: true },
+    capabilities: {
+      reasoning: "budget",
+      tools: false,
+      forced_tools: false,
+      image_options: true,
+      preserved_reasoning: true,
+    },
   },
 };

@@ -21,6 +21,8 @@ export function resolveModels(input: FileInput, providers: readonly ProviderConf
     const name = entry.provider ?? BUILT_IN_MODELS[id]?.provider;
     const provider = providers.find((candidate) => candidate.name === name);
     if (provider === undefined) {
+      // A built-in model of a provider that is neither configured nor simulated is not there; nobody asked for it.
+      if (input.models[id] === undefined) continue;
       report(["models", id, "provider"], name === undefined ? "is required" : unknownProvider(name, providers));
       continue;
     }
@@ -45,15 +47,22 @@ function completeModel({ id, entry, provider, report }: EntryParts): CompleteMod
   if (moved) delete known.upstream_model;
   if (provider.dialect !== BUILT_IN_PROVIDERS[known.provider ?? ""]) delete known.capabilities;
 
-  const merged: ModelInput = { description: id, created: "1970-01-01", modalities: TEXT_ONLY, ...known, ...entry };
+  const merged: ModelInput = { ...DEFAULTS, description: id, ...known, ...entry };
   const missing = REQUIRED.filter((key) => merged[key] === undefined);
   for (const key of missing) report(["models", id, key], moved ? "is required with another provider" : "is required");
   if (missing.length > 0) return undefined;
   return { ...merged, capabilities: { ...known.capabilities, ...entry.capabilities } } as CompleteModelInput;
 }
 
-const REQUIRED = ["provider", "upstream_model", "context_window", "max_output_tokens", "price"] as const;
-const TEXT_ONLY: NonNullable<ModelInput["modalities"]> = { input: ["text"], output: ["text"] };
+const REQUIRED = ["provider", "upstream_model"] as const;
+
+/** What is taken for granted of a model that the file says nothing else about. */
+const DEFAULTS: ModelInput = {
+  created: "1970-01-01",
+  context_window: 131_072,
+  max_output_tokens: 32_768,
+  modalities: { input: ["text"], output: ["text"] },
+};
 
 interface ModelParts {
   readonly id: string;
@@ -87,7 +96,7 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     defaultMaxTokens,
     modalities: model.modalities,
     preview: model.preview ?? false,
-    price: resolvePrice(model.price),
+    price: model.price && resolvePrice(model.price),
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
   };

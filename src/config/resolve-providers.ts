@@ -3,11 +3,17 @@ import type { ProviderConfig } from "./config.ts";
 import type { Report } from "./config-error.ts";
 import { DIALECT_DEFAULTS, DIALECTS } from "./dialects.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
+import { sampleProblem } from "./scalars.ts";
 import type { FileInput, ProviderInput } from "./schema.ts";
 
-/** The configured providers, and those of the built-in models: simulated unless configured. */
+/**
+ * The configured providers. Those of the built-in models that are not configured are simulated when nothing at all is
+ * configured, or when the file asks for it: made-up answers must not stand in for a provider that somebody forgot.
+ */
 export function resolveProviders(input: FileInput, report: Report): ProviderConfig[] {
-  const names = new Set([...Object.keys(BUILT_IN_PROVIDERS), ...Object.keys(input.providers)]);
+  const configured = Object.keys(input.providers);
+  const simulate = input.simulator.enabled ?? configured.length === 0;
+  const names = new Set([...(simulate ? Object.keys(BUILT_IN_PROVIDERS) : []), ...configured]);
   const providers: ProviderConfig[] = [];
   for (const name of names) {
     const entry = input.providers[name];
@@ -34,6 +40,12 @@ function resolveRemote(
   if (defaults.needsCredential && entry.api_keys.length === 0 && headers.length === 0) {
     report([...path, "api_keys"], `is required for the dialect ${base.dialect}, such as ["\${${envName(base.name)}}"]`);
   }
+  // A server of one's own may be content with any word.
+  const samples = entry.allow_private ? [] : entry.api_keys;
+  samples.forEach((key, index) => {
+    const weakness = sampleProblem(key);
+    if (weakness !== undefined) report([...path, "api_keys", index], weakness);
+  });
   const baseUrl = entry.base_url ?? defaults.baseUrl;
   const problem = baseUrlProblem(baseUrl, entry.allow_private);
   if (problem !== undefined) report([...path, "base_url"], problem);

@@ -26,9 +26,13 @@ export const credential = z.string().superRefine((text, context) => {
 function credentialProblem(text: string): string | undefined {
   if (/[\r\n]/.test(text)) return "the credential contains a line break; write it without (printf, not echo)";
   if (!/^[\x21-\x7e]*$/.test(text)) return "the credential contains a space or a character that is not ASCII";
-  if (text.length < MIN_SECRET_LENGTH) return `the credential is shorter than ${MIN_SECRET_LENGTH} characters`;
+  return text === "" ? "the credential is empty" : undefined;
+}
+
+/** Why a credential cannot be one that a public service gave out; undefined when it can. */
+export function sampleProblem(text: string): string | undefined {
   if (SAMPLE_SECRETS.test(text)) return "this is a sample, not a credential; write the real one, best as ${NAME}";
-  return undefined;
+  return text.length < MIN_SECRET_LENGTH ? `the credential is shorter than ${MIN_SECRET_LENGTH} characters` : undefined;
 }
 
 export const providerName = z

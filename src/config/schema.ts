@@ -112,6 +112,7 @@ export const fileSchema = section(
     }).prefault({}),
     shutdown: section({ drain_ms: z.int().min(0).max(DAY_MS).default(600_000) }).prefault({}),
     simulator: section({
+      enabled: z.exactOptional(z.boolean()),
       tokens_per_second: z.number().positive().max(1_000_000).default(80),
       first_token_ms: z.int().min(0).max(600_000).default(250),
     }).prefault({}),

@@ -12,11 +12,17 @@ import {
 
 /** A chunk that adds `content` to a choice. */
 export function deltaChunk(choiceIndex: number, content: Delta["content"]): CompletionChunk {
-  return create(CompletionChunkSchema, { event: { case: "delta", value: create(DeltaSchema, { choiceIndex, content }) } });
+  return create(CompletionChunkSchema, {
+    event: { case: "delta", value: create(DeltaSchema, { choiceIndex, content }) },
+  });
 }
 
 /** A chunk that ends a choice. */
-export function finishChunk(choiceIndex: number, finishReason: FinishReason, nativeFinishReason: string): CompletionChunk {
+export function finishChunk(
+  choiceIndex: number,
+  finishReason: FinishReason,
+  nativeFinishReason: string,
+): CompletionChunk {
   const value: ChoiceFinish = create(ChoiceFinishSchema, { choiceIndex, finishReason, nativeFinishReason });
   return create(CompletionChunkSchema, { event: { case: "finish", value } });
 }

@@ -55,7 +55,7 @@ export function createCompletions(ports: CorePorts): Completions {
     async create(request, call) {
       const meter = new Meter(ports, { request, call, mode: "whole" });
       try {
-        const plan = meter.admitted(admit(ports, request, call, "whole"));
+        const plan = meter.admitted(admit(ports, request, { call, mode: "whole" }));
         const { model, answer, report } = await ports.router.create(plan, meter.routerCall);
         meter.served(model, answer.usage);
         meter.complete(report);
@@ -78,7 +78,7 @@ export function createCompletions(ports: CorePorts): Completions {
     async *stream(request, call) {
       const meter = new Meter(ports, { request, call, mode: "stream" });
       try {
-        const plan = meter.admitted(admit(ports, request, call, "stream"));
+        const plan = meter.admitted(admit(ports, request, { call, mode: "stream" }));
         for await (const batch of ports.router.stream(plan, meter.routerCall)) {
           for (const chunk of batch) meter.observe(chunk);
           yield batch;
@@ -93,7 +93,11 @@ export function createCompletions(ports: CorePorts): Completions {
 }
 
 /** Everything that can be wrong with a request before any upstream hears of it, in the documented order. */
-function admit({ router, permit }: CorePorts, request: CompletionRequest, call: Call, mode: Mode): Plan {
+function admit(
+  { router, permit }: CorePorts,
+  request: CompletionRequest,
+  { call, mode }: { call: Call; mode: Mode },
+): Plan {
   if (request.model === "") throw invalidField("model", "is required");
   const primary = find(router, request.model, "model");
   const candidates = [primary];
@@ -115,7 +119,10 @@ function find(router: Router, id: string, field: string): Model {
 }
 
 function unrecognized(fields: readonly string[]): Failure {
-  const violations: FieldViolation[] = fields.map((field) => ({ field, description: "is not known here, and the request is strict" }));
+  const violations: FieldViolation[] = fields.map((field) => ({
+    field,
+    description: "is not known here, and the request is strict",
+  }));
   return new Failure("invalid_request", `${fields[0]}: is not known here, and the request is strict.`, { violations });
 }
 

@@ -46,7 +46,11 @@ export interface FailureOptions {
   readonly cause?: unknown;
 }
 
-const TRANSIENT: ReadonlySet<FailureCode> = new Set(["upstream_unavailable", "upstream_protocol", "upstream_rate_limited"]);
+const TRANSIENT: ReadonlySet<FailureCode> = new Set([
+  "upstream_unavailable",
+  "upstream_protocol",
+  "upstream_rate_limited",
+]);
 
 /** The one error type. Core and the adapters construct it, only the entrances encode it. */
 export class Failure extends Error {
@@ -92,7 +96,9 @@ export class Failure extends Error {
 
   /** `reason` itself when it is a Failure, else an `internal` one that shows nothing of it. */
   static from(reason: unknown): Failure {
-    return reason instanceof Failure ? reason : new Failure("internal", "The gateway failed unexpectedly.", { cause: reason });
+    return reason instanceof Failure
+      ? reason
+      : new Failure("internal", "The gateway failed unexpectedly.", { cause: reason });
   }
 }
 

@@ -16,7 +16,11 @@ export interface Models {
 export function createModels(router: Router): Models {
   const allowed = (model: Model, { models }: Principal): boolean => models === undefined || models.has(model.id);
   return {
-    list: (principal) => router.list().filter((model) => allowed(model, principal)).map(toMessage),
+    list: (principal) =>
+      router
+        .list()
+        .filter((model) => allowed(model, principal))
+        .map(toMessage),
     get(id, principal) {
       const model = router.find(id);
       if (model !== undefined && allowed(model, principal)) return toMessage(model);

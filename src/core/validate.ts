@@ -34,9 +34,10 @@ export function validate(request: CompletionRequest, primary: Model, imageMakers
   checkSampling(request, wrong);
   checkLimits(request, primary, wrong);
   checkTools(request, wrong);
-  checkModalities(request, primary, wrong, imageMakers);
+  checkModalities(request, wrong, { primary, imageMakers });
   const [first] = wrong.list;
-  if (first !== undefined) throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations: wrong.list });
+  if (first !== undefined)
+    throw new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations: wrong.list });
 }
 
 function checkMessages(messages: readonly Message[], wrong: Violations): void {
@@ -47,20 +48,28 @@ function checkMessages(messages: readonly Message[], wrong: Violations): void {
 }
 
 function checkMessage(message: Message, path: string, wrong: Violations): void {
-  if (Role[message.role] === undefined || message.role === Role.UNSPECIFIED) return wrong.add(`${path}.role`, "must be one of system, developer, user, assistant, tool");
+  if (Role[message.role] === undefined || message.role === Role.UNSPECIFIED)
+    return wrong.add(`${path}.role`, "must be one of system, developer, user, assistant, tool");
   message.content.forEach(({ content }, index) => {
     const at = `${path}.content[${index}]`;
     if (content.case === undefined) wrong.add(at, "must be text, an image, audio or a file");
     else if (content.case === "image") checkImage(content.value, at, wrong);
     if (message.role === Role.SYSTEM && content.case !== "text") wrong.add(at, "must be text in a system message");
   });
-  if (message.role === Role.TOOL && !message.toolCallId) wrong.add(`${path}.tool_call_id`, "is required in a tool message");
+  if (message.role === Role.TOOL && !message.toolCallId)
+    wrong.add(`${path}.tool_call_id`, "is required in a tool message");
   const speaks = message.content.length > 0 || message.toolCalls.length > 0 || message.refusal !== undefined;
-  if (!speaks && (message.role === Role.USER || message.role === Role.SYSTEM)) wrong.add(`${path}.content`, "must not be empty");
-  if (message.toolCalls.length > 0 && message.role !== Role.ASSISTANT) wrong.add(`${path}.tool_calls`, "belong to assistant messages");
+  if (!speaks && (message.role === Role.USER || message.role === Role.SYSTEM))
+    wrong.add(`${path}.content`, "must not be empty");
+  if (message.toolCalls.length > 0 && message.role !== Role.ASSISTANT)
+    wrong.add(`${path}.tool_calls`, "belong to assistant messages");
 }
 
-function checkImage({ source }: { source: { case: string | undefined; value?: unknown } }, at: string, wrong: Violations): void {
+function checkImage(
+  { source }: { source: { case: string | undefined; value?: unknown } },
+  at: string,
+  wrong: Violations,
+): void {
   if (source.case === "url" && !/^https:\/\//i.test(String(source.value))) {
     wrong.add(at, "must be an https address or a data URL");
   } else if (source.case === undefined) wrong.add(at, "must have its data or an address");
@@ -73,13 +82,17 @@ function checkToolResults(messages: readonly Message[], wrong: Violations): void
   const requireNone = (): void => {
     if (open.size === 0) return;
     const missing = [...open].slice(0, 3).join(", ");
-    wrong.add(`messages[${openedAt}].tool_calls`, `must be followed by tool messages for each tool_call_id; missing: ${missing}`);
+    wrong.add(
+      `messages[${openedAt}].tool_calls`,
+      `must be followed by tool messages for each tool_call_id; missing: ${missing}`,
+    );
     open = new Set();
   };
   messages.forEach((message, index) => {
     if (message.role === Role.TOOL) {
       const id = message.toolCallId ?? "";
-      if (id !== "" && !open.delete(id)) wrong.add(`messages[${index}].tool_call_id`, "must be the ID of a call in the assistant message before it");
+      if (id !== "" && !open.delete(id))
+        wrong.add(`messages[${index}].tool_call_id`, "must be the ID of a call in the assistant message before it");
       return;
     }
     requireNone();
@@ -98,7 +111,8 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
   wrong.range("presence_penalty", request.presencePenalty, [-2, 2]);
   wrong.range("top_logprobs", request.topLogprobs, [0, 20]);
   wrong.range("n", request.n, [1, 128]);
-  if (request.topLogprobs !== undefined && request.logprobs !== true) wrong.add("top_logprobs", "needs logprobs to be true");
+  if (request.topLogprobs !== undefined && request.logprobs !== true)
+    wrong.add("top_logprobs", "needs logprobs to be true");
   for (const [token, bias] of Object.entries(request.logitBias)) wrong.range(`logit_bias.${token}`, bias, [-100, 100]);
 }
 
@@ -109,7 +123,8 @@ function checkLimits(request: CompletionRequest, primary: Model, wrong: Violatio
   request.stop.forEach((stop, index) => {
     if (stop === "") wrong.add(`stop[${index}]`, "must not be empty");
   });
-  if (request.fallbackModels.length > MAX_FALLBACKS) wrong.add("fallback_models", `must hold at most ${MAX_FALLBACKS} models`);
+  if (request.fallbackModels.length > MAX_FALLBACKS)
+    wrong.add("fallback_models", `must hold at most ${MAX_FALLBACKS} models`);
   const labels = Object.entries(request.metadata);
   if (labels.length > 16) wrong.add("metadata", "must hold at most 16 pairs");
   for (const [key, value] of labels) {
@@ -131,7 +146,8 @@ function checkTools(request: CompletionRequest, wrong: Violations): void {
   });
   const format = request.responseFormat?.format;
   if (format?.case === "jsonSchema") {
-    if (!NAME.test(format.value.name)) wrong.add("response_format.json_schema.name", "must be 1 to 64 letters, digits, _ or -");
+    if (!NAME.test(format.value.name))
+      wrong.add("response_format.json_schema.name", "must be 1 to 64 letters, digits, _ or -");
     if (format.value.schemaJson !== "" && !isJsonObject(format.value.schemaJson)) {
       wrong.add("response_format.json_schema.schema", "must be a JSON schema, which is an object");
     }
@@ -147,15 +163,23 @@ function isJsonObject(text: string): boolean {
   }
 }
 
-function checkModalities(request: CompletionRequest, primary: Model, wrong: Violations, imageMakers: () => readonly string[]): void {
+function checkModalities(
+  request: CompletionRequest,
+  wrong: Violations,
+  { primary, imageMakers }: { primary: Model; imageMakers: () => readonly string[] },
+): void {
   const wanted = new Set(request.modalities);
   for (const modality of wanted) {
-    if (Modality[modality] === undefined || modality === Modality.UNSPECIFIED) wrong.add("modalities", "must be of text, image and audio");
+    if (Modality[modality] === undefined || modality === Modality.UNSPECIFIED)
+      wrong.add("modalities", "must be of text, image and audio");
   }
   if (wanted.size > 0 && !wanted.has(Modality.TEXT)) wrong.add("modalities", "must include text");
   if (wanted.has(Modality.IMAGE) && !makes(primary, Modality.IMAGE)) {
     const able = imageMakers().join(", ");
-    wrong.add("modalities", `must not include image: ${primary.id} does not make pictures${able === "" ? "" : ` (these do: ${able})`}`);
+    wrong.add(
+      "modalities",
+      `must not include image: ${primary.id} does not make pictures${able === "" ? "" : ` (these do: ${able})`}`,
+    );
   }
   if (wanted.has(Modality.AUDIO) && !makes(primary, Modality.AUDIO)) {
     wrong.add("modalities", `must not include audio: ${primary.id} does not make speech`);

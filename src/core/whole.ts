@@ -11,7 +11,14 @@ import {
   ToolCallDeltaSchema,
   type Usage,
 } from "../../gen/parley/v1/completion_pb.js";
-import { ContentPartSchema, type Message, MessageSchema, ReasoningBlockSchema, Role, ToolCallSchema } from "../../gen/parley/v1/message_pb.js";
+import {
+  ContentPartSchema,
+  type Message,
+  MessageSchema,
+  ReasoningBlockSchema,
+  Role,
+  ToolCallSchema,
+} from "../../gen/parley/v1/message_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "./chunks.ts";
 import type { Answer } from "./provider.ts";
 
@@ -33,7 +40,7 @@ export class AnswerBuilder {
 
   /** The answer so far: choices by index. */
   build(): Answer {
-    const choices = [...this.#choices.values()].sort((a, b) => a.index - b.index);
+    const choices = [...this.#choices.values()].toSorted((a, b) => a.index - b.index);
     return { choices, usage: this.#usage };
   }
 
@@ -115,7 +122,10 @@ function addToolCall(message: Message, delta: ToolCallDelta): void {
 
 function joinLogprobs(sofar: Logprobs | undefined, more: Logprobs): Logprobs {
   if (sofar === undefined) return more;
-  return create(LogprobsSchema, { content: [...sofar.content, ...more.content], refusal: [...sofar.refusal, ...more.refusal] });
+  return create(LogprobsSchema, {
+    content: [...sofar.content, ...more.content],
+    refusal: [...sofar.refusal, ...more.refusal],
+  });
 }
 
 /** The same answer as chunks: what a stream of it would have said, in as few pieces as possible. */
@@ -127,7 +137,13 @@ export function toChunks({ choices, usage }: Answer): CompletionChunk[] {
     if (message !== undefined) sayMessage(message, say);
     const first = out.find((chunk) => chunk.event.case === "delta" && chunk.event.value.choiceIndex === index);
     if (logprobs !== undefined && first?.event.case === "delta") first.event.value.logprobs = logprobs;
-    out.push(finishChunk(index, choice.finishReason === 0 ? FinishReason.STOP : choice.finishReason, choice.nativeFinishReason));
+    out.push(
+      finishChunk(
+        index,
+        choice.finishReason === FinishReason.UNSPECIFIED ? FinishReason.STOP : choice.finishReason,
+        choice.nativeFinishReason,
+      ),
+    );
   }
   if (usage !== undefined) out.push(usageChunk(usage));
   return out;
@@ -144,7 +160,10 @@ function sayMessage(message: Message, say: (content: Delta["content"]) => void):
   }
   if (message.refusal !== undefined && message.refusal !== "") say({ case: "refusal", value: message.refusal });
   message.toolCalls.forEach(({ id, name, arguments: text, signature, custom }, index) => {
-    say({ case: "toolCall", value: create(ToolCallDeltaSchema, { index, id, name, arguments: text, signature, custom }) });
+    say({
+      case: "toolCall",
+      value: create(ToolCallDeltaSchema, { index, id, name, arguments: text, signature, custom }),
+    });
   });
   if (message.signature !== undefined) say({ case: "signature", value: message.signature });
   for (const annotation of message.annotations) say({ case: "annotation", value: annotation });

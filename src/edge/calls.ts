@@ -18,7 +18,7 @@ const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 export class Calls {
   readonly #clock: Clock;
   readonly #open = new Set<AbortController>();
-  #idle: (() => void)[] = [];
+  readonly #idle: (() => void)[] = [];
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -33,8 +33,14 @@ export class Calls {
   open(deadlineMs: number | undefined): OpenCall {
     const controller = new AbortController();
     this.#open.add(controller);
-    const expire = (): void => controller.abort(new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done."));
-    const cancelTimer = deadlineMs === undefined ? undefined : this.#clock.after(Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS), expire);
+    const expire = (): void =>
+      controller.abort(
+        new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done."),
+      );
+    const cancelTimer =
+      deadlineMs === undefined
+        ? undefined
+        : this.#clock.after(Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS), expire);
     return {
       signal: controller.signal,
       leave: () => {

@@ -16,8 +16,11 @@ export function errorDetails(failure: Failure, requestId: string): ErrorDetail[]
   const metadata: Record<string, string> = { request_id: requestId };
   const code = errorCode(failure);
   if (code !== null) metadata["error_code"] = code;
-  const details: ErrorDetail[] = [detail(ErrorInfoSchema, { reason: failure.code.toUpperCase(), domain: "parley", metadata })];
-  if (failure.violations.length > 0) details.push(detail(BadRequestSchema, { fieldViolations: [...failure.violations] }));
+  const details: ErrorDetail[] = [
+    detail(ErrorInfoSchema, { reason: failure.code.toUpperCase(), domain: "parley", metadata }),
+  ];
+  if (failure.violations.length > 0)
+    details.push(detail(BadRequestSchema, { fieldViolations: [...failure.violations] }));
   const waitMs = retryAfterMs(failure);
   if (waitMs !== undefined) details.push(detail(RetryInfoSchema, { retryDelay: durationFromMs(Math.ceil(waitMs)) }));
   if (failure.attempts.length > 0) details.push(detail(AttemptListSchema, { attempts: [...failure.attempts] }));
@@ -25,5 +28,5 @@ export function errorDetails(failure: Failure, requestId: string): ErrorDetail[]
 }
 
 function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>): ErrorDetail {
-  return { desc, value: value as MessageInitShape<DescMessage> };
+  return { desc, value };
 }

@@ -11,7 +11,7 @@ let at = 0;
 
 function mint(prefix: string): string {
   let id = prefix;
-  for (let left = LENGTH; left > 0; ) {
+  for (let left = LENGTH; left > 0;) {
     if (at === pool.length) {
       pool = randomBytes(4096);
       at = 0;

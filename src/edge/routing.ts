@@ -7,11 +7,20 @@ export type RoutingFacts = readonly (readonly [name: string, value: string])[];
 
 /** Facts of a whole completion. `elapsedMs` is the time since the request arrived. */
 export function routingOfCompletion({ model, report }: Completion, requested: string, elapsedMs: number): RoutingFacts {
-  return facts({ requested, served: model, tried: countTried(report?.attempts ?? []), overheadMs: elapsedMs - (report?.upstreamMs ?? 0) });
+  return facts({
+    requested,
+    served: model,
+    tried: countTried(report?.attempts ?? []),
+    overheadMs: elapsedMs - (report?.upstreamMs ?? 0),
+  });
 }
 
 /** Facts of a stream at its first content: the attempt that serves is not among `start.attempts` yet. */
-export function routingOfStart({ model, attempts, upstreamMs }: CompletionStart, requested: string, elapsedMs: number): RoutingFacts {
+export function routingOfStart(
+  { model, attempts, upstreamMs }: CompletionStart,
+  requested: string,
+  elapsedMs: number,
+): RoutingFacts {
   return facts({ requested, served: model, tried: countTried(attempts) + 1, overheadMs: elapsedMs - upstreamMs });
 }
 

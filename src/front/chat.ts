@@ -33,29 +33,49 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
     requireJson(exchange);
     const read = readChatRequest(parseBody(await exchange.body(open)));
     const { requestId, arrivedMs } = exchange;
-    const call: Call = { principal, requestId, completionId: newCompletionId(), entrance: "http", signal: open.signal, arrivedMs };
+    const call: Call = {
+      principal,
+      requestId,
+      completionId: newCompletionId(),
+      entrance: "http",
+      signal: open.signal,
+      arrivedMs,
+    };
     requested = read.request.model;
     if (read.stream) await streamed(services, exchange, { read, call, open });
     else await whole(services, exchange, { read, call });
   } catch (reason) {
     const failure = Failure.from(reason);
-    if (requested === undefined) services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure });
+    if (requested === undefined)
+      services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure });
     exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested));
   } finally {
     open.close();
   }
 }
 
-async function whole(services: EdgeServices, exchange: Exchange, { read, call }: { read: ReadRequest; call: Call }): Promise<void> {
+async function whole(
+  services: EdgeServices,
+  exchange: Exchange,
+  { read, call }: { read: ReadRequest; call: Call },
+): Promise<void> {
   const completion = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
   exchange.json(200, toChatCompletion(completion), facts);
 }
 
-async function streamed(services: EdgeServices, exchange: Exchange, { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall }): Promise<void> {
+async function streamed(
+  services: EdgeServices,
+  exchange: Exchange,
+  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
+): Promise<void> {
   const { clock } = services;
   let facts: RoutingFacts = [];
-  const writer = new StreamWriter(exchange.response, { clock, call: open, head: () => exchange.headerList(STREAM_HEADERS, facts) });
+  const writer = new StreamWriter(exchange.response, {
+    clock,
+    call: open,
+    head: () => exchange.headerList(STREAM_HEADERS, facts),
+  });
   const chunks = new ChunkWriter({ includeUsage: read.includeUsage });
   try {
     // The last words wait for the end of the stream, which comes when the completion is recorded.
@@ -84,9 +104,11 @@ function routingOf(batch: readonly CompletionChunk[], requested: string, elapsed
 /** The JSON media type is required: what is sent without it came from a form, or from a mistake. */
 function requireJson({ request }: Exchange): void {
   const type = request.headers["content-type"] ?? "";
-  if (!/^application\/json\s*(;|$)/i.test(type)) throw new Failure("invalid_request", "The content-type header must be application/json.");
+  if (!/^application\/json\s*(;|$)/i.test(type))
+    throw new Failure("invalid_request", "The content-type header must be application/json.");
   const encoding = request.headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity") throw new Failure("invalid_request", "The request body must not be compressed (content-encoding).");
+  if (encoding !== undefined && encoding !== "identity")
+    throw new Failure("invalid_request", "The request body must not be compressed (content-encoding).");
 }
 
 /** What the caller is willing to wait: our own header in milliseconds, or that of OpenAI's clients in seconds. */

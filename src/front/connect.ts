@@ -15,7 +15,9 @@ import type { EdgeServices } from "../edge/services.ts";
 import { MAX_BODY_BYTES } from "./exchange.ts";
 
 /** The paths that are served by the Connect protocol. */
-export const CONNECT_PATHS: readonly string[] = [CompletionService, ModelService].map(({ typeName }) => `/${typeName}/`);
+export const CONNECT_PATHS: readonly string[] = [CompletionService, ModelService].map(
+  ({ typeName }) => `/${typeName}/`,
+);
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
@@ -38,7 +40,10 @@ function routes(router: ConnectRouter, services: EdgeServices): void {
     create: (request, context) =>
       answer(services, context, async (call) => {
         const completion = await completions.create(request, call);
-        setFacts(context.responseHeader, routingOfCompletion(completion, request.model, clock.monotonic() - call.arrivedMs));
+        setFacts(
+          context.responseHeader,
+          routingOfCompletion(completion, request.model, clock.monotonic() - call.arrivedMs),
+        );
         return completion;
       }),
     async *stream(request, context) {
@@ -47,7 +52,10 @@ function routes(router: ConnectRouter, services: EdgeServices): void {
         for await (const batch of completions.stream(request, call)) {
           for (const chunk of batch) {
             if (chunk.event.case === "start") {
-              setFacts(context.responseHeader, routingOfStart(chunk.event.value, request.model, clock.monotonic() - call.arrivedMs));
+              setFacts(
+                context.responseHeader,
+                routingOfStart(chunk.event.value, request.model, clock.monotonic() - call.arrivedMs),
+              );
             }
             yield chunk;
           }
@@ -60,12 +68,19 @@ function routes(router: ConnectRouter, services: EdgeServices): void {
     },
   });
   router.service(ModelService, {
-    list: (_, context) => answer(services, context, ({ principal }) => create(ListModelsResponseSchema, { models: models.list(principal) })),
+    list: (_, context) =>
+      answer(services, context, ({ principal }) =>
+        create(ListModelsResponseSchema, { models: models.list(principal) }),
+      ),
     get: ({ id }, context) => answer(services, context, ({ principal }) => models.get(id, principal)),
   });
 }
 
-async function answer<T>(services: EdgeServices, context: HandlerContext, run: (call: Call) => T | Promise<T>): Promise<T> {
+async function answer<T>(
+  services: EdgeServices,
+  context: HandlerContext,
+  run: (call: Call) => T | Promise<T>,
+): Promise<T> {
   const { call, close } = await openCall(services, context);
   try {
     return await run(call);
@@ -86,19 +101,37 @@ async function openCall(services: EdgeServices, context: HandlerContext): Promis
     principal = await services.authenticate(context.requestHeader.get("authorization") ?? undefined);
   } catch (reason) {
     const failure = Failure.from(reason);
-    services.refused({ entrance: "connect", requestId, target: `/${context.service.typeName}/${context.method.name}`, failure });
+    services.refused({
+      entrance: "connect",
+      requestId,
+      target: `/${context.service.typeName}/${context.method.name}`,
+      failure,
+    });
     throw toConnectError(failure, requestId);
   }
   const open = services.calls.open(context.timeoutMs());
   // Connect's own signal also aborts at the end of a good call, when nobody listens any more.
   context.signal.addEventListener("abort", () => open.leave(), { once: true });
-  const call: Call = { principal, requestId, completionId: newCompletionId(), entrance: "connect", signal: open.signal, arrivedMs };
+  const call: Call = {
+    principal,
+    requestId,
+    completionId: newCompletionId(),
+    entrance: "connect",
+    signal: open.signal,
+    arrivedMs,
+  };
   return { call, close: () => open.close() };
 }
 
 function toConnectError(failure: Failure, requestId: string): ConnectError {
   const { grpc } = FAILURE_TABLE[failure.code];
-  return new ConnectError(failure.message, grpc, { "x-request-id": requestId }, errorDetails(failure, requestId), failure);
+  return new ConnectError(
+    failure.message,
+    grpc,
+    { "x-request-id": requestId },
+    errorDetails(failure, requestId),
+    failure,
+  );
 }
 
 function setFacts(headers: Headers, facts: RoutingFacts): void {

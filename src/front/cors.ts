@@ -25,9 +25,18 @@ export function createCors(origins: readonly string[]): (request: IncomingMessag
     if (origin === undefined) return NONE;
     if (!allowed.has(origin) && !allowed.has("*")) return [["vary", "origin"]];
     // No credentials: a key is sent by the page itself, never by the browser.
-    const simple = [["access-control-allow-origin", origin], ["access-control-expose-headers", EXPOSED], ["vary", "origin"]] as const;
+    const simple = [
+      ["access-control-allow-origin", origin],
+      ["access-control-expose-headers", EXPOSED],
+      ["vary", "origin"],
+    ] as const;
     if (method !== "OPTIONS") return simple;
     const asked = headers["access-control-request-headers"] ?? "authorization, content-type";
-    return [...simple, ["access-control-allow-methods", "GET, POST"], ["access-control-allow-headers", asked], ["access-control-max-age", "600"]];
+    return [
+      ...simple,
+      ["access-control-allow-methods", "GET, POST"],
+      ["access-control-allow-headers", asked],
+      ["access-control-max-age", "600"],
+    ];
   };
 }

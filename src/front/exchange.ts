@@ -23,7 +23,11 @@ export class Exchange {
   /** Sent with every answer: the request's ID, CORS. */
   readonly #headers: string[];
 
-  constructor(request: IncomingMessage, response: ServerResponse, facts: { requestId: string; arrivedMs: number; headers: HeaderList }) {
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    facts: { requestId: string; arrivedMs: number; headers: HeaderList },
+  ) {
     this.request = request;
     this.response = response;
     this.requestId = facts.requestId;
@@ -40,7 +44,10 @@ export class Exchange {
     if (response.destroyed || response.headersSent) return;
     const text = JSON.stringify(body);
     const length = String(Buffer.byteLength(text));
-    response.writeHead(status, this.headerList(["content-type", "application/json", "content-length", length], headers));
+    response.writeHead(
+      status,
+      this.headerList(["content-type", "application/json", "content-length", length], headers),
+    );
     response.end(text);
   }
 
@@ -49,7 +56,8 @@ export class Exchange {
     if (failure.code === "cancelled") return void this.response.destroy();
     const more: (readonly [string, string])[] = [...headers];
     const waitMs = retryAfterMs(failure);
-    if (waitMs !== undefined) more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
+    if (waitMs !== undefined)
+      more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
     if (isFinal(failure)) more.push(["x-should-retry", "false"]);
     if (failure.code === "unauthenticated") more.push(["www-authenticate", "Bearer"]);
     const unread = this.#hasUnreadBody();

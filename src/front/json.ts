@@ -50,6 +50,7 @@ export function isDeeperThan(json: Buffer, limit: number): boolean {
       case 0x7d: // }
         depth -= 1;
         break;
+      default:
     }
   }
   return false;

@@ -43,7 +43,10 @@ const LIMITS = {
 const SWEEP_MS = 50;
 
 /** Starts the HTTP entrance. Rejects when it cannot listen. */
-export async function startHttpServer(services: EdgeServices, { host, port, corsOrigins }: HttpOptions): Promise<HttpServer> {
+export async function startHttpServer(
+  services: EdgeServices,
+  { host, port, corsOrigins }: HttpOptions,
+): Promise<HttpServer> {
   const front = new Front(services, corsOrigins);
   const server = createServer(LIMITS, (request, response) => front.handle(request, response));
   // With a listener the answer to `Expect: 100-continue` waits until somebody wants the body.
@@ -107,7 +110,8 @@ class Front {
 
   async #run(exchange: Exchange, route: Route): Promise<void> {
     if (route.name === "health") return exchange.json(200, { status: "ok" });
-    if (route.name === "ready") return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
+    if (route.name === "ready")
+      return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
     const principal = await this.#services.authenticate(exchange.request.headers.authorization);
     const { models } = this.#services;
@@ -118,19 +122,28 @@ class Front {
 
   #notFound(exchange: Exchange, allow: string | undefined): void {
     const { request, path } = exchange;
-    const what = allow === undefined ? `There is nothing at ${path.slice(0, 256)}.` : `${request.method} is not served at ${path}; ${allow} is.`;
+    const what =
+      allow === undefined
+        ? `There is nothing at ${path.slice(0, 256)}.`
+        : `${request.method} is not served at ${path}; ${allow} is.`;
     this.#refuse(exchange, new Failure("not_found", what), allow === undefined ? [] : [["allow", allow]]);
   }
 
   #refuse(exchange: Exchange, failure: Failure, headers: [string, string][] = []): void {
-    this.#services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path.slice(0, 256), failure });
+    this.#services.refused({
+      entrance: "http",
+      requestId: exchange.requestId,
+      target: exchange.path.slice(0, 256),
+      failure,
+    });
     exchange.fail(failure, headers);
   }
 }
 
 /** Node takes the first of two credentials or hosts; others on the way may have taken the second. */
 function refuseAmbiguous({ rawHeaders, url, headers, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
-  if (httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1)) throw new Failure("invalid_request", "HTTP/1.1 is required.");
+  if (httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1))
+    throw new Failure("invalid_request", "HTTP/1.1 is required.");
   let hosts = 0;
   let credentials = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {
@@ -141,7 +154,8 @@ function refuseAmbiguous({ rawHeaders, url, headers, httpVersionMajor, httpVersi
   if (hosts > 1) throw new Failure("invalid_request", "The Host header is given twice.");
   if (credentials > 1) throw new Failure("invalid_request", "The Authorization header is given twice.");
   if (url!.startsWith("/")) return;
-  if (!URL.canParse(url!) || new URL(url!).host !== headers.host) throw new Failure("invalid_request", "The request's address and its Host header differ.");
+  if (!URL.canParse(url!) || new URL(url!).host !== headers.host)
+    throw new Failure("invalid_request", "The request's address and its Host header differ.");
 }
 
 /** What Node's parser refuses is answered in our own shape, and the connection closed. */
@@ -154,7 +168,10 @@ function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
         ? ["408 Request Timeout", "The request did not arrive in time."]
         : ["400 Bad Request", "The request is not valid HTTP."];
   const body = JSON.stringify({ error: { message: what, type: "invalid_request_error", param: null, code: null } });
-  socket.end(`HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`, () => socket.destroySoon());
+  socket.end(
+    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+    () => socket.destroySoon(),
+  );
 }
 
 function single(header: string | string[] | undefined): string | undefined {

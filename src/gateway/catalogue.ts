@@ -21,7 +21,12 @@ export interface Catalogue {
 
 /** Builds the models that a configuration describes. `simulatorUrl` stands in for providers without a credential. */
 export function buildCatalogue(config: Config, simulatorUrl: string | undefined): Catalogue {
-  const remote = new Map(config.providers.map((provider) => [provider.name, provider.simulated ? simulate(provider, simulatorUrl) : provider]));
+  const remote = new Map(
+    config.providers.map((provider) => [
+      provider.name,
+      provider.simulated ? simulate(provider, simulatorUrl) : provider,
+    ]),
+  );
   const connected = new Map<string, Provider>();
   const connect = ({ provider: name, timeouts: { connectMs } }: ModelConfig): Provider => {
     // Connections are pooled per provider; a model with a connect limit of its own gets a pool of its own.

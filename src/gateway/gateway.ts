@@ -43,7 +43,7 @@ const CLOSING_MS = 2000;
 export async function startGateway(config: Config, log: Logger): Promise<Gateway> {
   const undo: (() => Promise<void> | void)[] = [];
   const closeAll = async (): Promise<void> => {
-    for (const step of undo.splice(0).reverse()) await step();
+    for (const step of undo.splice(0).toReversed()) await step();
   };
   try {
     return await assemble(config, log, { undo, closeAll });
@@ -62,7 +62,10 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   const clock = systemClock;
   const store = await openStore(config.dataDir);
   undo.push(() => store.close());
-  const firstKey = (await store.keys.list()).length === 0 ? await createKey({ store: store.keys, clock }, { name: "first key" }) : undefined;
+  const firstKey =
+    (await store.keys.list()).length === 0
+      ? await createKey({ store: store.keys, clock }, { name: "first key" })
+      : undefined;
 
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
@@ -106,7 +109,9 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
       catalogue = buildCatalogue(next, await simulator.url(next));
       router.replace(catalogue.models);
       // Its connections close as the calls that use them end.
-      void before.close().catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
+      void before
+        .close()
+        .catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
     },
     async drain() {
       draining = true;

@@ -12,7 +12,8 @@ export function createObserver(log: Logger, metrics: () => Metrics): Recorder & 
   return {
     record(entry) {
       metrics().completion(toSample(entry));
-      const { requestId, completionId, principal, entrance, requestedModel, servedModel, outcome, streamed, failure } = entry;
+      const { requestId, completionId, principal, entrance, requestedModel, servedModel, outcome, streamed, failure } =
+        entry;
       const line = {
         request_id: requestId,
         completion_id: completionId,
@@ -27,10 +28,16 @@ export function createObserver(log: Logger, metrics: () => Metrics): Recorder & 
         prompt_tokens: entry.usage?.promptTokens,
         completion_tokens: entry.usage?.completionTokens,
         cost_micro_usd: entry.costMicroUsd,
-        attempts: entry.attempts.map(({ model, outcome: ended, upstreamStatus, durationMs }) => ({ model, outcome: ended, upstream_status: upstreamStatus, duration_ms: durationMs })),
+        attempts: entry.attempts.map(({ model, outcome: ended, upstreamStatus, durationMs }) => ({
+          model,
+          outcome: ended,
+          upstream_status: upstreamStatus,
+          duration_ms: durationMs,
+        })),
         ...(failure !== undefined && explain(failure)),
       };
-      if (ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome))) log.error(line, "completion");
+      if (ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome)))
+        log.error(line, "completion");
       else log.info(line, "completion");
     },
 
@@ -48,12 +55,27 @@ function toSample(entry: CompletionRecord): Parameters<Metrics["completion"]>[0]
   // A name that nobody configured must not become a label: callers could make any number of them.
   const model = entry.servedModel ?? attempts[0]?.model ?? "unknown";
   const { promptTokens = 0, completionTokens = 0 } = usage ?? {};
-  return { entrance, model, outcome, streamed, durationMs, firstContentMs, promptTokens, completionTokens, costMicroUsd, attempts };
+  return {
+    entrance,
+    model,
+    outcome,
+    streamed,
+    durationMs,
+    firstContentMs,
+    promptTokens,
+    completionTokens,
+    costMicroUsd,
+    attempts,
+  };
 }
 
 /** What callers are not told. Causes come from the system and from libraries; upstream bodies are never among them. */
 function explain(failure: Error): object {
   const cause = (failure as Failure).cause;
   const unexpected = (failure as Failure).code === "internal" && cause instanceof Error;
-  return { reason: failure.message, cause: cause === undefined ? undefined : String(cause).slice(0, 500), stack: unexpected ? cause.stack : undefined };
+  return {
+    reason: failure.message,
+    cause: cause instanceof Error ? String(cause).slice(0, 500) : undefined,
+    stack: unexpected ? cause.stack : undefined,
+  };
 }

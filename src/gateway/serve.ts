@@ -14,17 +14,22 @@ export interface ServeContext {
 export async function serve(config: Config, { stdout, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
   const gateway = await startGateway(config, log);
-  stdout.write(greeting(config, gateway));
-
+  const stopped = stopSignal();
   process.on("SIGHUP", () => {
     Promise.resolve()
       .then(() => gateway.reload(reread()))
       .then(
         () => log.info("configuration reloaded"),
-        (error: unknown) => log.error({ reason: error instanceof Error ? error.message : String(error) }, "configuration not reloaded; the old one stays"),
+        (error: unknown) =>
+          log.error(
+            { reason: error instanceof Error ? error.message : String(error) },
+            "configuration not reloaded; the old one stays",
+          ),
       );
   });
-  await stopSignal();
+  // Last, because whoever reads it may send a signal at once.
+  stdout.write(greeting(config, gateway));
+  await stopped;
   log.info("draining");
   void stopSignal().then(() => gateway.abort());
   await gateway.drain();
@@ -56,10 +61,16 @@ function greeting(config: Config, { httpPort, grpcPort, operationsPort, firstKey
     `  metrics, health          http://${at(config.operations.listen, operationsPort)}`,
   ];
   if (simulated.length > 0) {
-    lines.push("", `No credential for ${simulated.join(" and ")}: the built-in simulator answers in their place. README.md says how to use real providers.`);
+    lines.push(
+      "",
+      `No credential for ${simulated.join(" and ")}: the built-in simulator answers in their place. README.md says how to use real providers.`,
+    );
   }
   if (firstKey !== undefined) {
-    const body = JSON.stringify({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello, who are you?" }] });
+    const body = JSON.stringify({
+      model: "alpha-haiku-4.5",
+      messages: [{ role: "user", content: "Hello, who are you?" }],
+    });
     lines.push(
       "",
       "Your first API key, shown this once:",

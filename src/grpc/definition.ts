@@ -1,4 +1,11 @@
-import { type DescFile, type DescMethod, type DescService, fromBinary, type Message, toBinary } from "@bufbuild/protobuf";
+import {
+  type DescFile,
+  type DescMethod,
+  type DescService,
+  fromBinary,
+  type Message,
+  toBinary,
+} from "@bufbuild/protobuf";
 import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { ReflectionService } from "@grpc/reflection";
@@ -48,5 +55,7 @@ export function reflectionOf(services: readonly DescService[]): ReflectionServic
   for (const service of services) add(service.file);
   // Of a proto-loader package, the reflection service reads nothing but these serialised descriptors.
   const definition = { all: { format: "", type: {}, fileDescriptorProtos: [...files.values()] } };
-  return new ReflectionService(definition as ConstructorParameters<typeof ReflectionService>[0], { services: services.map((service) => service.typeName) });
+  return new ReflectionService(definition as ConstructorParameters<typeof ReflectionService>[0], {
+    services: services.map((service) => service.typeName),
+  });
 }

@@ -1,7 +1,13 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
 import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import { type GetModelRequest, type ListModelsRequest, type ListModelsResponse, ListModelsResponseSchema, type Model } from "../../gen/parley/v1/model_pb.js";
+import {
+  type GetModelRequest,
+  type ListModelsRequest,
+  type ListModelsResponse,
+  ListModelsResponseSchema,
+  type Model,
+} from "../../gen/parley/v1/model_pb.js";
 import type { Call } from "../core/completions.ts";
 import { Failure } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
@@ -29,7 +35,7 @@ export function completionHandlers(services: EdgeServices): {
 } {
   return {
     create: (call, reply) =>
-      void answer(services, call, reply, async (request, principal, opened) => {
+      void answer(services, { call, reply }, async (request, principal, opened) => {
         const completion = await services.completions.create(request, toCall(opened, principal));
         const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
         call.sendMetadata(toMetadata(opened.requestId, routingOfCompletion(completion, request.model, elapsedMs)));
@@ -41,17 +47,20 @@ export function completionHandlers(services: EdgeServices): {
 
 /** The handlers of `ModelService`. */
 export function modelHandlers(services: EdgeServices): {
-  list(call: ServerUnaryCall<Decoded<ListModelsRequest>, ListModelsResponse>, reply: sendUnaryData<ListModelsResponse>): void;
+  list(
+    call: ServerUnaryCall<Decoded<ListModelsRequest>, ListModelsResponse>,
+    reply: sendUnaryData<ListModelsResponse>,
+  ): void;
   get(call: ServerUnaryCall<Decoded<GetModelRequest>, Model>, reply: sendUnaryData<Model>): void;
 } {
   return {
     list: (call, reply) =>
-      void answer(services, call, reply, async (_, principal, { requestId }) => {
+      void answer(services, { call, reply }, async (_, principal, { requestId }) => {
         call.sendMetadata(toMetadata(requestId, []));
         return create(ListModelsResponseSchema, { models: services.models.list(principal) });
       }),
     get: (call, reply) =>
-      void answer(services, call, reply, async ({ id }, principal, { requestId }) => {
+      void answer(services, { call, reply }, async ({ id }, principal, { requestId }) => {
         const model = services.models.get(id, principal);
         call.sendMetadata(toMetadata(requestId, []));
         return model;
@@ -61,8 +70,7 @@ export function modelHandlers(services: EdgeServices): {
 
 async function answer<I extends Message, O extends Message>(
   services: EdgeServices,
-  call: ServerUnaryCall<Decoded<I>, O>,
-  reply: sendUnaryData<O>,
+  { call, reply }: { call: ServerUnaryCall<Decoded<I>, O>; reply: sendUnaryData<O> },
   run: (request: I, principal: Principal, opened: Opened) => Promise<O>,
 ): Promise<void> {
   const opened = openCall(services, call);
@@ -74,14 +82,17 @@ async function answer<I extends Message, O extends Message>(
     reply(null, await run(call.request, principal, opened));
   } catch (reason) {
     const failure = Failure.from(reason);
-    if (!admitted) refuse(services, call, opened.requestId, failure);
+    if (!admitted) refuse(services, call, { requestId: opened.requestId, failure });
     reply(toServiceError(failure, opened.requestId));
   } finally {
     opened.open.close();
   }
 }
 
-async function answerStream(services: EdgeServices, call: ServerWritableStream<Decoded<CompletionRequest>, CompletionChunk>): Promise<void> {
+async function answerStream(
+  services: EdgeServices,
+  call: ServerWritableStream<Decoded<CompletionRequest>, CompletionChunk>,
+): Promise<void> {
   const opened = openCall(services, call);
   const { requestId, open, arrivedMs } = opened;
   let admitted = false;
@@ -102,7 +113,7 @@ async function answerStream(services: EdgeServices, call: ServerWritableStream<D
     call.end();
   } catch (reason) {
     const failure = Failure.from(reason);
-    if (!admitted) refuse(services, call, requestId, failure);
+    if (!admitted) refuse(services, call, { requestId, failure });
     // Not destroy(): that would leave the client waiting for a status.
     call.emit("error", toServiceError(failure, requestId));
   } finally {
@@ -144,6 +155,10 @@ function toMetadata(requestId: string, facts: RoutingFacts): Metadata {
   return metadata;
 }
 
-function refuse(services: EdgeServices, call: AnyCall, requestId: string, failure: Failure): void {
+function refuse(
+  services: EdgeServices,
+  call: AnyCall,
+  { requestId, failure }: { requestId: string; failure: Failure },
+): void {
   services.refused({ entrance: "grpc", requestId, target: call.getPath(), failure });
 }

@@ -25,7 +25,10 @@ export interface GrpcServer {
 const MINUTE_MS = 60_000;
 
 /** Starts the gRPC entrance: CompletionService, ModelService, health and reflection. Rejects when it cannot listen. */
-export async function startGrpcServer(services: EdgeServices, { listen, maxReceiveBytes, maxSendBytes }: GrpcOptions): Promise<GrpcServer> {
+export async function startGrpcServer(
+  services: EdgeServices,
+  { listen, maxReceiveBytes, maxSendBytes }: GrpcOptions,
+): Promise<GrpcServer> {
   const server = new Server({
     "grpc.max_receive_message_length": maxReceiveBytes,
     "grpc.max_send_message_length": maxSendBytes,
@@ -50,7 +53,9 @@ export async function startGrpcServer(services: EdgeServices, { listen, maxRecei
   reflectionOf(served).addToServer(server);
 
   const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(listen, ServerCredentials.createInsecure(), (error, bound) => (error === null ? resolve(bound) : reject(error)));
+    server.bindAsync(listen, ServerCredentials.createInsecure(), (error, bound) =>
+      error === null ? resolve(bound) : reject(error),
+    );
   });
   return {
     port,

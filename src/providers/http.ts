@@ -174,7 +174,8 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   abandon(): void {
-    if (this.#state === "open" || this.#state === "lingering") this.#fail(new Failure("cancelled", "The answer was abandoned."));
+    if (this.#state === "open" || this.#state === "lingering")
+      this.#fail(new Failure("cancelled", "The answer was abandoned."));
   }
 
   #arrival(): Promise<void> {
@@ -199,7 +200,8 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 }
 
-const asError = (reason: unknown): Error => (reason instanceof Error ? reason : new Error("aborted", { cause: reason }));
+const asError = (reason: unknown): Error =>
+  reason instanceof Error ? reason : new Error("aborted", { cause: reason });
 
 const tooLarge = (): Failure =>
   new Failure("upstream_protocol", "The upstream provider's answer is larger than this gateway reads.");
@@ -208,20 +210,32 @@ const tooLarge = (): Failure =>
 function toTransportFailure(error: Error, answered: boolean): Failure {
   const code = "code" in error ? String(error.code) : "";
   if (code === "UND_ERR_CONNECT_TIMEOUT") {
-    return new Failure("upstream_timeout", "The upstream provider did not accept a connection in time.", { cause: error, transient: true });
+    return new Failure("upstream_timeout", "The upstream provider did not accept a connection in time.", {
+      cause: error,
+      transient: true,
+    });
   }
   if (code === "UND_ERR_BODY_TIMEOUT" || code === "UND_ERR_HEADERS_TIMEOUT") {
-    return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", { cause: error });
+    return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", {
+      cause: error,
+    });
   }
   if (code.startsWith("HPE_") || error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
     return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
   }
   if (answered && code !== "ECONNRESET") {
-    return new Failure("upstream_protocol", "The upstream provider closed the connection before its answer was complete.", { cause: error });
+    return new Failure(
+      "upstream_protocol",
+      "The upstream provider closed the connection before its answer was complete.",
+      { cause: error },
+    );
   }
   const untrusted = code.startsWith("CERT_") || code.startsWith("ERR_TLS_") || /SIGNATURE|CERT|SELF_SIGNED/.test(code);
   if (untrusted) {
-    return new Failure("upstream_unavailable", "The upstream provider's certificate is not valid.", { cause: error, transient: false });
+    return new Failure("upstream_unavailable", "The upstream provider's certificate is not valid.", {
+      cause: error,
+      transient: false,
+    });
   }
   return new Failure("upstream_unavailable", "The upstream provider could not be reached.", { cause: error });
 }
@@ -259,10 +273,12 @@ const lookupPublic: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, options, (error, address: string | LookupAddress[], family?: number) => {
     const addresses = typeof address === "string" ? [address] : (address ?? []).map((entry) => entry.address);
     if (error === null && addresses.some(isPrivate)) {
-      const refused: NodeJS.ErrnoException = new Error(`${hostname} leads to a private address; set allow_private if that is meant`);
+      const refused: NodeJS.ErrnoException = new Error(
+        `${hostname} leads to a private address; set allow_private if that is meant`,
+      );
       refused.code = "ERR_PRIVATE_ADDRESS";
       return callback(refused, "", 0);
     }
-    callback(error, address as never, family);
+    callback(error, address, family);
   });
 };

@@ -92,6 +92,8 @@ export class SseParser {
       this.#event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6);
     } else if (line === "data") {
       this.#data = this.#data === undefined ? "" : `${this.#data}\n`;
+    } else if (line === "event") {
+      this.#event = "";
     }
   }
 

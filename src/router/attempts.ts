@@ -91,7 +91,9 @@ export class AttemptRun {
   /** The attempt failed. Throws when that is final: the caller is gone, time is up, or content was already given. */
   failed(attempt: RunningAttempt, reason: unknown, { committed }: { readonly committed: boolean }): void {
     const over = this.#overall.signal.aborted;
-    const failure = Failure.from(over ? this.#overall.signal.reason : attempt.limit.signal.aborted ? attempt.limit.signal.reason : reason);
+    const failure = Failure.from(
+      over ? this.#overall.signal.reason : attempt.limit.signal.aborted ? attempt.limit.signal.reason : reason,
+    );
     if (over && this.#call.signal.aborted) attempt.pass.abandoned();
     else attempt.pass.failed(failure);
     this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure });
@@ -190,10 +192,19 @@ export class AttemptRun {
     this.#note(model, "skipped", { reason: why });
   }
 
-  #note(model: Model, outcome: string, { startedMs, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote): void {
+  #note(
+    model: Model,
+    outcome: string,
+    { startedMs, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote,
+  ): void {
     const tookMs = startedMs === undefined ? 0 : this.#ports.clock.monotonic() - startedMs;
     this.#upstreamMs += tookMs;
-    const attempt: Attempt = create(AttemptSchema, { model: model.id, outcome, reason, durationMs: Math.round(tookMs) });
+    const attempt: Attempt = create(AttemptSchema, {
+      model: model.id,
+      outcome,
+      reason,
+      durationMs: Math.round(tookMs),
+    });
     if (upstreamStatus !== undefined) attempt.upstreamStatus = upstreamStatus;
     this.#call.attempts.push(attempt);
   }
@@ -231,7 +242,9 @@ export class TimeLimit {
   }
 
   start(limitMs: number, message: string): void {
-    this.#cancelTimer = this.#clock.after(limitMs, () => this.#controller.abort(new Failure("upstream_timeout", message)));
+    this.#cancelTimer = this.#clock.after(limitMs, () =>
+      this.#controller.abort(new Failure("upstream_timeout", message)),
+    );
   }
 
   /** The time limit no longer applies; the parent's signal still does. */

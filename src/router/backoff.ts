@@ -13,7 +13,11 @@ export interface BackoffOptions {
  * provider's own wish is followed, with jitter upwards only; otherwise the wait is random up to the bound ("full
  * jitter"), so that callers who failed together do not come back together. `random` gives 0 to 1.
  */
-export function backoffMs(failure: Failure, retry: number, { options, random }: { options: BackoffOptions; random: () => number }): number | undefined {
+export function backoffMs(
+  failure: Failure,
+  retry: number,
+  { options, random }: { options: BackoffOptions; random: () => number },
+): number | undefined {
   if (!failure.transient) return undefined;
   if (failure.retryAfterMs === undefined) return random() * Math.min(options.baseMs * 2 ** retry, options.capMs);
   if (failure.retryAfterMs > options.capMs) return undefined;

@@ -28,7 +28,10 @@ export function planAttempts(request: CompletionRequest, candidates: readonly Mo
 export function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure | undefined {
   const violations: FieldViolation[] = [
     ...omitted.map((field) => ({ field, description: `is not supported by ${model.id}, and the request is strict` })),
-    ...clamped.map(({ field, to }) => ({ field, description: `would be moved to ${to} for ${model.id}, and the request is strict` })),
+    ...clamped.map(({ field, to }) => ({
+      field,
+      description: `would be moved to ${to} for ${model.id}, and the request is strict`,
+    })),
   ];
   const [first] = violations;
   return first && new Failure("invalid_request", `${first.field}: ${first.description}.`, { violations });

@@ -1,5 +1,9 @@
 import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, CompletionChunkSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  CompletionStartSchema,
+} from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
@@ -87,7 +91,11 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
 }
 
 /** One attempt of a stream; returns whether it served. Once it has yielded, a failure is final. */
-async function* streamAttempt(run: AttemptRun, attempt: RunningAttempt, call: RouterCall): AsyncGenerator<readonly CompletionChunk[], boolean> {
+async function* streamAttempt(
+  run: AttemptRun,
+  attempt: RunningAttempt,
+  call: RouterCall,
+): AsyncGenerator<readonly CompletionChunk[], boolean> {
   let committed = false;
   let over = false;
   try {
@@ -113,7 +121,11 @@ async function* streamAttempt(run: AttemptRun, attempt: RunningAttempt, call: Ro
   }
 }
 
-function startChunk({ completionId, created, attempts }: RouterCall, model: Model, upstreamMs: number): CompletionChunk {
+function startChunk(
+  { completionId, created, attempts }: RouterCall,
+  model: Model,
+  upstreamMs: number,
+): CompletionChunk {
   const start = { id: completionId, created: BigInt(created), model: model.id, attempts: [...attempts], upstreamMs };
   return create(CompletionChunkSchema, { event: { case: "start", value: create(CompletionStartSchema, start) } });
 }

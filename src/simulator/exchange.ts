@@ -78,7 +78,7 @@ export function createExchange(
     } catch (error) {
       if (!signal.aborted) refuse(response, (refusal) => dialect.encodeRefusal(refusal, requestId), toRefusal(error));
     }
-    entry.status = response.statusCode;
+    if (response.headersSent) entry.status = response.statusCode;
   };
 }
 
@@ -123,7 +123,10 @@ function takeFault(faults: FaultBook, sources: Parameters<FaultBook["take"]>[0])
 }
 
 function toRefusal(error: unknown): Refusal {
-  return error instanceof Refusal ? error : new Refusal(500, "The simulator itself failed on this request.");
+  if (error instanceof Refusal) return error;
+  // A body nested so deeply that walking through it overflows the stack.
+  if (error instanceof RangeError) return new Refusal(400, "The request body is nested too deeply.");
+  return new Refusal(500, "The simulator itself failed on this request.");
 }
 
 function refuse(

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import type { OutgoingHttpHeaders, ServerResponse } from "node:http";
-import { setTimeout as pause } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as pause } from "node:timers/promises";
 import type { Fault } from "./faults.ts";
 
 /** Writes one answer to its socket, no faster than the reader takes it, and ends it well or badly. */
@@ -36,21 +36,29 @@ export class Sender {
   }
 
   /** Ends the connection politely on the TCP level although the body is not complete. */
-  cut(): void {
+  async cut(): Promise<void> {
+    await this.flush();
     this.response.socket?.end();
   }
 
   /** Resets the connection once what was written has left. */
   async reset(): Promise<void> {
-    const { socket } = this.response;
-    if (socket && socket.writableLength > 0) await once(socket, "drain", { signal: this.signal });
-    socket?.resetAndDestroy();
+    await this.flush();
+    this.response.socket?.resetAndDestroy();
   }
 
   /** Does nothing until the reader leaves; always rejects. */
   async hang(): Promise<never> {
     if (!this.signal.aborted) await once(this.signal, "abort");
     throw this.signal.reason;
+  }
+
+  /** Waits until the operating system has everything that was written. */
+  private async flush(): Promise<void> {
+    // Node gathers the chunks of one turn of the event loop before any of them reaches the socket.
+    await nextTurn(undefined, { signal: this.signal });
+    const { socket } = this.response;
+    if (socket) await new Promise<void>((resolve) => socket.write("", () => resolve()));
   }
 
   private async push(body: string | Buffer): Promise<void> {

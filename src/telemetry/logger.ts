@@ -11,7 +11,10 @@ export function createLogger(level: string): Logger {
       timestamp: () => `,"time":"${new Date().toISOString()}"`,
       formatters: { level: (label) => ({ level: label }) },
       // Nothing secret is ever handed to the logger; this is for the day somebody does it by mistake.
-      redact: { paths: ["authorization", "*.authorization", "apiKey", "*.apiKey", "api_key", "*.api_key", "headers"], censor: "[redacted]" },
+      redact: {
+        paths: ["authorization", "*.authorization", "apiKey", "*.apiKey", "api_key", "*.api_key", "headers"],
+        censor: "[redacted]",
+      },
     },
     destination({ fd: 2, sync: false }),
   );

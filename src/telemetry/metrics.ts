@@ -38,32 +38,78 @@ export function createMetrics({ activeCalls, breakers }: Gauges): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
-  const completions = new Counter({ name: "parley_completions_total", help: "Completions, by how they ended.", labelNames: ["entrance", "model", "outcome", "streamed"], registers });
-  const refusals = new Counter({ name: "parley_refusals_total", help: "Requests that were refused before they became completions.", labelNames: ["entrance", "code"], registers });
-  const duration = new Histogram({ name: "parley_completion_seconds", help: "From a request's arrival to its end.", labelNames: ["model", "streamed"], buckets: SECONDS, registers });
-  const firstContent = new Histogram({ name: "parley_first_content_seconds", help: "From a request's arrival to a stream's first content.", labelNames: ["model"], buckets: SECONDS, registers });
-  const tokens = new Counter({ name: "parley_tokens_total", help: "Tokens that providers counted.", labelNames: ["model", "kind"], registers });
-  const cost = new Counter({ name: "parley_cost_micro_usd_total", help: "Cost by the configured prices, in millionths of a US dollar.", labelNames: ["model"], registers });
-  const attempts = new Counter({ name: "parley_attempts_total", help: "Calls of upstream models, by how they ended.", labelNames: ["model", "outcome"], registers });
-  const attemptDuration = new Histogram({ name: "parley_attempt_seconds", help: "Duration of calls of upstream models.", labelNames: ["model"], buckets: SECONDS, registers });
-  new Gauge({
+  const completions = new Counter({
+    name: "parley_completions_total",
+    help: "Completions, by how they ended.",
+    labelNames: ["entrance", "model", "outcome", "streamed"],
+    registers,
+  });
+  const refusals = new Counter({
+    name: "parley_refusals_total",
+    help: "Requests that were refused before they became completions.",
+    labelNames: ["entrance", "code"],
+    registers,
+  });
+  const duration = new Histogram({
+    name: "parley_completion_seconds",
+    help: "From a request's arrival to its end.",
+    labelNames: ["model", "streamed"],
+    buckets: SECONDS,
+    registers,
+  });
+  const firstContent = new Histogram({
+    name: "parley_first_content_seconds",
+    help: "From a request's arrival to a stream's first content.",
+    labelNames: ["model"],
+    buckets: SECONDS,
+    registers,
+  });
+  const tokens = new Counter({
+    name: "parley_tokens_total",
+    help: "Tokens that providers counted.",
+    labelNames: ["model", "kind"],
+    registers,
+  });
+  const cost = new Counter({
+    name: "parley_cost_micro_usd_total",
+    help: "Cost by the configured prices, in millionths of a US dollar.",
+    labelNames: ["model"],
+    registers,
+  });
+  const attempts = new Counter({
+    name: "parley_attempts_total",
+    help: "Calls of upstream models, by how they ended.",
+    labelNames: ["model", "outcome"],
+    registers,
+  });
+  const attemptDuration = new Histogram({
+    name: "parley_attempt_seconds",
+    help: "Duration of calls of upstream models.",
+    labelNames: ["model"],
+    buckets: SECONDS,
+    registers,
+  });
+  const calls = new Gauge({
     name: "parley_active_calls",
     help: "Calls under way.",
-    registers,
+    registers: [],
     collect() {
       this.set(activeCalls());
     },
   });
-  new Gauge({
+  const breakerStates = new Gauge({
     name: "parley_breaker_open",
     help: "1 while an upstream model rests after failures, 0.5 while it is probed.",
     labelNames: ["upstream"],
-    registers,
+    registers: [],
     collect() {
       this.reset();
-      for (const [upstream, state] of breakers()) this.set({ upstream }, state === "open" ? 1 : state === "half_open" ? 0.5 : 0);
+      for (const [upstream, state] of breakers())
+        this.set({ upstream }, state === "open" ? 1 : state === "half_open" ? 0.5 : 0);
     },
   });
+  registry.registerMetric(calls);
+  registry.registerMetric(breakerStates);
   return {
     completion(of) {
       const { entrance, model, outcome } = of;

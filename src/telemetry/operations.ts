@@ -18,7 +18,12 @@ export interface OperationsServer {
 }
 
 /** Starts the port for operators: `/metrics`, `/healthz`, `/readyz`. Without authentication: it belongs on a private address. */
-export async function startOperationsServer({ host, port, metrics, readiness }: OperationsOptions): Promise<OperationsServer> {
+export async function startOperationsServer({
+  host,
+  port,
+  metrics,
+  readiness,
+}: OperationsOptions): Promise<OperationsServer> {
   const limits = { headersTimeout: 10_000, requestTimeout: 10_000, connectionsCheckingInterval: 1000 };
   const server = createServer(limits, (request, response) => {
     const reply = (status: number, type: string, text: string): void => {

@@ -109,9 +109,9 @@ describe("config check", () => {
     const file = join(directory, "parley.yaml");
     writeFileSync(file, "providers: { alpha: { api_keys: [a-real-credential] } }");
     const plain = await run(`config check ${file}`);
-    expect(plain.stdout).toBe(`${file} is valid. Models: 6, providers: 1, simulated: 1.\n`);
+    expect(plain.stdout).toBe(`${file} is valid. Models: 3, providers: 1, simulated: 0.\n`);
     const json = await run(`config check ${file} --json`);
-    expect(JSON.parse(json.stdout)).toMatchObject({ file, providers: [{ apiKeys: ["…"] }, { simulated: true }] });
+    expect(JSON.parse(json.stdout)).toMatchObject({ file, providers: [{ apiKeys: ["…"] }] });
     expect(json.stdout).not.toContain("a-real-credential");
   });
 

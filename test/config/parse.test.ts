@@ -66,7 +66,7 @@ describe("a configuration without a file", () => {
   });
 
   it("cannot be changed by those who receive it", () => {
-    expect(() => Object.assign(config.models[0]!.price, { input: 0 })).toThrow(TypeError);
+    expect(() => Object.assign(config.models[0]!.timeouts, { totalMs: 0 })).toThrow(TypeError);
     expect(() => (config.providers as unknown[]).push("x")).toThrow(TypeError);
   });
 });
@@ -79,7 +79,19 @@ describe("environment variables", () => {
       baseUrl: "https://api.anthropic.com",
       apiKeys: [KEY],
     });
-    expect(config.providers[1]).toMatchObject({ name: "beta", simulated: true });
+  });
+
+  it("leave out the other built-in models then, unless the file asks for the simulator beside", () => {
+    const env = { ALPHA_API_KEY: KEY };
+    const real = parseConfig({ file: undefined, text: "", env });
+    expect(real.providers.map(({ name }) => name)).toEqual(["alpha"]);
+    expect(real.models.map(({ provider }) => provider)).toEqual(["alpha", "alpha", "alpha"]);
+    const mixed = parse("simulator: { enabled: true }", env);
+    expect(mixed.providers).toMatchObject([
+      { name: "alpha", simulated: false },
+      { name: "beta", simulated: true },
+    ]);
+    expect(mixed.models).toHaveLength(6);
   });
 
   it("override the listening addresses and the data directory of a file", () => {
@@ -122,7 +134,7 @@ describe("interpolation", () => {
     ["", "the environment variable ALPHA_API_KEY is empty"],
     ["two\nlines-of-secret", "(from ${ALPHA_API_KEY}): the credential contains a line break"],
     ["two\r\nlines-of-secret", "(from ${ALPHA_API_KEY}): the credential contains a line break"],
-    ["sk-1234", "shorter than 8"],
+    ["sk-1234", "this is a sample"],
   ])("names the variable and the place, not the value: %j", (value, expected) => {
     const message = errorOf(text, { ALPHA_API_KEY: value });
     expect(message).toContain("parley.yaml:3:16: providers.alpha.api_keys[0]");
@@ -161,7 +173,8 @@ describe("mistakes", () => {
     ["providers: { __proto__: {} }", "1:14: providers.__proto__: this cannot be a name"],
     ["models: { beta-3-flash: { provider: bta } }", "there is no such provider; did you mean beta?"],
     ["models: { alpha-opus-4.5: { provider: beta } }", 'models["alpha-opus-4.5"].upstream_model: is required'],
-    ["models: { mine: { provider: beta, upstream_model: x } }", "models.mine.price: is required"],
+    ["models: { mine: { provider: beta } }", "models.mine.upstream_model: is required"],
+    ["simulator: { enabled: false }\nmodels: { beta-3-flash: {} }", "2:11: models.beta-3-flash.provider: there is no"],
     ["models: { beta-3-flash: { price: { input: -1, output: 1 } } }", "price.input: must be at least 0"],
     ["models: { beta-3-flash: { price: { input: 1 } } }", "price.output: is required"],
     ["models: { beta-3-flash: { created: yesterday } }", "must be a date, such as 2025-11-24"],
@@ -177,6 +190,12 @@ describe("mistakes", () => {
     expect(message).toContain(expected);
     expect(message).toMatch(/parley\.yaml:\d+:\d+: /);
     expect(message).not.toMatch(/^\s+at /m);
+  });
+
+  it("that leave a credential in the place of a key do not show it", () => {
+    const message = errorOf(`providers: { alpha: { api_keys: [x], ${KEY}-of-ours } }`);
+    expect(message).toContain("1:38: providers.alpha.a-long-enoug…: unknown key");
+    expect(message).not.toContain(KEY);
   });
 
   it("are all reported in one run", () => {
@@ -200,7 +219,7 @@ describe("providers", () => {
     const entry = `dialect: openai, base_url: "${baseUrl}"`;
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(`${reason}; if it is meant, write allow_private`);
     const config = parse(`providers: { local: { ${entry}, allow_private: true } }`);
-    expect(config.providers[2]).toMatchObject({ name: "local", baseUrl, allowPrivate: true, apiKeys: [] });
+    expect(config.providers[0]).toMatchObject({ name: "local", baseUrl, allowPrivate: true, apiKeys: [] });
   });
 
   it.each(["ftp://a.example", "a.example", "https://u:secret@a.example", "https://a.example/?key=secret"])(
@@ -225,6 +244,14 @@ describe("providers", () => {
 });
 
 describe("models", () => {
+  it("of one's own server may have any credential, those of a public one no sample", () => {
+    const entry = "dialect: openai, base_url: 'https://a.example/v1', api_keys: [test]";
+    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain("local.api_keys[0]: this is a sample");
+    expect(parse(`providers: { local: { ${entry}, allow_private: true } }`).providers[0]).toMatchObject({
+      apiKeys: ["test"],
+    });
+  });
+
   it("of a file change only what they state", () => {
     const entry = "price: { input: 4.2, output: 9 }, capabilities: { seed: true }";
     const config = parse(`models: { alpha-opus-4.5: { ${entry} } }`);
@@ -252,12 +279,12 @@ describe("models", () => {
       [
         "providers: { local: { dialect: openai, base_url: 'http://127.0.0.1:1/v1', allow_private: true } }",
         "models:",
-        "  tiny: { provider: local, upstream_model: t, context_window: 8192, max_output_tokens: 4096,",
-        "          price: { input: 0, output: 0 } }",
+        "  tiny: { provider: local, upstream_model: t, context_window: 8192, max_output_tokens: 4096 }",
       ].join("\n"),
     );
     expect(config.models.at(-1)).toMatchObject({
       id: "tiny",
+      price: undefined,
       defaultMaxTokens: 4096,
       modalities: { input: ["text"], output: ["text"] },
       capabilities: { multipleChoices: true, imageUrls: true },

@@ -50,6 +50,7 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     answer.close();
     await expect.poll(() => simulator.requests).toMatchObject({ active: 0, left: 1, connections: 0 });
     expect(answer.text).toBe("");
+    expect(simulator.requests.recent[0]).not.toHaveProperty("status");
   });
 
   it("resets the connection without a byte", async () => {

@@ -144,7 +144,7 @@ describe("the official OpenAI client", () => {
   it("is refused for a parameter that does not exist", async () => {
     const client = await openClient();
     const failure: unknown = await client.chat.completions
-      .create({ ...ask("Hello"), ...{ colour: "red" } })
+      .create(Object.assign(ask("Hello"), { colour: "red" }))
       .catch((error: unknown) => error);
     expect(failure).toMatchObject({ status: 400, code: "unknown_parameter", param: "colour" });
   });

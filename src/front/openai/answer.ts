@@ -107,12 +107,17 @@ export function audio({ id, data, transcript, expiresAt }: Audio): object {
 /** `logprobs` of a choice. */
 export function logprobs(of: Logprobs | undefined): object | null {
   if (of === undefined) return null;
-  const list = (tokens: readonly TokenLogprob[]): object[] | null => (tokens.length === 0 ? null : tokens.map(tokenLogprob));
+  const list = (tokens: readonly TokenLogprob[]): object[] | null =>
+    tokens.length === 0 ? null : tokens.map(tokenLogprob);
   return { content: list(of.content), refusal: list(of.refusal) };
 }
 
 function tokenLogprob(token: TokenLogprob): object {
-  const one = ({ token: text, logprob, bytes }: TokenLogprob): object => ({ token: text, logprob, bytes: bytes ? [...bytes] : null });
+  const one = ({ token: text, logprob, bytes }: TokenLogprob): object => ({
+    token: text,
+    logprob,
+    bytes: bytes ? [...bytes] : null,
+  });
   return { ...one(token), top_logprobs: token.top.map(one) };
 }
 

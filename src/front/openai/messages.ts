@@ -47,11 +47,14 @@ export function toMessage(message: ChatMessage, path: string): Message {
 function toContent({ content, images, audio }: ChatMessage, path: string): ContentPart[] {
   const parts: ContentPart[] =
     typeof content === "string"
-      ? content === "" ? [] : [create(ContentPartSchema, { content: { case: "text", value: content } })]
+      ? content === ""
+        ? []
+        : [create(ContentPartSchema, { content: { case: "text", value: content } })]
       : (content ?? []).map((part, index) => toPart(part, `${path}.content[${index}]`));
   // Pictures of an earlier answer come back beside the text they came with.
   images?.forEach((image, index) => parts.push(toPart(image, `${path}.images[${index}]`)));
-  if (audio != null) parts.push(create(ContentPartSchema, { content: { case: "audio", value: create(AudioSchema, { id: audio.id }) } }));
+  if (audio != null)
+    parts.push(create(ContentPartSchema, { content: { case: "audio", value: create(AudioSchema, { id: audio.id }) } }));
   return parts;
 }
 
@@ -89,7 +92,8 @@ function toImage(part: Extract<ChatPart, { type: "image_url" }>, path: string): 
     return image;
   }
   const content = readDataUrl(url);
-  if (content === undefined) throw invalidField(`${path}.image_url.url`, "must be an https address or data:<media type>;base64,<data>");
+  if (content === undefined)
+    throw invalidField(`${path}.image_url.url`, "must be an https address or data:<media type>;base64,<data>");
   image.source = { case: "data", value: content.data };
   image.mediaType = content.mediaType;
   return image;
@@ -103,7 +107,8 @@ function toFile(file: Extract<ChatPart, { type: "file" }>["file"], path: string)
   }
   const given = file.file_data ?? "";
   const content = /^data:/i.test(given) ? readDataUrl(given) : plainFile(given);
-  if (content === undefined) throw invalidField(`${path}.file_data`, "must be base64 or data:<media type>;base64,<data>");
+  if (content === undefined)
+    throw invalidField(`${path}.file_data`, "must be base64 or data:<media type>;base64,<data>");
   out.source = { case: "data", value: content.data };
   out.mediaType = content.mediaType;
   return out;
@@ -119,7 +124,12 @@ function toToolCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): ToolC
     return create(ToolCallSchema, { id: call.id, name: call.custom.name, arguments: call.custom.input, custom: true });
   }
   const signature = signatureOf(call.extra_content) ?? "";
-  return create(ToolCallSchema, { id: call.id, name: call.function.name, arguments: call.function.arguments, signature });
+  return create(ToolCallSchema, {
+    id: call.id,
+    name: call.function.name,
+    arguments: call.function.arguments,
+    signature,
+  });
 }
 
 /** Blocks with their signatures when the client kept them; else what it kept of the text. */
@@ -137,7 +147,9 @@ function toReasoning({ thinking_blocks: blocks, reasoning_content: text }: ChatM
 }
 
 /** Google's place for a thought signature, which other providers' clients carry along unread. */
-function signatureOf(extra: { google?: { thought_signature?: string | null | undefined } | null | undefined } | null | undefined): string | undefined {
+function signatureOf(
+  extra: { google?: { thought_signature?: string | null | undefined } | null | undefined } | null | undefined,
+): string | undefined {
   return extra?.google?.thought_signature ?? undefined;
 }
 

@@ -3,7 +3,8 @@ import type { Model } from "../../../gen/parley/v1/model_pb.js";
 
 /** A model in OpenAI's shape, with what its users need to know beside it. */
 export function toModelObject(model: Model): object {
-  const names = (modalities: readonly Modality[]): string[] => modalities.map((modality) => Modality[modality]!.toLowerCase());
+  const names = (modalities: readonly Modality[]): string[] =>
+    modalities.map((modality) => Modality[modality].toLowerCase());
   return {
     id: model.id,
     object: "model",

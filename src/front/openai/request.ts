@@ -10,7 +10,13 @@ import {
   type ResponseFormat,
   ResponseFormatSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { type Tool, type ToolChoice, ToolChoiceSchema, ToolMode, ToolSchema } from "../../../gen/parley/v1/message_pb.js";
+import {
+  type Tool,
+  type ToolChoice,
+  ToolChoiceSchema,
+  ToolMode,
+  ToolSchema,
+} from "../../../gen/parley/v1/message_pb.js";
 import { Failure, type FieldViolation, invalidField } from "../../core/failure.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
 import { type ChatRequest, chatRequest, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
@@ -56,7 +62,8 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
     messages: chat.messages.map((message, index) => toMessage(message, `messages[${index}]`)),
   });
   const maxTokens = chat.max_completion_tokens ?? chat.max_tokens;
-  if (maxTokens != null) request.maxTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");
+  if (maxTokens != null)
+    request.maxTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");
   if (chat.temperature != null) request.temperature = chat.temperature;
   if (chat.top_p != null) request.topP = chat.top_p;
   if (chat.stop != null) request.stop = typeof chat.stop === "string" ? [chat.stop] : chat.stop;
@@ -113,7 +120,9 @@ function toTool(tool: NonNullable<ChatRequest["tools"]>[number]): Tool {
   if (tool.type === "custom") {
     const { name, description, format } = tool.custom;
     const formatJson = format == null ? "" : JSON.stringify(format);
-    return create(ToolSchema, { kind: { case: "custom", value: { name, description: description ?? "", formatJson } } });
+    return create(ToolSchema, {
+      kind: { case: "custom", value: { name, description: description ?? "", formatJson } },
+    });
   }
   const { name, description, parameters, strict } = tool.function;
   const parametersJson = parameters == null ? "" : JSON.stringify(parameters);
@@ -183,9 +192,15 @@ function deepest(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: strin
   });
   const longest = inner.reduce((a, b) => (b.path.length > a.path.length ? b : a), { path: issue.path, message: "" });
   if (longest.path.length > issue.path.length) return longest;
-  return { path: issue.path, message: [...new Set(inner.map((each) => each.message.replace(/^Invalid input: /, "")))].join(", or ") || "is not valid" };
+  return {
+    path: issue.path,
+    message:
+      [...new Set(inner.map((each) => each.message.replace(/^Invalid input: /, "")))].join(", or ") || "is not valid",
+  };
 }
 
 function toPath(path: readonly PropertyKey[]): string {
-  return path.map((key, index) => (typeof key === "number" ? `[${key}]` : `${index === 0 ? "" : "."}${String(key)}`)).join("");
+  return path
+    .map((key, index) => (typeof key === "number" ? `[${key}]` : `${index === 0 ? "" : "."}${String(key)}`))
+    .join("");
 }

@@ -29,7 +29,11 @@ const audioPart = z.looseObject({
 });
 const filePart = z.looseObject({
   type: z.literal("file"),
-  file: z.looseObject({ filename: optional(z.string()), file_data: optional(z.string()), file_id: optional(z.string()) }),
+  file: z.looseObject({
+    filename: optional(z.string()),
+    file_data: optional(z.string()),
+    file_id: optional(z.string()),
+  }),
   cache_control: cacheControl,
 });
 
@@ -42,7 +46,11 @@ const toolCall = z.discriminatedUnion("type", [
     function: z.looseObject({ name: z.string(), arguments: z.string() }),
     extra_content: thoughtSignature,
   }),
-  z.looseObject({ id: z.string(), type: z.literal("custom"), custom: z.looseObject({ name: z.string(), input: z.string() }) }),
+  z.looseObject({
+    id: z.string(),
+    type: z.literal("custom"),
+    custom: z.looseObject({ name: z.string(), input: z.string() }),
+  }),
 ]);
 
 const thinkingBlock = z.looseObject({
@@ -141,7 +149,9 @@ export const chatRequest = z.looseObject({
   response_format: optional(responseFormat),
   reasoning_effort: optional(z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"])),
   image_config: optional(z.looseObject({ aspect_ratio: optional(z.string()), image_size: optional(z.string()) })),
-  audio: optional(z.looseObject({ format: z.string(), voice: z.union([z.string(), z.looseObject({ id: z.string() })]) })),
+  audio: optional(
+    z.looseObject({ format: z.string(), voice: z.union([z.string(), z.looseObject({ id: z.string() })]) }),
+  ),
   user: optional(z.string()),
   safety_identifier: optional(z.string()),
   metadata: optional(z.record(z.string(), z.string())),

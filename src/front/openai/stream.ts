@@ -1,4 +1,11 @@
-import type { ChoiceFinish, CompletionChunk, CompletionStart, Delta, ToolCallDelta, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type {
+  ChoiceFinish,
+  CompletionChunk,
+  CompletionStart,
+  Delta,
+  ToolCallDelta,
+  Usage,
+} from "../../../gen/parley/v1/completion_pb.js";
 import type { ReasoningBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import * as write from "./answer.ts";
@@ -17,7 +24,7 @@ export class ChunkWriter {
   #head = "";
   #tail = "";
   readonly #choices = new Map<number, ChoiceState>();
-  #finishes: ChoiceFinish[] = [];
+  readonly #finishes: ChoiceFinish[] = [];
   #usage: Usage | undefined;
   #ended = false;
 
@@ -54,14 +61,18 @@ export class ChunkWriter {
     const role = this.#role(choiceIndex, choice);
     if (fields === undefined) return role;
     const probabilities = logprobs === undefined ? "null" : JSON.stringify(write.logprobs(logprobs));
-    return role + this.#chunk(`{"index":${choiceIndex},"delta":${fields},"logprobs":${probabilities},"finish_reason":null}`);
+    return (
+      role + this.#chunk(`{"index":${choiceIndex},"delta":${fields},"logprobs":${probabilities},"finish_reason":null}`)
+    );
   }
 
   /** The role goes out with the first content, once: some clients join what they are told twice. */
   #role(index: number, choice: ChoiceState): string {
     if (choice.begun) return "";
     choice.begun = true;
-    return this.#chunk(`{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`);
+    return this.#chunk(
+      `{"index":${index},"delta":{"role":"assistant","content":""},"logprobs":null,"finish_reason":null}`,
+    );
   }
 
   #end(report: Report): string {
@@ -90,7 +101,8 @@ export class ChunkWriter {
 
   #choice(index: number): ChoiceState {
     let choice = this.#choices.get(index);
-    if (choice === undefined) this.#choices.set(index, (choice = { begun: false, images: 0, blocks: [], customCalls: new Set() }));
+    if (choice === undefined)
+      this.#choices.set(index, (choice = { begun: false, images: 0, blocks: [], customCalls: new Set() }));
     return choice;
   }
 }
@@ -131,10 +143,16 @@ function deltaFields(content: Delta["content"], choice: ChoiceState): string | u
 }
 
 /** A call's first piece has its id, type and name; later ones only arguments: clients join whatever is repeated. */
-function toolCall({ index, id, name, arguments: text, signature, custom }: ToolCallDelta, { customCalls }: ChoiceState): object {
+function toolCall(
+  { index, id, name, arguments: text, signature, custom }: ToolCallDelta,
+  { customCalls }: ChoiceState,
+): object {
   if (custom) customCalls.add(index);
   const signed = signature !== "" && { extra_content: write.thoughtSignature(signature) };
-  if (id === "") return customCalls.has(index) ? { index, custom: { input: text } } : { index, function: { arguments: text }, ...signed };
+  if (id === "")
+    return customCalls.has(index)
+      ? { index, custom: { input: text } }
+      : { index, function: { arguments: text }, ...signed };
   if (custom) return { index, id, type: "custom", custom: { name, input: text } };
   return { index, id, type: "function", function: { name, arguments: text }, ...signed };
 }

@@ -2,7 +2,7 @@ import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { ContentPart, File, Image } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Job } from "./job.ts";
-import type { ContentBlock, DocumentBlock, ImageBlock, TextBlock } from "./wire.ts";
+import type { ContentBlock, DocumentBlock, ImageBlock, ImageType, TextBlock } from "./wire.ts";
 
 /**
  * What a user or a tool says, as blocks. Blank text is left out: the provider refuses it. Throws `invalid_request` for
@@ -66,7 +66,7 @@ export function toImageBlock({ model, log }: Job, { source, detail }: Image, fie
 }
 
 /** The provider refuses a picture whose declared type is not that of its bytes, so the bytes decide. */
-function sniffImage(bytes: Uint8Array): string | undefined {
+function sniffImage(bytes: Uint8Array): ImageType | undefined {
   if (beginsWith(bytes, "\x89PNG")) return "image/png";
   if (beginsWith(bytes, "\xff\xd8\xff")) return "image/jpeg";
   if (beginsWith(bytes, "GIF8")) return "image/gif";

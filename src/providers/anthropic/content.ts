@@ -33,12 +33,12 @@ export class AnswerContent {
   readonly #open = new Map<unknown, OpenReasoning | OpenCall>();
   #textLength = 0;
   #calls = 0;
+  #begun = false;
 
   /** Whether anything was said. */
   get begun(): boolean {
     return this.#begun;
   }
-  #begun = false;
 
   /** How many tools were called. */
   get calls(): number {

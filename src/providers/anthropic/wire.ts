@@ -19,16 +19,21 @@ export interface TextBlock extends Markable {
   text: string;
 }
 
+/** The kinds of pictures that the provider reads. */
+export type ImageType = "image/png" | "image/jpeg" | "image/gif" | "image/webp";
+
 export interface ImageBlock extends Markable {
   readonly type: "image";
   readonly source:
-    | { readonly type: "base64"; readonly media_type: string; readonly data: string }
+    | { readonly type: "base64"; readonly media_type: ImageType; readonly data: string }
     | { readonly type: "url"; readonly url: string };
 }
 
 export interface DocumentBlock extends Markable {
   readonly type: "document";
-  readonly source: { readonly type: "base64" | "text"; readonly media_type: string; readonly data: string };
+  readonly source:
+    | { readonly type: "base64"; readonly media_type: "application/pdf"; readonly data: string }
+    | { readonly type: "text"; readonly media_type: "text/plain"; readonly data: string };
   readonly title?: string | undefined;
 }
 

@@ -19,7 +19,8 @@ type TextPart = SystemInstruction["parts"][number];
  * Turns messages into contents. System messages, wherever they stand, become the one instruction that the provider
  * has. Neighbouring turns of the same side are merged; a turn with calls is followed by all of its results. Empty
  * text is dropped, and so is reasoning: only its signatures mean anything to the provider. Names of speakers have no
- * place there. Cache marks need none: the provider caches prefixes by itself.
+ * place there. Cache marks need none: the provider caches prefixes by itself. An answer may come last: the provider
+ * takes that from every model and goes on from it, if loosely.
  *
  * Throws `invalid_request` for content that cannot be carried, for calls without results and the reverse, and when
  * nothing is left to answer.
@@ -44,9 +45,6 @@ export function toConversation(messages: readonly Message[], model: UpstreamMode
   // Instructions alone are no conversation: the last of them becomes the question.
   if (contents.length === 0) addTurn(contents, "user", [...(system.pop() ?? [])]);
   if (contents.length === 0) throw invalidField("messages", "must have some content");
-  if (contents.at(-1)?.role === "model" && !model.capabilities.prefill) {
-    throw invalidField("messages", "must end with a user or tool message for this model");
-  }
   const parts = system.flat();
   return { systemInstruction: parts.length > 0 ? { parts } : undefined, contents };
 }

@@ -43,14 +43,14 @@ interface UpstreamError {
 
 /** The failure that an answer other than a 2xx means. Never throws, whatever the body is. */
 export function toFailure({ status, headers, body }: Refusal): Failure {
-  return name({ ...readError(parsed(body)), status, headers });
+  return nameFailure({ ...readError(parsed(body)), status, headers });
 }
 
 /** The failure that an error inside a 2xx answer means: by its own code, as if it had come with that status. */
 export function toInBandFailure(json: unknown): Failure {
   const { code, ...error } = readError(json);
   const status = code >= 400 && code <= 599 ? code : (STATUS_BY_WORD[error.word] ?? 500);
-  return name({ ...error, status, headers: {} });
+  return nameFailure({ ...error, status, headers: {} });
 }
 
 /** The same failure, said of an answer that had begun. */
@@ -77,7 +77,7 @@ function readError(json: unknown): Omit<UpstreamError, "status" | "headers"> & {
   };
 }
 
-function name(error: UpstreamError): Failure {
+function nameFailure(error: UpstreamError): Failure {
   const { status, word, headers } = error;
   const retryAfterMs = readRetryDelay(findDetail(error, "RetryInfo"), headers);
   const options: FailureOptions = {

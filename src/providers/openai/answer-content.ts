@@ -1,6 +1,13 @@
 import { create } from "@bufbuild/protobuf";
 import type { Delta } from "../../../gen/parley/v1/completion_pb.js";
-import { type Annotation, AnnotationSchema, type Audio, AudioSchema, type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import {
+  type Annotation,
+  AnnotationSchema,
+  type Audio,
+  AudioSchema,
+  type Image,
+  ImageSchema,
+} from "../../../gen/parley/v1/message_pb.js";
 import { array, count, type Json, object, string } from "../lenient.ts";
 
 type Content = Delta["content"];
@@ -35,7 +42,9 @@ export function readSignature(owner: Json): string {
 function readReasoning(message: Json): string {
   const named = string(message.reasoning_content) || string(message.reasoning);
   if (named !== "") return named;
-  const thoughts = array(message.content).map(object).filter(({ type }) => type === "thinking");
+  const thoughts = array(message.content)
+    .map(object)
+    .filter(({ type }) => type === "thinking");
   if (thoughts.length > 0) return thoughts.map(readThought).join("");
   const details = array(message.reasoning_details).map(object);
   return details.map(({ text, summary }) => string(text) || string(summary)).join("");
@@ -43,13 +52,16 @@ function readReasoning(message: Json): string {
 
 function readThought({ thinking }: Json): string {
   if (typeof thinking === "string") return thinking;
-  return array(thinking).map((piece) => string(object(piece).text)).join("");
+  return array(thinking)
+    .map((piece) => string(object(piece).text))
+    .join("");
 }
 
 function readPart(part: Json, out: Content[]): void {
   if (part.type === "text") pushText(string(part.text), out);
   else if (part.type === "image_url") pushImage(part, out);
-  else if (part.type === "refusal" && string(part.refusal) !== "") out.push({ case: "refusal", value: string(part.refusal) });
+  else if (part.type === "refusal" && string(part.refusal) !== "")
+    out.push({ case: "refusal", value: string(part.refusal) });
 }
 
 function pushText(text: string, out: Content[]): void {

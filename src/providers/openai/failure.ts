@@ -12,8 +12,20 @@ const LASTING_RETRY_MS = 30_000;
 const FAILED = "The upstream provider failed.";
 const FAILED_GENERATING = "The upstream provider failed while generating the response.";
 
-const LASTING = ["insufficient_quota", "quota_exceeded", "billing_hard_limit_reached", "billing_not_active", "insufficient_balance"];
-const CREDENTIAL = ["invalid_api_key", "authentication_error", "account_deactivated", "api_key_invalid", "unauthenticated"];
+const LASTING = [
+  "insufficient_quota",
+  "quota_exceeded",
+  "billing_hard_limit_reached",
+  "billing_not_active",
+  "insufficient_balance",
+];
+const CREDENTIAL = [
+  "invalid_api_key",
+  "authentication_error",
+  "account_deactivated",
+  "api_key_invalid",
+  "unauthenticated",
+];
 const CONTENT = ["content_policy_violation", "content_filter", "responsibleaipolicyviolation"];
 const CONTEXT = ["context_length_exceeded", "exceed_context_size_error"];
 const OURS = ["unknown_parameter", "unrecognized_parameter", "extra_forbidden"];
@@ -22,7 +34,8 @@ const OVERLOADED = ["overloaded_error", "engine_overloaded_error", "server_overl
 /** For servers that say in words only what others say in a field. */
 const CONTEXT_WORDS =
   /maximum context length|context (?:length|window|size)|(?:prompt|input) (?:is )?too long|too many input tokens|reduce the length of/i;
-const CREDENTIAL_WORDS = /(?:incorrect|invalid|missing) api key|api key (?:not valid|is invalid|expired)|credit balance/i;
+const CREDENTIAL_WORDS =
+  /(?:incorrect|invalid|missing) api key|api key (?:not valid|is invalid|expired)|credit balance/i;
 const OURS_WORDS =
   /extra (?:inputs|fields)(?: are)? not permitted|unrecognized request argument|unknown (?:name|parameter|field)\b|additional properties are not allowed|property .{1,80} is unsupported/i;
 
@@ -35,13 +48,19 @@ const STATUS_BY_NAME: readonly (readonly [names: readonly string[], status: numb
   [["permission_error", "permission_denied"], 403],
   [["not_found_error", "model_not_found"], 404],
   [["timeout", "timeout_error", "deadline_exceeded"], 504],
-  [[...CONTEXT, ...CONTENT, ...OURS, "invalid_request_error", "invalid_request", "bad_request", "badrequesterror"], 400],
+  [
+    [...CONTEXT, ...CONTENT, ...OURS, "invalid_request_error", "invalid_request", "bad_request", "badrequesterror"],
+    400,
+  ],
 ];
 
 /** What a refusal means to us: by its status and its structured fields, then by its words. Never throws. */
 export function toOpenAiFailure({ status, headers, body }: Refusal): Failure {
   const retryAfterMs = readRetryAfterMs(headers);
-  return classify(status, readErrorBody(body), { upstreamStatus: status, ...(retryAfterMs !== undefined && { retryAfterMs }) });
+  return classify(status, readErrorBody(body), {
+    upstreamStatus: status,
+    ...(retryAfterMs !== undefined && { retryAfterMs }),
+  });
 }
 
 /** An error inside an answer that began as a success: `whole` in place of a completion, else in a stream. */
@@ -74,10 +93,18 @@ function classify(status: number, facts: ErrorFacts, options: FailureOptions): F
     case 401:
       return notAuthenticated(options);
     case 402:
-      return new Failure("upstream_refused_us", "The upstream provider does not serve this gateway's account.", options);
+      return new Failure(
+        "upstream_refused_us",
+        "The upstream provider does not serve this gateway's account.",
+        options,
+      );
     case 403:
       if (has(facts, CONTENT)) return rejected(facts, options);
-      return new Failure("upstream_refused_us", "The upstream provider does not let this gateway's account do this.", options);
+      return new Failure(
+        "upstream_refused_us",
+        "The upstream provider does not let this gateway's account do this.",
+        options,
+      );
     case 404:
       return new Failure("upstream_refused_us", "The upstream provider does not know the model.", options);
     case 408:
@@ -87,7 +114,10 @@ function classify(status: number, facts: ErrorFacts, options: FailureOptions): F
     case 429:
       return toRateLimit(facts, options);
     case 504:
-      return new Failure("upstream_timeout", "The upstream provider took too long to answer.", { ...options, transient: true });
+      return new Failure("upstream_timeout", "The upstream provider took too long to answer.", {
+        ...options,
+        transient: true,
+      });
   }
   if (status < 500) {
     return new Failure("upstream_protocol", "The upstream provider answered with an unexpected status.", options);
@@ -100,7 +130,8 @@ function classify(status: number, facts: ErrorFacts, options: FailureOptions): F
 }
 
 function toRejection(status: number, facts: ErrorFacts, options: FailureOptions): Failure {
-  if (has(facts, LASTING) || has(facts, CREDENTIAL) || CREDENTIAL_WORDS.test(facts.message)) return notAuthenticated(options);
+  if (has(facts, LASTING) || has(facts, CREDENTIAL) || CREDENTIAL_WORDS.test(facts.message))
+    return notAuthenticated(options);
   if (has(facts, CONTEXT) || CONTEXT_WORDS.test(facts.message)) {
     const message = scrub(facts.message) || "The conversation is longer than the model's context window.";
     const violations = [{ field: "messages", description: message }];
@@ -114,7 +145,11 @@ function toRejection(status: number, facts: ErrorFacts, options: FailureOptions)
   return rejected(facts, options, tooLarge);
 }
 
-function rejected(facts: ErrorFacts, options: FailureOptions, otherwise = "The upstream provider rejected the request."): Failure {
+function rejected(
+  facts: ErrorFacts,
+  options: FailureOptions,
+  otherwise = "The upstream provider rejected the request.",
+): Failure {
   const message = scrub(facts.message) || otherwise;
   const violations = facts.param === "" ? [] : [{ field: facts.param, description: message }];
   return new Failure("upstream_rejected", message, { ...options, violations });

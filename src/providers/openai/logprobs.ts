@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type Logprobs, LogprobsSchema, type TokenLogprob, TokenLogprobSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type Logprobs,
+  LogprobsSchema,
+  type TokenLogprob,
+  TokenLogprobSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { array, object } from "../lenient.ts";
 
 /** Log probabilities of a choice or of a delta; undefined when there are none. */

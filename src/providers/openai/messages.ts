@@ -5,7 +5,14 @@ import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../translation.ts";
 import { type ContentContext, packParts, toContent } from "./content.ts";
-import type { OpenAiAssistantMessage, OpenAiContent, OpenAiExtraContent, OpenAiMessage, OpenAiPart, OpenAiToolCall } from "./wire.ts";
+import type {
+  OpenAiAssistantMessage,
+  OpenAiContent,
+  OpenAiExtraContent,
+  OpenAiMessage,
+  OpenAiPart,
+  OpenAiToolCall,
+} from "./wire.ts";
 
 /** Longer IDs of tool calls are refused by the dialect's own maker. */
 const MAX_CALL_ID_CHARS = 40;
@@ -29,7 +36,8 @@ export function toMessages(messages: readonly Message[], model: UpstreamModel, l
       const { text, images } = splitToolResult(toContent(message.content, context));
       const id = toCallId(message.toolCallId ?? "");
       out.push({ role: "tool", tool_call_id: id, content: packParts(text, model) });
-      if (images.length > 0) pictures.push({ type: "text", text: `Images in the result of tool call ${id}:` }, ...images);
+      if (images.length > 0)
+        pictures.push({ type: "text", text: `Images in the result of tool call ${id}:` }, ...images);
       return;
     }
     showPictures();
@@ -80,13 +88,20 @@ function toAssistantTurn(message: Message, context: ContentContext): OpenAiAssis
   };
 }
 
-function toAssistantText(message: Message, said: readonly string[], { model, log, path }: ContentContext): OpenAiContent {
+function toAssistantText(
+  message: Message,
+  said: readonly string[],
+  { model, log, path }: ContentContext,
+): OpenAiContent {
   const texts = message.content.map(({ content, cacheMark }, index) => {
     log.omitWhen(cacheMark !== undefined, `${path}.content[${index}].cache_control`);
     return content.case === "text" ? content.value : "";
   });
   const parts = [...texts, ...said].filter((text) => text !== "");
-  return packParts(parts.map((text): OpenAiPart => ({ type: "text", text })), model);
+  return packParts(
+    parts.map((text): OpenAiPart => ({ type: "text", text })),
+    model,
+  );
 }
 
 function toToolCall(call: ToolCall, { signed }: { readonly signed: boolean }): OpenAiToolCall {

@@ -11,24 +11,28 @@ import { OpenAiStreamReader } from "./stream.ts";
 export interface OpenAiOptions {
   /** Its base URL ends in `/v1`, or wherever `/chat/completions` is. */
   readonly upstream: Upstream;
-  /** The first one is used. None for a server that asks for none, such as a local model: then no credential is sent. */
+  /**
+   * The first one is used for everything: cached prefixes and stored files belong to its account. None for a server that
+   * asks for none, such as a local model: then no credential is sent.
+   */
   readonly apiKeys: readonly string[];
-  /** Further headers of every request. */
+  /** Sent with every request; names in lower case. Wins over the dialect's own headers. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A provider that speaks OpenAI's chat completions. */
-export function openai({ upstream, apiKeys, headers = {} }: OpenAiOptions): Provider {
-  const [apiKey] = apiKeys;
-  const sent = {
-    ...headers,
+export function openai({ upstream, apiKeys: [apiKey], headers: extra }: OpenAiOptions): Provider {
+  const headers = Object.freeze({
     "content-type": "application/json",
+    // A compressed stream would be held back until a block of it is full.
+    "accept-encoding": "identity",
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
-  };
+    ...extra,
+  });
 
   const toCall = ({ translation, signal, idleMs }: UpstreamCall): DialectCall => ({
     path: "/chat/completions",
-    headers: sent,
+    headers,
     body: translation.body,
     signal,
     idleMs,

@@ -14,13 +14,19 @@ import type { OpenAiRequest } from "./wire.ts";
  * out and noted. A whole answer that may grow longer than `streamAbove` is asked for as a stream. Throws
  * `invalid_request` for what the model cannot do and must not lose in silence.
  */
-export function toOpenAiRequest(request: CompletionRequest, model: UpstreamModel, mode: "whole" | "stream"): Translation {
+export function toOpenAiRequest(
+  request: CompletionRequest,
+  model: UpstreamModel,
+  mode: "whole" | "stream",
+): Translation {
   const { capabilities } = model;
   const log = new TranslationLog();
   const form = toAnswerForm(request.responseFormat, capabilities, log);
   const messages = toMessages(request.messages, model, log);
   const maxTokens =
-    request.maxTokens === undefined ? undefined : log.clamp("max_tokens", request.maxTokens, [1, model.maxOutputTokens]);
+    request.maxTokens === undefined
+      ? undefined
+      : log.clamp("max_tokens", request.maxTokens, [1, model.maxOutputTokens]);
   const streamed = mode === "stream" || (maxTokens ?? model.defaultMaxTokens) > capabilities.streamAbove;
   const body: OpenAiRequest = {
     model: model.name,
@@ -58,7 +64,9 @@ function toSamplingFields(
   log.omitWhen(!can.seed && seed !== undefined, "seed");
   return {
     temperature:
-      can.sampling && temperature !== undefined ? log.clamp("temperature", temperature, [0, can.maxTemperature]) : undefined,
+      can.sampling && temperature !== undefined
+        ? log.clamp("temperature", temperature, [0, can.maxTemperature])
+        : undefined,
     top_p: nucleus ? topP : undefined,
     frequency_penalty: can.penalties ? frequencyPenalty : undefined,
     presence_penalty: can.penalties ? presencePenalty : undefined,
@@ -101,8 +109,11 @@ function toModalityFields(
   log.omitWhen(imageOptions !== undefined && !capabilities.imageOptions, "image_config");
   const { aspectRatio, size } = imageOptions ?? {};
   return {
-    modalities: wanted.some((modality) => modality !== Modality.TEXT) ? wanted.map((one) => MODALITY_WORDS[one]) : undefined,
-    audio: audioOptions !== undefined && speaks ? { format: audioOptions.format, voice: audioOptions.voice } : undefined,
+    modalities: wanted.some((modality) => modality !== Modality.TEXT)
+      ? wanted.map((one) => MODALITY_WORDS[one])
+      : undefined,
+    audio:
+      audioOptions !== undefined && speaks ? { format: audioOptions.format, voice: audioOptions.voice } : undefined,
     image_config:
       imageOptions !== undefined && capabilities.imageOptions
         ? { aspect_ratio: aspectRatio || undefined, image_size: size || undefined }

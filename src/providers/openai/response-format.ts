@@ -30,7 +30,8 @@ export function toAnswerForm(
   }
   log.omit("response_format.json_schema");
   const purpose = description === "" ? "" : ` It is: ${description}`;
-  const rule = schema === undefined ? "a JSON object" : `a JSON object that satisfies this JSON Schema: ${JSON.stringify(schema)}`;
+  const rule =
+    schema === undefined ? "a JSON object" : `a JSON object that satisfies this JSON Schema: ${JSON.stringify(schema)}`;
   return { format: { type: "json_object" }, instruction: `Answer only with ${rule}.${purpose}` };
 }
 

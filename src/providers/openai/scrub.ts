@@ -10,7 +10,10 @@ const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
   [/\b(?:sk|pk|rk|gsk|key|api|tok|xai)[-_][\w*.-]{4,}/gi, "[key]"],
   [/\b(?:org|proj|acct)[-_]\w{4,}/gi, "[account]"],
   [/\b(?:user|req|request|team|ws)[-_](?=\w*\d)\w{5,}/gi, "[account]"],
-  [/\b(?:organi[sz]ation|project|account|workspace)s?(?:[/: ]|\s+(?:id|number|named)\s+)\s*["'`]?(?=[\w.-]*\d)[\w.-]+["'`]?/gi, "[account]"],
+  [
+    /\b(?:organi[sz]ation|project|account|workspace)s?(?:[/: ]|\s+(?:id|number|named)\s+)\s*["'`]?(?=[\w.-]*\d)[\w.-]+["'`]?/gi,
+    "[account]",
+  ],
   [/\b(?:\d{1,3}\.){3}\d{1,3}(?::\d+)?\b/g, "[address]"],
   // Anything opaque: long, of letters and digits.
   [/(?<![\w-])(?=[\w-]*\d)(?=[\w-]*[A-Za-z])[\w-]{24,}/g, "[key]"],
@@ -31,5 +34,7 @@ export function scrub(text: string): string {
 
 /** The beginning of `text`, to the end of a word: a cut secret would not look like one. */
 function cut(text: string, chars: number): string {
-  return text.length <= chars ? text : `${text.slice(0, chars).replace(/\S*$/, "").trimEnd()} …`;
+  if (text.length <= chars) return text;
+  const end = text.slice(0, chars).search(/\s\S*$/);
+  return end <= 0 ? "" : `${text.slice(0, end).trimEnd()} …`;
 }

@@ -38,5 +38,7 @@ export function readUsage(value: unknown): Usage | undefined {
 
 /** The counts that were given. */
 function present<K extends string>(counts: Record<K, number | undefined>): Partial<Record<K, number>> {
-  return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== undefined)) as Partial<Record<K, number>>;
+  return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== undefined)) as Partial<
+    Record<K, number>
+  >;
 }

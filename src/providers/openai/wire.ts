@@ -82,7 +82,10 @@ export type OpenAiPart =
   | { type: "text"; text: string }
   | { type: "image_url"; image_url: { url: string; detail?: string | undefined } }
   | { type: "input_audio"; input_audio: { data: string; format: string } }
-  | { type: "file"; file: { filename?: string | undefined; file_data?: string | undefined; file_id?: string | undefined } };
+  | {
+      type: "file";
+      file: { filename?: string | undefined; file_data?: string | undefined; file_id?: string | undefined };
+    };
 
 /** How some servers of this dialect carry state that must come back with a call or a text. */
 export interface OpenAiExtraContent {

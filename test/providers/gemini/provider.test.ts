@@ -190,7 +190,10 @@ describe("the provider's own client", () => {
     const { gemini: own, seen } = await answering(json(HI));
     await own.create(call(own, "whole"));
     const { port } = server!.address() as AddressInfo;
-    const client = new GoogleGenAI({ apiKey: "first", httpOptions: { baseUrl: `http://127.0.0.1:${port}/prefix` } });
+    const client = new GoogleGenAI({
+      apiKey: "first",
+      httpOptions: { apiVersion: "v1beta", baseUrl: `http://127.0.0.1:${port}/prefix` },
+    });
     await client.models.generateContent({ model: "gemini-3.8-flash", contents: "hi" });
     const [ours, theirs] = seen.map(({ url, headers, body }) => [
       url,

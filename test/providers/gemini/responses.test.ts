@@ -171,10 +171,11 @@ describe("the parts of an answer", () => {
 });
 
 describe("usage (trap 81)", () => {
-  it.each<[string, unknown, Partial<Usage> | undefined]>([
-    ["nothing", undefined, undefined],
-    ["an empty object", {}, undefined],
-    ["another type", { promptTokenCount: "9" }, undefined],
+  it.each([undefined, null, {}, { promptTokenCount: "9" }, []])("of %j is none", (metadata) => {
+    expect(toUsage(metadata)).toBeUndefined();
+  });
+
+  it.each<[string, unknown, Partial<Usage>]>([
     [
       "only a prompt",
       { promptTokenCount: 9 },
@@ -204,8 +205,6 @@ describe("usage (trap 81)", () => {
       { promptImageTokens: 3, promptAudioTokens: 2, completionImageTokens: 1 },
     ],
   ])("of %s", (_, metadata, usage) => {
-    const read = toUsage(metadata);
-    if (usage === undefined) expect(read).toBeUndefined();
-    else expect(read).toMatchObject(usage);
+    expect(toUsage(metadata)).toMatchObject(usage);
   });
 });

@@ -11,38 +11,151 @@ const error = (fields: object) => ({ error: fields });
 
 describe("a refusal is named", () => {
   it.each<[string, number, unknown, object]>([
-    ["a bad request", 400, error({ message: "bad image", param: "messages[0].content" }), { code: "upstream_rejected", message: "bad image", param: "messages[0].content", transient: false }],
-    ["a bad request without a body", 400, "", { code: "upstream_rejected", message: "The upstream provider rejected the request.", param: undefined }],
-    ["a body that is text", 400, error({}), { code: "upstream_rejected" }],
+    [
+      "a bad request",
+      400,
+      error({ message: "bad image", param: "messages[0].content" }),
+      { code: "upstream_rejected", message: "bad image", param: "messages[0].content", transient: false },
+    ],
+    [
+      "a bad request without a body",
+      400,
+      "",
+      { code: "upstream_rejected", message: "The upstream provider rejected the request.", param: undefined },
+    ],
+    ["an error that says nothing", 400, error({}), { code: "upstream_rejected" }],
     ["an error that is text", 400, { error: "bad image" }, { message: "bad image" }],
-    ["an error without a wrapper", 422, { object: "error", message: "bad image" }, { code: "upstream_rejected", message: "bad image" }],
-    ["a list of details", 422, { detail: [{ loc: ["body"], msg: "bad image", type: "value_error" }] }, { code: "upstream_rejected", message: "bad image" }],
+    [
+      "an error without a wrapper",
+      422,
+      { object: "error", message: "bad image" },
+      { code: "upstream_rejected", message: "bad image" },
+    ],
+    [
+      "a list of details",
+      422,
+      { detail: [{ loc: ["body"], msg: "bad image", type: "value_error" }] },
+      { code: "upstream_rejected", message: "bad image" },
+    ],
     ["trap 23: an error in an array", 400, [error({ message: "bad image" })], { message: "bad image" }],
-    ["trap 29: a proxy's page", 413, "<html><body>413</body></html>", { code: "upstream_rejected", message: "The request is larger than the upstream provider takes." }],
+    [
+      "trap 29: a proxy's page",
+      413,
+      "<html><body>413</body></html>",
+      { code: "upstream_rejected", message: "The request is larger than the upstream provider takes." },
+    ],
     ["an unsupported type", 415, error({ message: "no" }), { code: "upstream_rejected" }],
-    ["a long conversation by its code", 400, error({ code: "context_length_exceeded", message: "too long" }), { code: "upstream_rejected", detail: "context_length_exceeded", param: "messages", transient: false }],
-    ["a long conversation in words", 400, error({ message: "This model's maximum context length is 8192 tokens." }), { detail: "context_length_exceeded", param: "messages" }],
-    ["a long conversation for a local model", 400, error({ type: "exceed_context_size_error", message: "the request exceeds the available context size" }), { detail: "context_length_exceeded" }],
-    ["too large a token limit, which is no long conversation", 400, error({ message: "max_tokens is too large: 9", param: "max_tokens" }), { detail: undefined, param: "max_tokens" }],
-    ["a field that we should not have sent", 400, error({ code: "unknown_parameter", message: "Unknown parameter: 'x'" }), { code: "upstream_protocol", transient: false }],
-    ["a field that a strict server forbids", 422, { detail: [{ type: "extra_forbidden", msg: "Extra inputs are not permitted" }] }, { code: "upstream_protocol", transient: false }],
-    ["trap 24: a bad key as a bad request", 400, [error({ code: 400, message: "API key not valid. Please pass a valid API key.", status: "INVALID_ARGUMENT" })], { code: "upstream_refused_us" }],
-    ["trap 28: an empty account as a bad request", 400, error({ type: "invalid_request_error", code: "billing_hard_limit_reached" }), { code: "upstream_refused_us" }],
-    ["a refused credential", 401, error({ message: "Incorrect API key provided: sk-abc", code: "invalid_api_key" }), { code: "upstream_refused_us", message: "The gateway could not authenticate with the upstream provider.", transient: false }],
+    [
+      "a long conversation by its code",
+      400,
+      error({ code: "context_length_exceeded", message: "too long" }),
+      { code: "upstream_rejected", detail: "context_length_exceeded", param: "messages", transient: false },
+    ],
+    [
+      "a long conversation in words",
+      400,
+      error({ message: "This model's maximum context length is 8192 tokens." }),
+      { detail: "context_length_exceeded", param: "messages" },
+    ],
+    [
+      "a long conversation for a local model",
+      400,
+      error({ type: "exceed_context_size_error", message: "the request exceeds the available context size" }),
+      { detail: "context_length_exceeded" },
+    ],
+    [
+      "too large a token limit, which is no long conversation",
+      400,
+      error({ message: "max_tokens is too large: 9", param: "max_tokens" }),
+      { detail: undefined, param: "max_tokens" },
+    ],
+    [
+      "a field that we should not have sent",
+      400,
+      error({ code: "unknown_parameter", message: "Unknown parameter: 'x'" }),
+      { code: "upstream_protocol", transient: false },
+    ],
+    [
+      "a field that a strict server forbids",
+      422,
+      { detail: [{ type: "extra_forbidden", msg: "Extra inputs are not permitted" }] },
+      { code: "upstream_protocol", transient: false },
+    ],
+    [
+      "trap 24: a bad key as a bad request",
+      400,
+      [error({ code: 400, message: "API key not valid. Please pass a valid API key.", status: "INVALID_ARGUMENT" })],
+      { code: "upstream_refused_us" },
+    ],
+    [
+      "trap 28: an empty account as a bad request",
+      400,
+      error({ type: "invalid_request_error", code: "billing_hard_limit_reached" }),
+      { code: "upstream_refused_us" },
+    ],
+    [
+      "a refused credential",
+      401,
+      error({ message: "Incorrect API key provided: sk-abc", code: "invalid_api_key" }),
+      {
+        code: "upstream_refused_us",
+        message: "The gateway could not authenticate with the upstream provider.",
+        transient: false,
+      },
+    ],
     ["an unpaid account", 402, error({ message: "pay" }), { code: "upstream_refused_us" }],
     ["a refused account", 403, "<html>", { code: "upstream_refused_us" }],
-    ["refused content", 403, error({ code: "content_policy_violation", message: "flagged" }), { code: "upstream_rejected", message: "flagged" }],
-    ["an unknown model", 404, error({ code: "model_not_found", message: "no model llama-x" }), { code: "upstream_refused_us", message: "The upstream provider does not know the model." }],
+    [
+      "refused content",
+      403,
+      error({ code: "content_policy_violation", message: "flagged" }),
+      { code: "upstream_rejected", message: "flagged" },
+    ],
+    [
+      "an unknown model",
+      404,
+      error({ code: "model_not_found", message: "no model llama-x" }),
+      { code: "upstream_refused_us", message: "The upstream provider does not know the model." },
+    ],
     ["a slow request", 408, "", { code: "upstream_unavailable", transient: true }],
     ["a conflict", 409, "", { code: "upstream_unavailable" }],
     ["a closed request", 499, "", { code: "upstream_unavailable" }],
-    ["a rate limit", 429, error({ code: "rate_limit_exceeded", message: "slow down" }), { code: "upstream_rate_limited", message: "The upstream provider is rate limiting requests.", retryAfterMs: undefined, transient: true }],
-    ["trap 26: a limit that lasts", 429, error({ type: "insufficient_quota" }), { code: "upstream_unavailable", retryAfterMs: 30_000, transient: false }],
-    ["an error of the server", 500, error({ message: "oops" }), { code: "upstream_unavailable", message: "The upstream provider failed.", transient: true }],
+    [
+      "a rate limit",
+      429,
+      error({ code: "rate_limit_exceeded", message: "slow down" }),
+      {
+        code: "upstream_rate_limited",
+        message: "The upstream provider is rate limiting requests.",
+        retryAfterMs: undefined,
+        transient: true,
+      },
+    ],
+    [
+      "trap 26: a limit that lasts",
+      429,
+      error({ type: "insufficient_quota" }),
+      { code: "upstream_unavailable", retryAfterMs: 30_000, transient: false },
+    ],
+    [
+      "an error of the server",
+      500,
+      error({ message: "oops" }),
+      { code: "upstream_unavailable", message: "The upstream provider failed.", transient: true },
+    ],
     ["a missing method", 501, "", { code: "upstream_unavailable" }],
     ["a bad gateway", 502, "<html>", { code: "upstream_unavailable" }],
     ["an unavailable server", 503, "", { code: "upstream_unavailable", detail: undefined }],
-    ["an overloaded server", 503, error({ type: "overloaded_error" }), { code: "upstream_unavailable", detail: "upstream_overloaded", message: "The upstream provider is temporarily overloaded." }],
+    [
+      "an overloaded server",
+      503,
+      error({ type: "overloaded_error" }),
+      {
+        code: "upstream_unavailable",
+        detail: "upstream_overloaded",
+        message: "The upstream provider is temporarily overloaded.",
+      },
+    ],
     ["a slow gateway", 504, "", { code: "upstream_timeout", transient: true }],
     ["a proxy's own status", 522, "", { code: "upstream_unavailable" }],
     ["trap 27: the status of overload", 529, "", { code: "upstream_unavailable", detail: "upstream_overloaded" }],
@@ -54,7 +167,10 @@ describe("a refusal is named", () => {
   });
 
   it("trap 26: as fixture 43 says, in neutral words", () => {
-    const failure = fail(429, readFixture("43-openai-error-insufficient-quota").bytes("upstream-response.json").toString());
+    const failure = fail(
+      429,
+      readFixture("43-openai-error-insufficient-quota").bytes("upstream-response.json").toString(),
+    );
     expect(failure).toMatchObject({
       code: "upstream_unavailable",
       message: "The upstream provider is not available.",
@@ -69,7 +185,11 @@ describe("a refusal is named", () => {
   });
 
   it("whatever its body is", () => {
-    const body = fc.oneof(fc.string(), fc.json(), fc.json().map((text) => `{"error":${text}}`));
+    const body = fc.oneof(
+      fc.string(),
+      fc.json(),
+      fc.json().map((text) => `{"error":${text}}`),
+    );
     fc.assert(
       fc.property(fc.integer({ min: 300, max: 599 }), body, (status, text) => {
         const failure = fail(status, text);
@@ -99,7 +219,9 @@ describe("the wait that a refusal asks for", () => {
   });
 
   it("is said in whole seconds", () => {
-    expect(fail(429, "", { "retry-after-ms": "45837" }).message).toBe("The upstream provider is rate limiting requests. Retry after 46 seconds.");
+    expect(fail(429, "", { "retry-after-ms": "45837" }).message).toBe(
+      "The upstream provider is rate limiting requests. Retry after 46 seconds.",
+    );
   });
 });
 
@@ -123,8 +245,14 @@ describe("an error inside an answer", () => {
 
   it("keeps what clients act on, whatever the words", () => {
     expect(toInnerFailure({ type: "overloaded_error" }, "stream").detail).toBe("upstream_overloaded");
-    expect(toInnerFailure({ code: "insufficient_quota" }, "stream")).toMatchObject({ retryAfterMs: 30_000, transient: false });
-    expect(toInnerFailure({ code: "context_length_exceeded" }, "stream")).toMatchObject({ detail: "context_length_exceeded", param: "messages" });
+    expect(toInnerFailure({ code: "insufficient_quota" }, "stream")).toMatchObject({
+      retryAfterMs: 30_000,
+      transient: false,
+    });
+    expect(toInnerFailure({ code: "context_length_exceeded" }, "stream")).toMatchObject({
+      detail: "context_length_exceeded",
+      param: "messages",
+    });
   });
 });
 
@@ -145,16 +273,20 @@ describe("an upstream's words are shown without", () => {
     expect(scrub(text)).toBe(shown);
   });
 
-  it.each(["prompt is too long: 210000 tokens > 200000 maximum", "messages[3].content[0]: unsupported image", "user_message is required"])(
-    "anything of %j but itself",
+  it.each([
+    "prompt is too long: 210000 tokens > 200000 maximum",
+    "messages[3].content[0]: unsupported image",
+    "user_message is required",
+  ])("anything of %j but itself", (text) => {
+    expect(scrub(text)).toBe(text);
+  });
+
+  it.each(["your credit balance is low", "Quota exceeded", "see Billing", "<!DOCTYPE html><p>x"])(
+    "showing %j at all",
     (text) => {
-      expect(scrub(text)).toBe(text);
+      expect(scrub(text)).toBe("");
     },
   );
-
-  it.each(["your credit balance is low", "Quota exceeded", "see Billing", "<!DOCTYPE html><p>x"])("showing %j at all", (text) => {
-    expect(scrub(text)).toBe("");
-  });
 
   it("more than 500 characters, or half a word", () => {
     const shown = scrub("word ".repeat(1000));
@@ -162,7 +294,7 @@ describe("an upstream's words are shown without", () => {
     expect(shown).toMatch(/word …$/);
   });
 
-  it("any effort that grows with the square of the text", () => {
-    expect(scrub("a-".repeat(30_000)).length).toBeLessThanOrEqual(502);
+  it("anything of one endless word", () => {
+    expect(scrub("a-".repeat(30_000))).toBe("");
   });
 });

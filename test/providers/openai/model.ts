@@ -2,7 +2,10 @@ import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities, UpstreamModel } from "../../../src/core/provider.ts";
 
 /** A model that can do everything, but for what a test rules out. */
-export function modelThat(can: Partial<Capabilities> = {}, facts: Partial<Omit<UpstreamModel, "capabilities">> = {}): UpstreamModel {
+export function modelThat(
+  can: Partial<Capabilities> = {},
+  facts: Partial<Omit<UpstreamModel, "capabilities">> = {},
+): UpstreamModel {
   return {
     name: "llama-x",
     contextWindow: 128_000,

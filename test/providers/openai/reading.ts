@@ -1,5 +1,10 @@
 import { toJson } from "@bufbuild/protobuf";
-import { ChoiceSchema, type CompletionChunk, CompletionChunkSchema, UsageSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  ChoiceSchema,
+  type CompletionChunk,
+  CompletionChunkSchema,
+  UsageSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { AnswerBuilder } from "../../../src/core/whole.ts";
@@ -39,7 +44,9 @@ export function everyBytes(size: number, length: number): number[] {
 
 /** A stream of these chunk objects, with the end marker. */
 export function toSse(...events: readonly unknown[]): Buffer {
-  return Buffer.from([...events.map((event) => JSON.stringify(event)), "[DONE]"].map((data) => `data: ${data}\n\n`).join(""));
+  return Buffer.from(
+    [...events.map((event) => JSON.stringify(event)), "[DONE]"].map((data) => `data: ${data}\n\n`).join(""),
+  );
 }
 
 /** Chunks in protobuf's JSON, without the wrapper. */

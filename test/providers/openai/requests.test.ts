@@ -18,12 +18,22 @@ const tool = (name: string) => ({ kind: { case: "function" as const, value: { na
 const PNG = Uint8Array.from([0x89, 0x50, 0x4e, 0x47]);
 
 function translate(request: RequestInit, model: UpstreamModel = modelThat(), mode: "whole" | "stream" = "whole") {
-  const translation = toOpenAiRequest(create(CompletionRequestSchema, { messages: [user("hi")], ...request }), model, mode);
+  const translation = toOpenAiRequest(
+    create(CompletionRequestSchema, { messages: [user("hi")], ...request }),
+    model,
+    mode,
+  );
   const { omitted, clamped, streamed } = translation;
-  return { body: JSON.parse(translation.body), omitted, clamped: clamped.map(({ field, from, to }) => ({ field, from, to })), streamed };
+  return {
+    body: JSON.parse(translation.body),
+    omitted,
+    clamped: clamped.map(({ field, from, to }) => ({ field, from, to })),
+    streamed,
+  };
 }
 
-const translateMessages = (messages: MessageInit[], model?: UpstreamModel) => translate({ messages }, model).body.messages;
+const translateMessages = (messages: MessageInit[], model?: UpstreamModel) =>
+  translate({ messages }, model).body.messages;
 
 function refusalOf(request: RequestInit, model?: UpstreamModel): string {
   try {
@@ -123,7 +133,11 @@ describe("an OpenAI request", () => {
   });
 
   it("is the same bytes for the same request", () => {
-    const request = create(CompletionRequestSchema, { messages: [user("a", "b")], tools: [tool("f")], temperature: 0.3 });
+    const request = create(CompletionRequestSchema, {
+      messages: [user("a", "b")],
+      tools: [tool("f")],
+      temperature: 0.3,
+    });
     expect(toOpenAiRequest(request, modelThat(), "stream")).toEqual(toOpenAiRequest(request, modelThat(), "stream"));
   });
 
@@ -137,21 +151,75 @@ describe("an OpenAI request", () => {
 
 describe("capabilities decide what is sent", () => {
   it.each<[string, RequestInit, UpstreamModel, object, string[]]>([
-    ["names the token limit as the server does", { maxTokens: 9 }, modelThat({ maxTokensField: "max_completion_tokens" }), { max_completion_tokens: 9 }, []],
+    [
+      "names the token limit as the server does",
+      { maxTokens: 9 },
+      modelThat({ maxTokensField: "max_completion_tokens" }),
+      { max_completion_tokens: 9 },
+      [],
+    ],
     ["trap 57: leaves out a seed", { seed: 1n }, modelThat({ seed: false }), {}, ["seed"]],
     ["folds a seed that JSON cannot hold", { seed: 2n ** 62n + 5n }, modelThat(), { seed: 5 }, []],
-    ["trap 57: leaves out penalties", { frequencyPenalty: 1, presencePenalty: 1 }, modelThat({ penalties: false }), {}, ["frequency_penalty", "presence_penalty"]],
+    [
+      "trap 57: leaves out penalties",
+      { frequencyPenalty: 1, presencePenalty: 1 },
+      modelThat({ penalties: false }),
+      {},
+      ["frequency_penalty", "presence_penalty"],
+    ],
     ["says nothing about penalties of zero", { frequencyPenalty: 0 }, modelThat({ penalties: false }), {}, []],
-    ["leaves out sampling", { temperature: 0.2, topP: 0.5 }, modelThat({ sampling: false }), {}, ["temperature", "top_p"]],
+    [
+      "leaves out sampling",
+      { temperature: 0.2, topP: 0.5 },
+      modelThat({ sampling: false }),
+      {},
+      ["temperature", "top_p"],
+    ],
     ["says nothing about default sampling", { temperature: 1, topP: 1 }, modelThat({ sampling: false }), {}, []],
-    ["keeps the temperature of two", { temperature: 0.2, topP: 0.5 }, modelThat({ temperatureWithTopP: false }), { temperature: 0.2 }, ["top_p"]],
+    [
+      "keeps the temperature of two",
+      { temperature: 0.2, topP: 0.5 },
+      modelThat({ temperatureWithTopP: false }),
+      { temperature: 0.2 },
+      ["top_p"],
+    ],
     ["keeps top_p alone", { topP: 0.5 }, modelThat({ temperatureWithTopP: false }), { top_p: 0.5 }, []],
-    ["trap 56: leaves out log probabilities", { logprobs: true, topLogprobs: 2 }, modelThat({ logprobs: false }), {}, ["logprobs", "top_logprobs"]],
+    [
+      "trap 56: leaves out log probabilities",
+      { logprobs: true, topLogprobs: 2 },
+      modelThat({ logprobs: false }),
+      {},
+      ["logprobs", "top_logprobs"],
+    ],
     ["says nothing about refused log probabilities", { logprobs: false }, modelThat({ logprobs: false }), {}, []],
-    ["says nothing about defaults", { n: 1, store: false, modalities: [Modality.TEXT] }, modelThat({ multipleChoices: false }), {}, []],
-    ["leaves out picture options", { imageOptions: { size: "1K" } }, modelThat({ imageOptions: false }), {}, ["image_config"]],
-    ["leaves out speech options without speech", { audioOptions: { format: "mp3", voice: "v" } }, modelThat(), {}, ["audio"]],
-    ["asks for pictures", { modalities: [Modality.IMAGE, Modality.TEXT] }, modelThat(), { modalities: ["image", "text"] }, []],
+    [
+      "says nothing about defaults",
+      { n: 1, store: false, modalities: [Modality.TEXT] },
+      modelThat({ multipleChoices: false }),
+      {},
+      [],
+    ],
+    [
+      "leaves out picture options",
+      { imageOptions: { size: "1K" } },
+      modelThat({ imageOptions: false }),
+      {},
+      ["image_config"],
+    ],
+    [
+      "leaves out speech options without speech",
+      { audioOptions: { format: "mp3", voice: "v" } },
+      modelThat(),
+      {},
+      ["audio"],
+    ],
+    [
+      "asks for pictures",
+      { modalities: [Modality.IMAGE, Modality.TEXT] },
+      modelThat(),
+      { modalities: ["image", "text"] },
+      [],
+    ],
   ])("%s", (_, request, model, fields, omitted) => {
     const { body, omitted: noted } = translate(request, model);
     expect(body).toEqual({ model: "llama-x", messages: [{ role: "user", content: "hi" }], ...fields });
@@ -173,7 +241,9 @@ describe("capabilities decide what is sent", () => {
 
   it("refuses a modality that the model does not make", () => {
     const model = modelThat({}, { outputModalities: new Set([Modality.TEXT]) });
-    expect(refusalOf({ modalities: [Modality.TEXT, Modality.IMAGE] }, model)).toBe("modalities: this model does not make image");
+    expect(refusalOf({ modalities: [Modality.TEXT, Modality.IMAGE] }, model)).toBe(
+      "modalities: this model does not make image",
+    );
   });
 
   it.each([
@@ -209,7 +279,13 @@ describe("reasoning effort", () => {
     ["takes the lower of two equally near", E.MEDIUM, { reasoningEfforts: ["low", "high"] }, "low", []],
     ["passes where the words are not known", E.XHIGH, { reasoningEfforts: [] }, "xhigh", []],
     ["is none where it can be", E.NONE, {}, "none", []],
-    ["is the lowest and noted where it cannot be none", E.NONE, { reasoningCanBeDisabled: false }, "low", ["reasoning_effort"]],
+    [
+      "is the lowest and noted where it cannot be none",
+      E.NONE,
+      { reasoningCanBeDisabled: false },
+      "low",
+      ["reasoning_effort"],
+    ],
     ["is left out for a model without reasoning", E.HIGH, { reasoning: "none" }, undefined, ["reasoning_effort"]],
     ["is not missed when it was none", E.NONE, { reasoning: "none" }, undefined, []],
   ])("%s", (_, reasoningEffort, can, sent, omitted) => {
@@ -221,7 +297,11 @@ describe("reasoning effort", () => {
 
 describe("messages", () => {
   it("trap 36: keep their roles, names and order", () => {
-    const messages = [{ ...system("be brief"), name: "app" }, { ...user("hi"), name: "ann" }, { role: Role.ASSISTANT, content: [text("yes")] }];
+    const messages = [
+      { ...system("be brief"), name: "app" },
+      { ...user("hi"), name: "ann" },
+      { role: Role.ASSISTANT, content: [text("yes")] },
+    ];
     expect(translateMessages(messages)).toEqual([
       { role: "system", content: "be brief", name: "app" },
       { role: "user", content: "hi", name: "ann" },
@@ -230,19 +310,42 @@ describe("messages", () => {
   });
 
   it("trap 41: join several texts for a server that takes no arrays of text, and only for it", () => {
-    expect(translateMessages([user("a", "b")], modelThat({ contentParts: false }))).toEqual([{ role: "user", content: "a\nb" }]);
+    expect(translateMessages([user("a", "b")], modelThat({ contentParts: false }))).toEqual([
+      { role: "user", content: "a\nb" },
+    ]);
     expect(translateMessages([user("a", "b")])).toEqual([
-      { role: "user", content: [{ type: "text", text: "a" }, { type: "text", text: "b" }] },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "a" },
+          { type: "text", text: "b" },
+        ],
+      },
     ]);
   });
 
   it("hold pictures, recordings and files", () => {
     const content = [
       text("look"),
-      { content: { case: "image" as const, value: { source: { case: "data" as const, value: PNG }, mediaType: "image/png", detail: "low" } } },
-      { content: { case: "image" as const, value: { source: { case: "url" as const, value: "https://example.com/a.png" } } } },
+      {
+        content: {
+          case: "image" as const,
+          value: { source: { case: "data" as const, value: PNG }, mediaType: "image/png", detail: "low" },
+        },
+      },
+      {
+        content: {
+          case: "image" as const,
+          value: { source: { case: "url" as const, value: "https://example.com/a.png" } },
+        },
+      },
       { content: { case: "audio" as const, value: { data: PNG, format: "mp3" } } },
-      { content: { case: "file" as const, value: { source: { case: "data" as const, value: PNG }, name: "a.pdf", mediaType: "application/pdf" } } },
+      {
+        content: {
+          case: "file" as const,
+          value: { source: { case: "data" as const, value: PNG }, name: "a.pdf", mediaType: "application/pdf" },
+        },
+      },
       { content: { case: "file" as const, value: { source: { case: "id" as const, value: "file-1" } } } },
     ];
     expect(translateMessages([{ role: Role.USER, content }], modelThat({ contentParts: false }))[0].content).toEqual([
@@ -255,15 +358,42 @@ describe("messages", () => {
     ]);
   });
 
-  const imageUrl = (value: string) => ({ content: { case: "image" as const, value: { source: { case: "url" as const, value } } } });
+  const imageUrl = (value: string) => ({
+    content: { case: "image" as const, value: { source: { case: "url" as const, value } } },
+  });
   const textOnly = modelThat({}, { inputModalities: new Set([Modality.TEXT]) });
   it.each<[string, NonNullable<MessageInit["content"]>[number], UpstreamModel, string]>([
     ["an unencrypted address", imageUrl("http://example.com/a.png"), modelThat(), "image addresses must be https"],
-    ["trap 49: an address for a server that reads none", imageUrl("https://example.com/a.png"), modelThat({ imageUrls: false }), "this model's provider does not read image addresses; send the image as a data: URL"],
-    ["a picture for a model that sees none", imageUrl("https://example.com/a.png"), textOnly, "this model does not read images"],
-    ["a recording for a model that hears none", { content: { case: "audio", value: { data: PNG } } }, textOnly, "this model does not read audio"],
-    ["a recording without data", { content: { case: "audio", value: { id: "audio_1" } } }, modelThat(), "has no audio data"],
-    ["an empty picture", { content: { case: "image", value: {} } }, modelThat(), "has neither image data nor an address"],
+    [
+      "trap 49: an address for a server that reads none",
+      imageUrl("https://example.com/a.png"),
+      modelThat({ imageUrls: false }),
+      "this model's provider does not read image addresses; send the image as a data: URL",
+    ],
+    [
+      "a picture for a model that sees none",
+      imageUrl("https://example.com/a.png"),
+      textOnly,
+      "this model does not read images",
+    ],
+    [
+      "a recording for a model that hears none",
+      { content: { case: "audio", value: { data: PNG } } },
+      textOnly,
+      "this model does not read audio",
+    ],
+    [
+      "a recording without data",
+      { content: { case: "audio", value: { id: "audio_1" } } },
+      modelThat(),
+      "has no audio data",
+    ],
+    [
+      "an empty picture",
+      { content: { case: "image", value: {} } },
+      modelThat(),
+      "has neither image data nor an address",
+    ],
     ["an empty file", { content: { case: "file", value: {} } }, modelThat(), "has neither file data nor a file ID"],
     ["an empty part", {}, modelThat(), "is empty"],
   ])("are refused with %s", (_, part, model, words) => {
@@ -274,23 +404,44 @@ describe("messages", () => {
   it("list the cache marks that this dialect has no common word for", () => {
     const cacheMark = create(CacheMarkSchema, { ttl: "1h" });
     const { body, omitted } = translate({
-      messages: [{ role: Role.SYSTEM, content: [{ ...text("long"), cacheMark }] }, { ...user("q"), cacheMark }],
+      messages: [
+        { role: Role.SYSTEM, content: [{ ...text("long"), cacheMark }] },
+        { ...user("q"), cacheMark },
+      ],
       tools: [{ ...tool("f"), cacheMark }],
     });
-    expect(body.messages).toEqual([{ role: "system", content: "long" }, { role: "user", content: "q" }]);
-    expect(omitted).toEqual(["messages[0].content[0].cache_control", "messages[1].cache_control", "tools[0].cache_control"]);
+    expect(body.messages).toEqual([
+      { role: "system", content: "long" },
+      { role: "user", content: "q" },
+    ]);
+    expect(omitted).toEqual([
+      "messages[0].content[0].cache_control",
+      "messages[1].cache_control",
+      "tools[0].cache_control",
+    ]);
   });
 
   it("trap 37: keep later system messages where they are, where the server takes them", () => {
     const messages = [system("a"), user("q"), system("b"), user("r")];
-    expect(translateMessages(messages).map(({ role }: { role: string }) => role)).toEqual(["system", "user", "system", "user"]);
+    expect(translateMessages(messages).map(({ role }: { role: string }) => role)).toEqual([
+      "system",
+      "user",
+      "system",
+      "user",
+    ]);
   });
 
   it("trap 37: gather all system messages in one at the front where the server takes one", () => {
     const messages = [system("a"), system("b"), user("q"), system("c")];
     const model = modelThat({ midConversationSystem: false, contentParts: false });
-    expect(translateMessages(messages, model)).toEqual([{ role: "system", content: "a\nb\nc" }, { role: "user", content: "q" }]);
-    expect(translateMessages([user("q"), system("c")], model)).toEqual([{ role: "system", content: "c" }, { role: "user", content: "q" }]);
+    expect(translateMessages(messages, model)).toEqual([
+      { role: "system", content: "a\nb\nc" },
+      { role: "user", content: "q" },
+    ]);
+    expect(translateMessages([user("q"), system("c")], model)).toEqual([
+      { role: "system", content: "c" },
+      { role: "user", content: "q" },
+    ]);
   });
 
   it("trap 37: never move one to the front of a conversation that the model checks", () => {
@@ -303,11 +454,15 @@ describe("messages", () => {
   });
 
   it("trap 38: may be system messages only", () => {
-    expect(translateMessages([system("a")], modelThat({ midConversationSystem: false }))).toEqual([{ role: "system", content: "a" }]);
+    expect(translateMessages([system("a")], modelThat({ midConversationSystem: false }))).toEqual([
+      { role: "system", content: "a" },
+    ]);
   });
 
   it("need a role", () => {
-    expect(refusalOf({ messages: [{ content: [text("x")] }] })).toBe("messages[0].role: must be system, user, assistant or tool");
+    expect(refusalOf({ messages: [{ content: [text("x")] }] })).toBe(
+      "messages[0].role: must be system, user, assistant or tool",
+    );
   });
 });
 
@@ -325,13 +480,20 @@ describe("an earlier answer", () => {
   });
 
   it("trap 45: has an empty object for empty arguments, and other text as it is", () => {
-    const toolCalls = [{ ...call, arguments: "" }, { ...call, id: "call_2", arguments: "not JSON" }];
-    const sent = assistant({ toolCalls }).tool_calls.map((one: { function: { arguments: string } }) => one.function.arguments);
+    const toolCalls = [
+      { ...call, arguments: "" },
+      { ...call, id: "call_2", arguments: "not JSON" },
+    ];
+    const sent = assistant({ toolCalls }).tool_calls.map(
+      (one: { function: { arguments: string } }) => one.function.arguments,
+    );
     expect(sent).toEqual(["{}", "not JSON"]);
   });
 
   it("has custom calls", () => {
-    expect(assistant({ content: [text("x")], toolCalls: [{ id: "c", name: "sql", arguments: "", custom: true }] })).toEqual({
+    expect(
+      assistant({ content: [text("x")], toolCalls: [{ id: "c", name: "sql", arguments: "", custom: true }] }),
+    ).toEqual({
       role: "assistant",
       content: "x",
       tool_calls: [{ id: "c", type: "custom", custom: { name: "sql", input: "" } }],
@@ -356,7 +518,12 @@ describe("an earlier answer", () => {
   });
 
   it("trap 101: loses reasoning and signatures, but for a model that asks for them", () => {
-    const message = { content: [text("x")], toolCalls: [call], reasoning: [{ text: "a" }, { text: "b" }], signature: "s" };
+    const message = {
+      content: [text("x")],
+      toolCalls: [call],
+      reasoning: [{ text: "a" }, { text: "b" }],
+      signature: "s",
+    };
     expect(Object.keys(assistant(message))).toEqual(["role", "content", "tool_calls"]);
     expect(assistant(message, modelThat({ preservedReasoning: true }))).toMatchObject({
       reasoning_content: "ab",
@@ -366,13 +533,25 @@ describe("an earlier answer", () => {
   });
 
   it("trap 52: may be the last message", () => {
-    expect(translateMessages([user("q"), { role: Role.ASSISTANT, content: [text("The ")] }]).at(-1)).toEqual({ role: "assistant", content: "The " });
+    expect(translateMessages([user("q"), { role: Role.ASSISTANT, content: [text("The ")] }]).at(-1)).toEqual({
+      role: "assistant",
+      content: "The ",
+    });
   });
 });
 
 describe("tool results", () => {
-  const result = (toolCallId: string, ...content: NonNullable<MessageInit["content"]>): MessageInit => ({ role: Role.TOOL, toolCallId, content });
-  const image = { content: { case: "image" as const, value: { source: { case: "data" as const, value: PNG }, mediaType: "image/png" } } };
+  const result = (toolCallId: string, ...content: NonNullable<MessageInit["content"]>): MessageInit => ({
+    role: Role.TOOL,
+    toolCallId,
+    content,
+  });
+  const image = {
+    content: {
+      case: "image" as const,
+      value: { source: { case: "data" as const, value: PNG }, mediaType: "image/png" },
+    },
+  };
 
   it("trap 42: stay one message each", () => {
     expect(translateMessages([result("a", text("1")), result("b"), user("q")])).toEqual([
@@ -401,7 +580,12 @@ describe("tool results", () => {
   it("trap 44: have an ID of at most 40 characters, the same as the call's and apart from others", () => {
     const [long, other] = [`${"x".repeat(50)}1`, `${"x".repeat(50)}2`];
     const toolCalls = [long, other, "functions.f:0"].map((id) => ({ id, name: "f" }));
-    const [asked, ...answers] = translateMessages([{ role: Role.ASSISTANT, toolCalls }, result(long), result(other), result("functions.f:0")]);
+    const [asked, ...answers] = translateMessages([
+      { role: Role.ASSISTANT, toolCalls },
+      result(long),
+      result(other),
+      result("functions.f:0"),
+    ]);
     const ids = asked.tool_calls.map(({ id }: { id: string }) => id);
     expect(answers.map(({ tool_call_id: id }: { tool_call_id: string }) => id)).toEqual(ids);
     expect(ids.map((id: string) => id.length)).toEqual([40, 40, 13]);
@@ -410,10 +594,15 @@ describe("tool results", () => {
 });
 
 describe("tools", () => {
-  const tools = [tool("f"), { kind: { case: "custom" as const, value: { name: "sql", formatJson: '{"type":"text"}' } } }];
+  const tools = [
+    tool("f"),
+    { kind: { case: "custom" as const, value: { name: "sql", formatJson: '{"type":"text"}' } } },
+  ];
 
   it("trap 65: may have no parameters, and may be custom", () => {
-    const strict = { kind: { case: "function" as const, value: { name: "g", description: "d", parametersJson: "{}", strict: true } } };
+    const strict = {
+      kind: { case: "function" as const, value: { name: "g", description: "d", parametersJson: "{}", strict: true } },
+    };
     expect(translate({ tools: [...tools, strict] }).body.tools).toEqual([
       { type: "function", function: { name: "f" } },
       { type: "custom", custom: { name: "sql", format: { type: "text" } } },
@@ -433,7 +622,13 @@ describe("tools", () => {
       { choice: { case: "allowed", value: { mode: ToolMode.REQUIRED, names: ["f", "sql"] } } },
       {
         type: "allowed_tools",
-        allowed_tools: { mode: "required", tools: [{ type: "function", function: { name: "f" } }, { type: "custom", custom: { name: "sql" } }] },
+        allowed_tools: {
+          mode: "required",
+          tools: [
+            { type: "function", function: { name: "f" } },
+            { type: "custom", custom: { name: "sql" } },
+          ],
+        },
       },
     ],
   ])("may be chosen: %s", (_, toolChoice, sent) => {
@@ -446,7 +641,10 @@ describe("tools", () => {
   });
 
   it("trap 62: bring no choice when there are none", () => {
-    const none: RequestInit = { toolChoice: { choice: { case: "mode", value: ToolMode.NONE } }, parallelToolCalls: false };
+    const none: RequestInit = {
+      toolChoice: { choice: { case: "mode", value: ToolMode.NONE } },
+      parallelToolCalls: false,
+    };
     expect(translate(none)).toMatchObject({ body: { messages: [{}] }, omitted: [] });
     expect(translate(none).body).not.toHaveProperty("tool_choice");
     expect(translate({ toolChoice: { choice: { case: "function", value: "f" } } }).omitted).toEqual(["tool_choice"]);
@@ -481,8 +679,12 @@ describe("the answer's form", () => {
   });
 
   it("passes where the model enforces a schema", () => {
-    expect(translate({ responseFormat: { format: { case: "jsonObject", value: {} } } }).body.response_format).toEqual({ type: "json_object" });
-    expect(translate({ responseFormat: { format: { case: "text", value: {} } } }).body).not.toHaveProperty("response_format");
+    expect(translate({ responseFormat: { format: { case: "jsonObject", value: {} } } }).body.response_format).toEqual({
+      type: "json_object",
+    });
+    expect(translate({ responseFormat: { format: { case: "text", value: {} } } }).body).not.toHaveProperty(
+      "response_format",
+    );
     expect(translate({ responseFormat: jsonSchema('{"type":"object"}') }).body.response_format).toEqual({
       type: "json_schema",
       json_schema: { name: "n", strict: true, schema: { type: "object" } },
@@ -491,8 +693,12 @@ describe("the answer's form", () => {
 
   it("is told in the system message where the model does not", () => {
     const model = modelThat({ jsonSchema: false });
-    const { body, omitted } = translate({ messages: [system("be brief"), user("q")], responseFormat: jsonSchema('{"type":"object"}', "A person") }, model);
-    const instruction = 'Answer only with a JSON object that satisfies this JSON Schema: {"type":"object"}. It is: A person';
+    const { body, omitted } = translate(
+      { messages: [system("be brief"), user("q")], responseFormat: jsonSchema('{"type":"object"}', "A person") },
+      model,
+    );
+    const instruction =
+      'Answer only with a JSON object that satisfies this JSON Schema: {"type":"object"}. It is: A person';
     expect(body.response_format).toEqual({ type: "json_object" });
     expect(body.messages[0]).toEqual({ role: "system", content: `be brief\n\n${instruction}` });
     expect(omitted).toEqual(["response_format.json_schema"]);
@@ -503,6 +709,8 @@ describe("the answer's form", () => {
   });
 
   it("is refused with a broken schema", () => {
-    expect(refusalOf({ responseFormat: jsonSchema("{") })).toBe("response_format.json_schema.schema: must be a JSON object");
+    expect(refusalOf({ responseFormat: jsonSchema("{") })).toBe(
+      "response_format.json_schema.schema: must be a JSON object",
+    );
   });
 });

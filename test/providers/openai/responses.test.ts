@@ -9,7 +9,13 @@ const answer = (message: unknown, finish: unknown = "stop", rest: object = {}) =
 });
 const read = (json: unknown) => plainAnswer(readOpenAiCompletion(json));
 const choice = (message: object, finishReason = "STOP", nativeFinishReason = "stop") => ({
-  choices: [{ message: { role: "ROLE_ASSISTANT", ...message }, finishReason: `FINISH_REASON_${finishReason}`, nativeFinishReason }],
+  choices: [
+    {
+      message: { role: "ROLE_ASSISTANT", ...message },
+      finishReason: `FINISH_REASON_${finishReason}`,
+      nativeFinishReason,
+    },
+  ],
   usage: undefined,
 });
 
@@ -32,7 +38,13 @@ describe("a whole completion", () => {
         completion_tokens: 8,
         total_tokens: 17,
         prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 2, audio_tokens: 3, image_tokens: 4 },
-        completion_tokens_details: { reasoning_tokens: 5, audio_tokens: 6, image_tokens: 7, accepted_prediction_tokens: 8, rejected_prediction_tokens: 0 },
+        completion_tokens_details: {
+          reasoning_tokens: 5,
+          audio_tokens: 6,
+          image_tokens: 7,
+          accepted_prediction_tokens: 8,
+          rejected_prediction_tokens: 0,
+        },
       },
     };
     expect(read(json)).toEqual({
@@ -58,10 +70,19 @@ describe("a whole completion", () => {
     ["counts nothing", {}, undefined],
     ["counts in words", { prompt_tokens: "9" }, undefined],
     ["counts the prompt only", { prompt_tokens: 9 }, { promptTokens: 9, totalTokens: 9 }],
-    ["names cached tokens differently", { prompt_tokens: 9, prompt_cache_hit_tokens: 4 }, { promptTokens: 9, totalTokens: 9, cachedTokens: 4 }],
+    [
+      "names cached tokens differently",
+      { prompt_tokens: 9, prompt_cache_hit_tokens: 4 },
+      { promptTokens: 9, totalTokens: 9, cachedTokens: 4 },
+    ],
     [
       "counts reasoning beside the completion",
-      { prompt_tokens: 10, completion_tokens: 5, total_tokens: 35, completion_tokens_details: { reasoning_tokens: 20 } },
+      {
+        prompt_tokens: 10,
+        completion_tokens: 5,
+        total_tokens: 35,
+        completion_tokens_details: { reasoning_tokens: 20 },
+      },
       { promptTokens: 10, completionTokens: 25, totalTokens: 35, reasoningTokens: 20 },
     ],
   ])("trap 81: is understood where the upstream %s", (_, usage, expected) => {
@@ -90,21 +111,31 @@ describe("a whole completion", () => {
 
   it("gives the call of the form before tool calls", () => {
     const json = answer({ function_call: { name: "f", arguments: "{}" } }, "function_call");
-    expect(read(json)).toMatchObject({ choices: [{ finishReason: "FINISH_REASON_TOOL_CALLS", message: { toolCalls: [{ name: "f" }] } }] });
+    expect(read(json)).toMatchObject({
+      choices: [{ finishReason: "FINISH_REASON_TOOL_CALLS", message: { toolCalls: [{ name: "f" }] } }],
+    });
   });
 
   it("gives text, pictures and reasoning from a content array, in their order", () => {
     const content = [
       { type: "thinking", thinking: "hm" },
       { type: "text", text: "see" },
-      { type: "image_url", image_url: { url: "data:image/webp;charset=x;base64,iVBORw==" }, extra_content: { google: { thought_signature: "s" } } },
+      {
+        type: "image_url",
+        image_url: { url: "data:image/webp;charset=x;base64,iVBORw==" },
+        extra_content: { google: { thought_signature: "s" } },
+      },
       { type: "text", text: "done" },
       { type: "unknown" },
       null,
     ];
     expect(read(answer({ content }))).toEqual(
       choice({
-        content: [{ text: "see" }, { image: { data: "iVBORw==", mediaType: "image/webp", signature: "s" } }, { text: "done" }],
+        content: [
+          { text: "see" },
+          { image: { data: "iVBORw==", mediaType: "image/webp", signature: "s" } },
+          { text: "done" },
+        ],
         reasoning: [{ text: "hm" }],
       }),
     );
@@ -121,16 +152,24 @@ describe("a whole completion", () => {
     );
   });
 
-  it.each(["data:image/png;base64,", "data:image/png,raw", "ftp://x/y", "iVBORw==", ""])("leaves out the picture %j that cannot be read", (url) => {
-    expect(read(answer({ content: "a", images: [{ image_url: { url } }] }))).toEqual(choice({ content: [{ text: "a" }] }));
-  });
+  it.each(["data:image/png;base64,", "data:image/png,raw", "ftp://x/y", "iVBORw==", ""])(
+    "leaves out the picture %j that cannot be read",
+    (url) => {
+      expect(read(answer({ content: "a", images: [{ image_url: { url } }] }))).toEqual(
+        choice({ content: [{ text: "a" }] }),
+      );
+    },
+  );
 
   it("gives speech, refusal, citations and state", () => {
     const message = {
       content: "a",
       refusal: "no",
       audio: { id: "au", data: "AAA=", transcript: "a", expires_at: 7 },
-      annotations: [{ type: "url_citation", url_citation: { url: "https://e.org", title: "E", start_index: 1, end_index: 2 } }, { type: "other" }],
+      annotations: [
+        { type: "url_citation", url_citation: { url: "https://e.org", title: "E", start_index: 1, end_index: 2 } },
+        { type: "other" },
+      ],
       extra_content: { google: { thought_signature: "s" } },
     };
     expect(read(answer(message))).toEqual(
@@ -144,15 +183,23 @@ describe("a whole completion", () => {
   });
 
   it("gives every choice by its index", () => {
-    const json = { choices: [1, 0].map((index) => ({ index, message: { content: `c${index}` }, finish_reason: "stop" })) };
-    expect(readOpenAiCompletion(json).choices.map(({ index, message }) => [index, message?.content[0]?.content.value])).toEqual([
+    const json = {
+      choices: [1, 0].map((index) => ({ index, message: { content: `c${index}` }, finish_reason: "stop" })),
+    };
+    expect(
+      readOpenAiCompletion(json).choices.map(({ index, message }) => [index, message?.content[0]?.content.value]),
+    ).toEqual([
       [0, "c0"],
       [1, "c1"],
     ]);
   });
 
   it("is the same as chunks", () => {
-    const json = answer({ content: "a", reasoning: "b", tool_calls: [{ id: "c", function: { name: "f", arguments: "{}" } }] });
+    const json = answer({
+      content: "a",
+      reasoning: "b",
+      tool_calls: [{ id: "c", function: { name: "f", arguments: "{}" } }],
+    });
     expect(folded(readOpenAiChunks(json))).toEqual(read(json));
   });
 

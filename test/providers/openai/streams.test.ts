@@ -26,11 +26,17 @@ const finish = (finishReason: string, nativeFinishReason: string) => ({
 function callsOf(...events: unknown[]): unknown[] {
   const outcome = readStream(toSse(...events, chunk({}, "tool_calls")));
   expect(outcome.failure).toBeUndefined();
-  const answer = folded(outcome.chunks) as { choices: { message: { toolCalls: { name: string; arguments: string }[] } }[] };
+  const answer = folded(outcome.chunks) as {
+    choices: { message: { toolCalls: { name: string; arguments: string }[] } }[];
+  };
   return answer.choices[0]!.message.toolCalls.map(({ name, arguments: args }) => [name, args]);
 }
 
-describe.each([["whole", 1 << 20], ["in 7-byte pieces", 7], ["in 1-byte pieces", 1]])("a stream that comes %s", (_, size) => {
+describe.each([
+  ["whole", 1 << 20],
+  ["in 7-byte pieces", 7],
+  ["in 1-byte pieces", 1],
+])("a stream that comes %s", (_, size) => {
   it("is read as fixture 40 expects", () => {
     const bytes = readFixture("40-openai-compat-quirks-stream").bytes("upstream-response.sse");
     const { chunks, failure } = readStream(bytes, everyBytes(size, bytes.length));
@@ -92,7 +98,15 @@ describe("a stream's end", () => {
     ["after nothing", ""],
     ["after text", `data: ${JSON.stringify(text("a"))}\n\n`],
     ["after text and the marker", `data: ${JSON.stringify(text("a"))}\n\ndata: [DONE]\n\n`],
-    ["with only one of two choices ended", `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "a" } }, { index: 1, delta: { content: "b" }, finish_reason: "stop" }] })}\n\n`],
+    [
+      "with only one of two choices ended",
+      `data: ${JSON.stringify({
+        choices: [
+          { index: 0, delta: { content: "a" } },
+          { index: 1, delta: { content: "b" }, finish_reason: "stop" },
+        ],
+      })}\n\n`,
+    ],
   ])("trap 20: is a failure when it comes before a finish reason, %s", (_, body) => {
     const { failure } = readStream(Buffer.from(body));
     expect(failure).toMatchObject({
@@ -136,7 +150,9 @@ describe("a stream's end", () => {
   });
 
   it("has the provider's own word beside ours", () => {
-    const end = { choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop", native_finish_reason: "end_turn" }] };
+    const end = {
+      choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop", native_finish_reason: "end_turn" }],
+    };
     expect(plain(readStream(toSse(end)).chunks).at(-1)).toEqual(finish("STOP", "end_turn"));
   });
 
@@ -167,7 +183,9 @@ describe("a stream's events", () => {
       ].map((event) => `data: ${JSON.stringify(event)}`),
     ];
     const reader = readStream(Buffer.from(`${events.join("\n\n")}\n\n${toSse(text("a"), stop)}`));
-    expect(reader.failure).toMatchObject({ message: "The upstream provider closed the stream before it was complete." });
+    expect(reader.failure).toMatchObject({
+      message: "The upstream provider closed the stream before it was complete.",
+    });
     expect(plain(reader.chunks)).toEqual([delta({ text: "a" })]);
   });
 
@@ -176,7 +194,12 @@ describe("a stream's events", () => {
       toSse(
         chunk({ reasoning: "a", reasoning_content: "a", reasoning_details: [{ text: "a" }] }),
         chunk({ reasoning: "b" }),
-        chunk({ content: [{ type: "thinking", thinking: [{ type: "text", text: "c" }] }, { type: "text", text: "d" }] }),
+        chunk({
+          content: [
+            { type: "thinking", thinking: [{ type: "text", text: "c" }] },
+            { type: "text", text: "d" },
+          ],
+        }),
         chunk({ reasoning_details: [{ type: "reasoning.summary", summary: "e" }] }),
         stop,
       ),
@@ -198,7 +221,14 @@ describe("a stream's events", () => {
   });
 
   it("give speech and refusals", () => {
-    const { chunks } = readStream(toSse(chunk({ audio: { id: "a1", data: "AAA=" } }), chunk({ audio: { expires_at: 9 } }), chunk({ refusal: "no" }), stop));
+    const { chunks } = readStream(
+      toSse(
+        chunk({ audio: { id: "a1", data: "AAA=" } }),
+        chunk({ audio: { expires_at: 9 } }),
+        chunk({ refusal: "no" }),
+        stop,
+      ),
+    );
     expect(plain(chunks).slice(0, -1)).toEqual([
       delta({ audio: { id: "a1", data: "AAA=" } }),
       delta({ audio: { expiresAt: "9" } }),
@@ -207,9 +237,17 @@ describe("a stream's events", () => {
   });
 
   it("interleave several choices, each with its own calls and finish, in their order", () => {
-    const of = (index: number, content: string, finish_reason: string | null = null) => ({ index, delta: { content }, finish_reason });
+    const of = (index: number, content: string, finish_reason: string | null = null) => ({
+      index,
+      delta: { content },
+      finish_reason,
+    });
     const { chunks } = readStream(
-      toSse({ choices: [of(1, "b")] }, { choices: [of(0, "a"), of(1, "c", "length")] }, { choices: [of(0, "", "stop")] }),
+      toSse(
+        { choices: [of(1, "b")] },
+        { choices: [of(0, "a"), of(1, "c", "length")] },
+        { choices: [of(0, "", "stop")] },
+      ),
     );
     expect(plain(chunks)).toEqual([
       delta({ choiceIndex: 1, text: "b" }),
@@ -226,32 +264,50 @@ describe("a stream's events", () => {
   });
 
   it("keep log probabilities with the text they belong to", () => {
-    const logprobs = (token: string) => ({ content: [{ token, logprob: -1, bytes: [97], top_logprobs: [{ token, logprob: -1, bytes: null }] }], refusal: null });
-    const piece = (content: string, token: string) => ({ choices: [{ index: 0, delta: { content }, logprobs: logprobs(token) }] });
+    const logprobs = (token: string) => ({
+      content: [{ token, logprob: -1, bytes: [97], top_logprobs: [{ token, logprob: -1, bytes: null }] }],
+      refusal: null,
+    });
+    const piece = (content: string, token: string) => ({
+      choices: [{ index: 0, delta: { content }, logprobs: logprobs(token) }],
+    });
     const { chunks } = readStream(toSse(piece("", "x"), piece("a", "a"), stop));
     const token = (name: string) => ({ token: name, logprob: -1, bytes: "YQ==", top: [{ token: name, logprob: -1 }] });
     expect(plain(chunks)[0]).toEqual(delta({ text: "a", logprobs: { content: [token("x"), token("a")] } }));
   });
 
   it("trap 81: count usage once, by the last word on it, wherever it stands", () => {
-    const usage = (completion_tokens: number) => ({ prompt_tokens: 1, completion_tokens, total_tokens: completion_tokens + 1 });
-    const counted = (...events: unknown[]) => plain(readStream(toSse(...events)).chunks).filter((one) => "usage" in (one as object));
+    const usage = (completion_tokens: number) => ({
+      prompt_tokens: 1,
+      completion_tokens,
+      total_tokens: completion_tokens + 1,
+    });
+    const counted = (...events: unknown[]) =>
+      plain(readStream(toSse(...events)).chunks).filter((one) => "usage" in (one as object));
     const expected = [{ usage: { promptTokens: 1, completionTokens: 5, totalTokens: 6 } }];
-    expect(counted({ ...text("a"), usage: usage(2) }, { ...stop, usage: usage(5) }, { choices: [], usage: null })).toEqual(expected);
+    expect(
+      counted({ ...text("a"), usage: usage(2) }, { ...stop, usage: usage(5) }, { choices: [], usage: null }),
+    ).toEqual(expected);
     expect(counted(text("a"), stop, { choices: [], usage: usage(5) })).toEqual(expected);
-    expect(counted({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop", usage: usage(5) }] })).toEqual(expected);
+    expect(
+      counted({ choices: [{ index: 0, delta: { content: "a" }, finish_reason: "stop", usage: usage(5) }] }),
+    ).toEqual(expected);
     expect(counted(text("a"), stop)).toEqual([]);
   });
 
   it("may be one whole completion", () => {
-    const { chunks } = readStream(toSse({ choices: [{ index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" }] }));
+    const { chunks } = readStream(
+      toSse({ choices: [{ index: 0, message: { role: "assistant", content: "a" }, finish_reason: "stop" }] }),
+    );
     expect(plain(chunks)).toEqual([delta({ text: "a" }), finish("STOP", "stop")]);
   });
 });
 
 describe("a stream's tool calls", () => {
   it("trap 70: say ID and name once, even if every piece repeats them", () => {
-    const { chunks } = readStream(toSse(call(fn(0, "c", "f", "{")), call(fn(0, "c", "f", "}")), call(fn(0, "c", "f", "")), chunk({}, "tool_calls")));
+    const { chunks } = readStream(
+      toSse(call(fn(0, "c", "f", "{")), call(fn(0, "c", "f", "}")), call(fn(0, "c", "f", "")), chunk({}, "tool_calls")),
+    );
     expect(plain(chunks)).toEqual([
       delta({ toolCall: { id: "c", name: "f", arguments: "{" } }),
       delta({ toolCall: { arguments: "}" } }),
@@ -268,15 +324,54 @@ describe("a stream's tool calls", () => {
   });
 
   it.each<[string, unknown[]]>([
-    ["by index", [call(fn(0, "a", "f", "1")), call(fn(1, "b", "g", "3")), call(fn(0, undefined, undefined, "2")), call(fn(1, undefined, undefined, "4"))]],
+    [
+      "by index",
+      [
+        call(fn(0, "a", "f", "1")),
+        call(fn(1, "b", "g", "3")),
+        call(fn(0, undefined, undefined, "2")),
+        call(fn(1, undefined, undefined, "4")),
+      ],
+    ],
     ["by indexes that do not begin at 0", [call(fn(3, "a", "f", "12")), call(fn(7, "b", "g", "34"))]],
-    ["by ID", [call(fn(undefined, "a", "f", "1")), call(fn(undefined, "b", "g", "3")), call(fn(undefined, "a", undefined, "2")), call(fn(undefined, "b", undefined, "4"))]],
-    ["by order", [call(fn(undefined, "a", "f", "1")), call(fn(undefined, undefined, undefined, "2")), call(fn(undefined, "b", "g", "34"))]],
-    ["by names alone", [call(fn(undefined, undefined, "f", "1")), call(fn(undefined, undefined, undefined, "2")), call(fn(undefined, undefined, "g", "34"))]],
-    ["by ID under one index", [call(fn(0, "a", "f", "12")), call(fn(0, "b", "g", "3")), call(fn(0, undefined, undefined, "4"))]],
+    [
+      "by ID",
+      [
+        call(fn(undefined, "a", "f", "1")),
+        call(fn(undefined, "b", "g", "3")),
+        call(fn(undefined, "a", undefined, "2")),
+        call(fn(undefined, "b", undefined, "4")),
+      ],
+    ],
+    [
+      "by order",
+      [
+        call(fn(undefined, "a", "f", "1")),
+        call(fn(undefined, undefined, undefined, "2")),
+        call(fn(undefined, "b", "g", "34")),
+      ],
+    ],
+    [
+      "by names alone",
+      [
+        call(fn(undefined, undefined, "f", "1")),
+        call(fn(undefined, undefined, undefined, "2")),
+        call(fn(undefined, undefined, "g", "34")),
+      ],
+    ],
+    [
+      "by ID under one index",
+      [call(fn(0, "a", "f", "12")), call(fn(0, "b", "g", "3")), call(fn(0, undefined, undefined, "4"))],
+    ],
     ["by index under one ID", [call(fn(0, "a", "f", "12")), call(fn(1, "a", "g", "34"))]],
-    ["with a new ID in every piece", [call(fn(0, "a", "f", "1")), call(fn(0, "x", undefined, "2")), call(fn(1, "b", "g", "34"))]],
-    ["with the name after the arguments", [call(fn(0, "a", "", "1")), call(fn(0, "", "f", "2")), call(fn(1, "b", "g", "34"))]],
+    [
+      "with a new ID in every piece",
+      [call(fn(0, "a", "f", "1")), call(fn(0, "x", undefined, "2")), call(fn(1, "b", "g", "34"))],
+    ],
+    [
+      "with the name after the arguments",
+      [call(fn(0, "a", "", "1")), call(fn(0, "", "f", "2")), call(fn(1, "b", "g", "34"))],
+    ],
   ])("trap 73: are told apart %s", (_, events) => {
     expect(callsOf(...events)).toEqual([
       ["f", "12"],
@@ -300,8 +395,12 @@ describe("a stream's tool calls", () => {
   });
 
   it("get an ID when the upstream gives none, short enough for every client", () => {
-    const { chunks } = readStream(toSse(call(fn(0, undefined, "f", "{}"), fn(1, undefined, "g", "{}")), chunk({}, "stop")));
-    const ids = plain(chunks).flatMap((one) => (one as { delta?: { toolCall: { id: string } } }).delta?.toolCall.id ?? []);
+    const { chunks } = readStream(
+      toSse(call(fn(0, undefined, "f", "{}"), fn(1, undefined, "g", "{}")), chunk({}, "stop")),
+    );
+    const ids = plain(chunks).flatMap(
+      (one) => (one as { delta?: { toolCall: { id: string } } }).delta?.toolCall.id ?? [],
+    );
     expect(new Set(ids).size).toBe(2);
     for (const id of ids) expect(id).toMatch(/^call_[A-Za-z0-9]{20,35}$/);
   });
@@ -314,13 +413,17 @@ describe("a stream's tool calls", () => {
     const custom = { index: 0, id: "a", type: "custom", custom: { name: "sql", input: "" } };
     const { chunks } = readStream(toSse(call(custom), chunk({ function_call: { name: "f", arguments: "{" } }), stop));
     expect(plain(chunks)[0]).toEqual(delta({ toolCall: { id: "a", name: "sql", custom: true } }));
-    expect(callsOf(chunk({ function_call: { name: "f", arguments: "{" } }), chunk({ function_call: { arguments: "}" } }))).toEqual([["f", "{}"]]);
+    expect(
+      callsOf(chunk({ function_call: { name: "f", arguments: "{" } }), chunk({ function_call: { arguments: "}" } })),
+    ).toEqual([["f", "{}"]]);
   });
 
   it("trap 102: carry the state that must come back, once", () => {
     const signed = { ...fn(0, "a", "f", "{}"), extra_content: { google: { thought_signature: "sig" } } };
     const { chunks } = readStream(toSse(call(signed), call(signed), stop));
-    expect(plain(chunks).slice(0, 1)).toEqual([delta({ toolCall: { id: "a", name: "f", arguments: "{}", signature: "sig" } })]);
+    expect(plain(chunks).slice(0, 1)).toEqual([
+      delta({ toolCall: { id: "a", name: "f", arguments: "{}", signature: "sig" } }),
+    ]);
     expect(JSON.stringify(plain(chunks)).match(/sig"/g)).toHaveLength(1);
   });
 });
@@ -332,9 +435,19 @@ describe("an error in a stream", () => {
     ["a name", { error: { type: "overloaded_error", message: "x" } }, "upstream_unavailable", "generating"],
     ["no name", { error: { message: "x" } }, "upstream_unavailable", "generating"],
     ["mere text", { error: "failed" }, "upstream_unavailable", "generating"],
-    ["an entry of choices", { choices: [{ index: 0, delta: {}, error: { code: 401 } }] }, "upstream_refused_us", "generating"],
+    [
+      "an entry of choices",
+      { choices: [{ index: 0, delta: {}, error: { code: 401 } }] },
+      "upstream_refused_us",
+      "generating",
+    ],
     ["an object of its own kind", { object: "error", message: "x", code: 504 }, "upstream_timeout", "generating"],
-    ["the request's fault", { error: { type: "invalid_request_error", message: "bad image" } }, "upstream_rejected", "bad image"],
+    [
+      "the request's fault",
+      { error: { type: "invalid_request_error", message: "bad image" } },
+      "upstream_rejected",
+      "bad image",
+    ],
   ])("traps 18 and 19: is named by %s", (_, event, code, words) => {
     const { chunks, failure } = readStream(toSse(text("a"), event, text("b")));
     expect(plain(chunks)).toEqual([delta({ text: "a" })]);
@@ -357,7 +470,9 @@ describe("any stream", () => {
   const answer = fc.record({
     content: fc.array(word, { maxLength: 6 }),
     reasoning: fc.array(word, { maxLength: 3 }),
-    calls: fc.array(fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), pieces: fc.array(word, { maxLength: 4 }) }), { maxLength: 3 }),
+    calls: fc.array(fc.record({ name: fc.stringMatching(/^[a-z]{1,8}$/), pieces: fc.array(word, { maxLength: 4 }) }), {
+      maxLength: 3,
+    }),
     refusal: fc.option(word, { nil: undefined }),
     finish: fc.constantFrom("stop", "length", "content_filter", "tool_calls"),
     usage: fc.option(fc.record({ prompt_tokens: fc.nat(999), completion_tokens: fc.nat(999) }), { nil: undefined }),
@@ -424,9 +539,27 @@ describe("any stream", () => {
   });
 
   it("of any JSON ends in chunks or in a failure, never in another error", () => {
-    const key = fc.constantFrom("choices", "delta", "message", "content", "tool_calls", "function", "error", "usage", "index", "images", "type", "id");
+    const key = fc.constantFrom(
+      "choices",
+      "delta",
+      "message",
+      "content",
+      "tool_calls",
+      "function",
+      "error",
+      "usage",
+      "index",
+      "images",
+      "type",
+      "id",
+    );
     const { json } = fc.letrec((tie) => ({
-      json: fc.oneof({ depthSize: "small" }, fc.jsonValue({ maxDepth: 1 }), fc.array(tie("json"), { maxLength: 3 }), fc.dictionary(key, tie("json"), { maxKeys: 4 })),
+      json: fc.oneof(
+        { depthSize: "small" },
+        fc.jsonValue({ maxDepth: 1 }),
+        fc.array(tie("json"), { maxLength: 3 }),
+        fc.dictionary(key, tie("json"), { maxKeys: 4 }),
+      ),
     }));
     fc.assert(
       fc.property(json, (event) => {

@@ -1,0 +1,110 @@
+import { describe, expect, it } from "vitest";
+import { type CompletionRequest, ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
+import type { UpstreamModel } from "../../../src/core/provider.ts";
+import { assistant, PARIS, request, SIGNED, toolResult, user, WEATHER } from "./builders.ts";
+import { adaptiveModel, budgetModel, switchableModel } from "./model.ts";
+import { bodyOf, messagesOf, translate } from "./translating.ts";
+
+describe("reasoning", () => {
+  const ask = (effort: ReasoningEffort, model: UpstreamModel, maxTokens = 10_000): unknown => {
+    const { thinking, output_config } = bodyOf(request({ maxTokens, reasoningEffort: effort }), model);
+    return [thinking, output_config];
+  };
+  const ADAPTIVE = { type: "adaptive", display: "summarized" };
+
+  it.each([
+    [ReasoningEffort.MINIMAL, 1024],
+    [ReasoningEffort.LOW, 2000],
+    [ReasoningEffort.MEDIUM, 5000],
+    [ReasoningEffort.HIGH, 8000],
+    [ReasoningEffort.XHIGH, 9500],
+    [ReasoningEffort.MAX, 9500],
+  ])("makes effort %i a budget of %i of 10,000 tokens", (effort, budget_tokens) => {
+    expect(ask(effort, budgetModel())).toEqual([{ type: "enabled", budget_tokens }, undefined]);
+  });
+
+  it.each([
+    [ReasoningEffort.MINIMAL, "low", "low"],
+    [ReasoningEffort.MEDIUM, "medium", "medium"],
+    [ReasoningEffort.XHIGH, "xhigh", "max"],
+    [ReasoningEffort.MAX, "max", "max"],
+  ])("passes effort %i on as %s, or as %s where that is not known", (effort, known, nearest) => {
+    expect(ask(effort, adaptiveModel())).toEqual([ADAPTIVE, { effort: known }]);
+    expect(ask(effort, adaptiveModel({ reasoningEfforts: ["low", "medium", "high", "max"] }))).toEqual([
+      ADAPTIVE,
+      { effort: nearest },
+    ]);
+  });
+
+  it("turns reasoning off where that is possible, and down where it is not", () => {
+    expect(ask(ReasoningEffort.NONE, budgetModel())).toEqual([{ type: "disabled" }, undefined]);
+    expect(ask(ReasoningEffort.NONE, switchableModel())).toEqual([{ type: "disabled" }, undefined]);
+    expect(ask(ReasoningEffort.NONE, adaptiveModel())).toEqual([ADAPTIVE, { effort: "low" }]);
+    expect(ask(ReasoningEffort.NONE, adaptiveModel({ reasoningByDefault: false }))).toEqual([undefined, undefined]);
+  });
+
+  it("trap 61: does not let unasked reasoning use up a small limit", () => {
+    expect(ask(ReasoningEffort.UNSPECIFIED, switchableModel(), 200)).toEqual([{ type: "disabled" }, undefined]);
+    expect(ask(ReasoningEffort.UNSPECIFIED, adaptiveModel(), 200)).toEqual([ADAPTIVE, { effort: "low" }]);
+    expect(ask(ReasoningEffort.UNSPECIFIED, budgetModel(), 200)).toEqual([undefined, undefined]);
+  });
+
+  const looped = (reasoning: NonNullable<Parameters<typeof assistant>[1]>["reasoning"]): CompletionRequest =>
+    request({
+      maxTokens: 4000,
+      reasoningEffort: ReasoningEffort.LOW,
+      tools: [WEATHER],
+      messages: [
+        user("a"),
+        assistant("Hm. ", { toolCalls: [PARIS], reasoning: reasoning ?? [] }),
+        toolResult(PARIS.id, "18C"),
+      ],
+    });
+
+  it("trap 92: stops manual reasoning when that of the running tool calls did not come back", () => {
+    expect(bodyOf(looped([]))).toMatchObject({ thinking: { type: "disabled" } });
+    expect(translate(looped([]), budgetModel()).omitted).toEqual(["reasoning_effort"]);
+    const over = [...looped([]).messages, request({ messages: [assistant("18C"), user("b")] }).messages].flat();
+    expect(
+      bodyOf(request({ messages: over, tools: [WEATHER], maxTokens: 4000, reasoningEffort: ReasoningEffort.LOW })),
+    ).toMatchObject({
+      thinking: { type: "enabled" },
+    });
+  });
+
+  it("trap 93: sends all reasoning or none", () => {
+    const torn = looped([SIGNED, { text: "unsigned" }]);
+    expect(JSON.stringify(messagesOf(torn, adaptiveModel()))).not.toContain('"thinking"');
+    const unsigned = looped([{ text: "unsigned" }]);
+    expect(JSON.stringify(messagesOf(unsigned, adaptiveModel()))).not.toContain('"thinking"');
+  });
+
+  it("trap 96: gives the same bytes for the same conversation, and keeps them when it grows", () => {
+    const first = looped([SIGNED, { redacted: "Em==" }]);
+    const grown = {
+      ...first,
+      messages: [...first.messages, request({ messages: [assistant("18C"), user("b")] }).messages].flat(),
+    };
+    const body = translate(first, adaptiveModel()).body;
+    expect(translate(first, adaptiveModel()).body).toBe(body);
+    const prefix = body.slice(body.indexOf('"messages":'), -2);
+    expect(translate(grown as CompletionRequest, adaptiveModel()).body).toContain(prefix);
+    expect(body).toContain('"block_binding":{"prefix_mismatch_behavior":"drop_block"}');
+  });
+
+  it("trap 101: leaves the state of other providers behind", () => {
+    const foreign = {
+      ...assistant("b", { toolCalls: [{ ...PARIS, signature: "gemini" }], reasoning: [{ text: "thought" }] }),
+      signature: "gemini",
+    };
+    expect(
+      translate(request({ messages: [user("a"), foreign, toolResult(PARIS.id, "r")] }), budgetModel()).body,
+    ).not.toMatch(/gemini|thought/);
+  });
+
+  it("takes a high top_p beside reasoning, and no lower one", () => {
+    const options = { maxTokens: 4000, reasoningEffort: ReasoningEffort.LOW };
+    expect(bodyOf(request({ ...options, topP: 0.97 }))).toMatchObject({ top_p: 0.97 });
+    expect(bodyOf(request({ ...options, topP: 0.9 }))).not.toHaveProperty("top_p");
+  });
+});

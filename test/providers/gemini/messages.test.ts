@@ -1,0 +1,228 @@
+import type { JsonValue } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import type { UpstreamModel } from "../../../src/core/provider.ts";
+import { PNG, ask, body, call, callTurn, contents, result, say, system, translate } from "./ask.ts";
+import { flash, older, painter } from "./model.ts";
+
+const JPEG = Buffer.from([0xff, 0xd8, 0xff, 0xe0, 0, 0]).toString("base64");
+const GIF = Buffer.from("GIF89a").toString("base64");
+
+describe("messages", () => {
+  it("gathers instructions from anywhere, trap 37: there is no place for them in mid-conversation", () => {
+    const { systemInstruction, contents: turns } = body({
+      messages: [system("a"), ask("hi"), system("b"), system("")],
+    });
+    expect(systemInstruction).toEqual({ parts: [{ text: "a" }, { text: "b" }] });
+    expect(turns).toEqual([{ role: "user", parts: [{ text: "hi" }] }]);
+  });
+
+  it("trap 38: makes the last instruction the question when there is nothing else", () => {
+    const only = body({ messages: [system("a"), system("b")] });
+    expect(only).toMatchObject({
+      systemInstruction: { parts: [{ text: "a" }] },
+      contents: [{ parts: [{ text: "b" }] }],
+    });
+    expect(body({ messages: [system("a")] }).systemInstruction).toBeUndefined();
+  });
+
+  it("merges neighbouring turns of one side, and drops what is empty", () => {
+    expect(contents(ask("a"), ask("b"), say(""), ask("c"), say("d"), say("e"))).toEqual([
+      { role: "user", parts: [{ text: "a" }, { text: "b" }, { text: "c" }] },
+      { role: "model", parts: [{ text: "d" }, { text: "e" }] },
+    ]);
+  });
+
+  it("trap 40: a turn of calls without text has no text part", () => {
+    const [, turn] = contents(ask("a"), callTurn(call("x")), result("x", "1"));
+    expect(turn?.parts.map((part) => Object.keys(part)[0])).toEqual(["functionCall"]);
+  });
+
+  it("trap 42: answers a turn of calls with one content, in the order of the calls, and the user's words after it", () => {
+    const turns = contents(ask("a"), callTurn(call("x"), call("y")), result("y", "2"), result("x", "1"), ask("go on"));
+    expect(turns.map(({ role }) => role)).toEqual(["user", "model", "user"]);
+    expect(turns[2]?.parts).toEqual([
+      { functionResponse: { id: "x", name: "f", response: { output: "1" } } },
+      { functionResponse: { id: "y", name: "f", response: { output: "2" } } },
+      { text: "go on" },
+    ]);
+  });
+
+  it("trap 44: IDs that come again in a later turn are answered in their own turn", () => {
+    const again = callTurn(call("x", { name: "g" }));
+    const turns = contents(ask("a"), callTurn(call("x")), result("x", "1"), again, result("x", "2"));
+    expect(turns[4]?.parts).toEqual([{ functionResponse: { id: "x", name: "g", response: { output: "2" } } }]);
+  });
+
+  it.each<[string, JsonValue]>([
+    ["", {}],
+    ["not JSON", { arguments: "not JSON" }],
+    ["[1]", { arguments: "[1]" }],
+    ["12345678901234567890", { arguments: "12345678901234567890" }],
+    ['{"a":1}', { a: 1 }],
+  ])("trap 45: arguments %j become an object", (text, args) => {
+    const [, turn] = contents(ask("a"), callTurn(call("x", { arguments: text })), result("x", "1"));
+    expect(turn?.parts[0]).toMatchObject({ functionCall: { args } });
+  });
+
+  it("trap 46: keeps the digits of large numbers in arguments, results and schemas", () => {
+    const digits = '{"id":9223372036854775807}';
+    const messages = [ask("a"), callTurn(call("x", { arguments: digits })), result("x", digits)];
+    const schema = '{"maximum":9223372036854775807}';
+    const text = translate({ messages, tools: [{ function: { name: "f", parametersJson: schema } }] }).body;
+    expect(text.match(/:9223372036854775807\b/g)).toHaveLength(3);
+  });
+
+  it("passes a result on as it is only when it is an object without a reserved key", () => {
+    for (const text of ["[1]", '"x"', "12", '{"$ref":"#/a"}', "{oops", ""]) {
+      const turns = contents(ask("a"), callTurn(call("x")), result("x", text));
+      expect(turns[2]?.parts[0]).toMatchObject({ functionResponse: { response: { output: text } } });
+    }
+  });
+
+  it("trap 47: a speaker's name has no place there", () => {
+    expect(translate({ messages: [{ role: "ROLE_USER", name: "Ann", content: [{ text: "hi" }] }] })).toMatchObject({
+      body: '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      omitted: [],
+    });
+  });
+
+  it("trap 48: believes a picture's bytes rather than its declared type", () => {
+    const image = (data: string, mediaType: string): JsonValue => ({
+      role: "ROLE_USER",
+      content: [{ image: { data, mediaType } }],
+    });
+    expect(contents(image(JPEG, "image/png"))[0]?.parts[0]).toMatchObject({ inlineData: { mimeType: "image/jpeg" } });
+    expect(contents(image(PNG, ""))[0]?.parts[0]).toMatchObject({ inlineData: { mimeType: "image/png" } });
+    expect(() => contents(image(GIF, "image/png"))).toThrow("messages[0].content[0]: must be a PNG");
+  });
+
+  it("trap 50: a picture in a result goes inside it, or beside it for older models", () => {
+    const seen = { role: "ROLE_TOOL", toolCallId: "x", content: [{ text: "ok" }, { image: { data: PNG } }] };
+    const messages = [ask("a"), callTurn(call("x")), seen];
+    const picture = { inlineData: { mimeType: "image/png", data: PNG } };
+    const response = { id: "x", name: "f", response: { output: "ok" } };
+    expect(body({ messages }).contents[2]?.parts).toEqual([{ functionResponse: { ...response, parts: [picture] } }]);
+    expect(body({ messages }, older()).contents[2]?.parts).toEqual([{ functionResponse: response }, picture]);
+  });
+
+  it("trap 52: a trailing answer goes along as the model's turn, whatever the model makes of it", () => {
+    const turns = body({ messages: [ask("a"), say("Once ")] }, flash({ prefill: false })).contents;
+    expect(turns[1]).toEqual({ role: "model", parts: [{ text: "Once " }] });
+  });
+
+  it("carries a refusal as text and leaves reasoning out", () => {
+    const reasoning = [{ text: "hm", signature: "c2ln" }, { redacted: "xx" }];
+    expect(contents(ask("a"), { role: "ROLE_ASSISTANT", refusal: "No.", reasoning }, ask("b"))[1]).toEqual({
+      role: "model",
+      parts: [{ text: "No." }],
+    });
+  });
+
+  it.each<[string, JsonValue[], string]>([
+    [
+      "an address of a picture (trap 49)",
+      [{ role: "ROLE_USER", content: [{ image: { url: "https://a.test/b.png" } }] }],
+      "messages[0].content[0]",
+    ],
+    [
+      "an uploaded file",
+      [{ role: "ROLE_USER", content: [{ text: "a" }, { file: { id: "file-1" } }] }],
+      "messages[0].content[1]",
+    ],
+    ["a file of no type", [{ role: "ROLE_USER", content: [{ file: { data: "AAAA" } }] }], "messages[0].content[0]"],
+    [
+      "an unknown recording",
+      [{ role: "ROLE_USER", content: [{ audio: { data: "AAAA", format: "xyz" } }] }],
+      "messages[0].content[0]",
+    ],
+    [
+      "speech by its ID",
+      [ask("a"), { role: "ROLE_ASSISTANT", content: [{ audio: { id: "audio_1" } }] }],
+      "messages[1].content[0]",
+    ],
+    [
+      "a picture among instructions",
+      [{ role: "ROLE_SYSTEM", content: [{ image: { data: PNG } }] }],
+      "messages[0].content[0]",
+    ],
+    [
+      "a recording as a result",
+      [ask("a"), callTurn(call("x")), { role: "ROLE_TOOL", toolCallId: "x", content: [{ audio: { data: "AA==" } }] }],
+      "messages[2].content[0]",
+    ],
+    ["a custom call", [ask("a"), callTurn(call("x", { custom: true })), result("x", "1")], "messages[1].tool_calls[0]"],
+    [
+      "a call without a result (trap 43)",
+      [ask("a"), callTurn(call("x"), call("y")), result("x", "1")],
+      "messages[1].tool_calls[1]",
+    ],
+    [
+      "a result without a call (trap 43)",
+      [ask("a"), callTurn(call("x")), result("x", "1"), result("z", "1")],
+      "messages[3].tool_call_id",
+    ],
+    ["a result out of nowhere", [ask("a"), result("z", "1")], "messages[1].tool_call_id"],
+    ["nothing at all", [ask("")], "messages"],
+  ])("refuses %s and names it", (_, messages, field) => {
+    expect(() => translate({ messages })).toThrow(
+      expect.objectContaining({ code: "invalid_request", param: field }) as Error,
+    );
+  });
+
+  it("refuses pictures and recordings for a model that only reads", () => {
+    const reader = flash({}, { inputModalities: new Set() });
+    const image = { role: "ROLE_USER", content: [{ image: { data: PNG } }] };
+    const audio = { role: "ROLE_USER", content: [{ audio: { data: "AA==", format: "wav" } }] };
+    expect(() => translate({ messages: [image] }, reader)).toThrow("takes no pictures");
+    expect(() => translate({ messages: [audio] }, reader)).toThrow("takes no recordings");
+  });
+});
+
+describe("signatures", () => {
+  const sentinel = "skip_thought_signature_validator";
+  const turn = (message: JsonValue, model?: UpstreamModel): unknown =>
+    body({ messages: [ask("a"), message, ask("b")] }, model).contents[1]?.parts;
+
+  it("come back on the last text, or alone when there was none", () => {
+    const twice = { role: "ROLE_ASSISTANT", content: [{ text: "a" }, { text: "b" }], signature: "c2ln" };
+    expect(turn(twice)).toEqual([{ text: "a" }, { text: "b", thoughtSignature: "c2ln" }]);
+    expect(turn({ role: "ROLE_ASSISTANT", signature: "c2ln" })).toEqual([{ text: "", thoughtSignature: "c2ln" }]);
+  });
+
+  it("trap 51: come back on our own pictures and on the text before them", () => {
+    const picture = { image: { data: PNG, signature: "aW1n" } };
+    const message = { role: "ROLE_ASSISTANT", content: [{ text: "a" }, picture, { text: "b" }], signature: "c2ln" };
+    const inlineData = { mimeType: "image/png", data: PNG };
+    expect(turn(message)).toEqual([
+      { text: "a", thoughtSignature: "c2ln" },
+      { inlineData, thoughtSignature: "aW1n" },
+      { text: "b" },
+    ]);
+  });
+
+  it("of pictures are filled in where they are checked and lost", () => {
+    const message = { role: "ROLE_ASSISTANT", content: [{ text: "a" }, { image: { data: PNG } }, { text: "b" }] };
+    const inlineData = { mimeType: "image/png", data: PNG };
+    expect(turn(message, painter())).toEqual([
+      { text: "a", thoughtSignature: sentinel },
+      { inlineData, thoughtSignature: sentinel },
+      { text: "b" },
+    ]);
+    expect(turn(message, painter({ preservedReasoning: false }))).toEqual([
+      { text: "a" },
+      { inlineData },
+      { text: "b" },
+    ]);
+  });
+
+  it.each([
+    ["trap 98: lost by the client", ""],
+    ["trap 101: not one of this provider", "sig from {elsewhere}"],
+  ])("%s: the first call of the step gets the sentinel, on models that check", (_, signature) => {
+    const messages = [ask("a"), callTurn(call("x", { signature }), call("y")), result("x", "1"), result("y", "2")];
+    const signed = (model: UpstreamModel): unknown[] =>
+      body({ messages }, model).contents[1]!.parts.map((part) => part["thoughtSignature"]);
+    expect(signed(flash())).toEqual([sentinel, undefined]);
+    expect(signed(older())).toEqual([undefined, undefined]);
+  });
+});

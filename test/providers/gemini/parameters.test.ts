@@ -1,0 +1,189 @@
+import { describe, expect, it } from "vitest";
+import type { UpstreamModel } from "../../../src/core/provider.ts";
+import { PNG, F, body, config, pictures, translate, type Fields } from "./ask.ts";
+import { flash, older, painter } from "./model.ts";
+
+describe("parameters", () => {
+  it("trap 57: what has no counterpart is left out and listed", () => {
+    const { omitted, body: text } = translate({
+      logitBias: { 5: 1 },
+      logprobs: true,
+      topLogprobs: 2,
+      user: "u",
+      safetyIdentifier: "s",
+      metadata: { a: "b" },
+      store: true,
+      verbosity: "low",
+      prediction: "p",
+      promptCacheKey: "k",
+      serviceTier: "scale",
+      openaiOptionsJson: { web_search_options: "{}" },
+      imageOptions: { aspectRatio: "1:1", size: "1K" },
+      tools: [F],
+      parallelToolCalls: false,
+      messages: [{ role: "ROLE_USER", content: [{ text: "a" }, { image: { data: PNG, detail: "high" } }] }],
+    });
+    expect([...omitted].toSorted()).toEqual([
+      "image_config.aspect_ratio",
+      "image_config.image_size",
+      "logit_bias",
+      "logprobs",
+      "messages[0].content[1].image_url.detail",
+      "metadata",
+      "parallel_tool_calls",
+      "prediction",
+      "prompt_cache_key",
+      "safety_identifier",
+      "service_tier",
+      "store",
+      "top_logprobs",
+      "user",
+      "verbosity",
+      "web_search_options",
+    ]);
+    expect(Object.keys(JSON.parse(text) as object)).toEqual(["contents", "tools"]);
+  });
+
+  it("what changes nothing is neither sent nor listed", () => {
+    const nothing = {
+      n: 1,
+      store: false,
+      logprobs: false,
+      serviceTier: "auto",
+      verbosity: "medium",
+      parallelToolCalls: true,
+    };
+    const fixed = flash({ sampling: false, penalties: false });
+    const asked = {
+      ...nothing,
+      temperature: 1,
+      topP: 1,
+      presencePenalty: 0,
+      frequencyPenalty: 0,
+      responseFormat: { text: {} },
+    };
+    expect(translate(asked, fixed)).toMatchObject({
+      body: '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      omitted: [],
+      clamped: [],
+    });
+  });
+
+  it.each<[string, Fields, UpstreamModel, unknown, string[]]>([
+    ["sampling", { temperature: 0.2, topP: 0.5 }, flash({ sampling: false }), undefined, ["temperature", "top_p"]],
+    [
+      "both at once",
+      { temperature: 0.2, topP: 0.5 },
+      flash({ temperatureWithTopP: false }),
+      { temperature: 0.2 },
+      ["top_p"],
+    ],
+    ["only top_p", { topP: 0.5 }, flash({ temperatureWithTopP: false }), { topP: 0.5 }, []],
+    [
+      "penalties",
+      { presencePenalty: 1, frequencyPenalty: -1 },
+      flash({ penalties: false }),
+      undefined,
+      ["presence_penalty", "frequency_penalty"],
+    ],
+    [
+      "penalties it takes",
+      { presencePenalty: 1, frequencyPenalty: -1 },
+      flash(),
+      { presencePenalty: 1, frequencyPenalty: -1 },
+      [],
+    ],
+    ["a seed", { seed: "1" }, flash({ seed: false }), undefined, ["seed"]],
+    ["a long seed", { seed: "4294967297" }, flash(), { seed: 1 }, []],
+    [
+      "log probabilities it takes",
+      { logprobs: true, topLogprobs: 3 },
+      flash({ logprobs: true }),
+      { responseLogprobs: true, logprobs: 3 },
+      [],
+    ],
+    ["several choices", { n: 2 }, flash({ multipleChoices: true }), { candidateCount: 2 }, []],
+    [
+      "reasoning without any",
+      { reasoningEffort: "REASONING_EFFORT_LOW" },
+      flash({ reasoning: "none" }),
+      undefined,
+      ["reasoning_effort"],
+    ],
+  ])("%s: as the model takes it", (_, fields, model, expected, omitted) => {
+    expect(config(fields, model)).toEqual(expected);
+    expect(translate(fields, model).omitted).toEqual(omitted);
+  });
+
+  it("trap 58 and 60: values beyond the model's range are moved into it and listed", () => {
+    const { body: text, clamped } = translate({ temperature: 1.4, maxTokens: 100_000 }, flash({ maxTemperature: 1 }));
+    expect(JSON.parse(text)).toMatchObject({ generationConfig: { temperature: 1, maxOutputTokens: 65_536 } });
+    expect(clamped).toMatchObject([
+      { field: "temperature", from: 1.4, to: 1 },
+      { field: "max_tokens", from: 100_000, to: 65_536 },
+    ]);
+  });
+
+  it("trap 54: more than one choice is refused where there is only one", () => {
+    expect(() => translate({ n: 2 })).toThrow("n: must be 1 for this model");
+  });
+
+  it.each([
+    ["flex", "flex"],
+    ["priority", "priority"],
+    ["default", "standard"],
+  ])("service tier %s is sent as %s", (serviceTier, sent) => {
+    expect(body({ serviceTier }).serviceTier).toBe(sent);
+  });
+});
+
+describe("reasoning", () => {
+  const think = (effort: string, model: UpstreamModel): unknown =>
+    config({ reasoningEffort: `REASONING_EFFORT_${effort}` }, model);
+
+  it.each([
+    ["NONE", ["low", "high"], "LOW"],
+    ["MINIMAL", ["minimal", "low"], "MINIMAL"],
+    ["MINIMAL", ["low", "medium"], "LOW"],
+    ["MEDIUM", ["low", "high"], "HIGH"],
+    ["XHIGH", ["low", "medium", "high", "xhigh"], "XHIGH"],
+    ["MAX", ["low", "medium", "high"], "HIGH"],
+  ])("effort %s on levels %j is %s", (effort, reasoningEfforts, thinkingLevel) => {
+    const shown = effort === "NONE" ? {} : { includeThoughts: true };
+    expect(think(effort, flash({ reasoningEfforts }))).toEqual({ thinkingConfig: { thinkingLevel, ...shown } });
+  });
+
+  it.each([
+    ["NONE", false, 128],
+    ["NONE", true, 0],
+    ["MINIMAL", false, 512],
+    ["LOW", false, 1024],
+    ["MEDIUM", false, 8192],
+    ["HIGH", false, 24_576],
+    ["MAX", false, 32_768],
+  ])("effort %s, can be disabled %s, is a budget of %i tokens", (effort, reasoningCanBeDisabled, thinkingBudget) => {
+    expect(think(effort, older({ reasoningCanBeDisabled }))).toMatchObject({ thinkingConfig: { thinkingBudget } });
+  });
+
+  it("trap 61: a small limit on a model that thinks by itself leaves room for the answer", () => {
+    expect(config({ maxTokens: 100 })).toEqual({ maxOutputTokens: 100, thinkingConfig: { thinkingLevel: "LOW" } });
+    expect(config({ maxTokens: 4096 })).toEqual({ maxOutputTokens: 4096 });
+    expect(config({ maxTokens: 100 }, flash({ reasoningByDefault: false }))).toEqual({ maxOutputTokens: 100 });
+  });
+});
+
+describe("pictures", () => {
+  it("an image model that was asked for nothing special answers in text", () => {
+    expect(config({}, painter())).toEqual({ responseModalities: ["TEXT"] });
+  });
+
+  it("a model that cannot make what was asked for says so", () => {
+    expect(() => translate({ modalities: pictures })).toThrow("modalities: this model does not make images");
+    expect(() => translate({ modalities: ["MODALITY_AUDIO"] }, painter())).toThrow("modalities");
+  });
+
+  it("wishes about pictures are listed where the model has no choice", () => {
+    const asked = { modalities: pictures, imageOptions: { size: "2K" } };
+    expect(translate(asked, painter({ imageOptions: false })).omitted).toEqual(["image_config.image_size"]);
+  });
+});

@@ -1,0 +1,434 @@
+import { createServer, type AddressInfo, type Socket } from "node:net";
+import { afterEach, describe, expect, it } from "vitest";
+import { Failure } from "../../src/core/failure.ts";
+import { connectUpstream, MAX_ANSWER_BYTES, type Upstream, type UpstreamAnswer, type UpstreamRequest } from "../../src/providers/http.ts";
+import { chunkOf, type RawServer, startRawServer } from "./raw-server.ts";
+
+const opened: { stop(): Promise<void> }[] = [];
+afterEach(async () => {
+  for (const part of opened.splice(0)) await part.stop();
+});
+
+/** A server that answers as told, and connections to it. */
+async function serve(answer: (socket: Socket, request: string) => void, path = ""): Promise<{ server: RawServer; upstream: Upstream }> {
+  const server = await startRawServer(answer);
+  const upstream = connectUpstream({ baseUrl: `http://127.0.0.1:${server.port}${path}`, allowPrivate: true, connectMs: 500 });
+  opened.push({ stop: async () => { await server.stop(); await upstream.close(); } });
+  return { server, upstream };
+}
+
+const post = (upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promise<UpstreamAnswer> =>
+  upstream.post({ path: "/x", headers: {}, body: "{}", signal: new AbortController().signal, idleMs: 10_000, ...options });
+
+/** Everything that is left of an answer. */
+async function readAll(answer: UpstreamAnswer): Promise<string> {
+  const pieces: Buffer[] = [];
+  for (let more = await answer.read(); more !== undefined; more = await answer.read()) pieces.push(...more);
+  return Buffer.concat(pieces).toString();
+}
+
+const CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+const LAST_CHUNK = "0\r\n\r\n";
+const whole = (body: string, head = "HTTP/1.1 200 OK"): string => `${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`;
+
+describe("a request", () => {
+  it("is posted below the base URL's path, with its headers and its length", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")), "/api/v1/");
+    const answer = await post(upstream, { path: "/chat?x=1", headers: { "x-a": "b" }, body: '"é"' });
+    expect([answer.status, await answer.text()]).toEqual([200, "ok"]);
+    const [head, body] = server.requests[0]!.split("\r\n\r\n");
+    expect(head!.split("\r\n")).toEqual(expect.arrayContaining(["POST /api/v1/chat?x=1 HTTP/1.1", "x-a: b", "content-length: 4"]));
+    expect(Buffer.from(body!, "latin1").toString()).toBe('"é"');
+  });
+
+  it("does not wait for another, and neither gets the other's answer", async () => {
+    const held: (() => void)[] = [];
+    const { server, upstream } = await serve((socket, request) => {
+      const reply = (): void => void socket.write(whole(request.includes("/first") ? "1" : "2"));
+      if (held.push(reply) === 2) for (const answer of held.reverse()) answer();
+    });
+    const answers = await Promise.all(["/first", "/second"].map((path) => post(upstream, { path })));
+    expect(await Promise.all(answers.map((answer) => answer.text()))).toEqual(["1", "2"]);
+    expect(server.sockets).toHaveLength(2);
+  });
+});
+
+describe("an answer", () => {
+  it("has its status and headers in before its body", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(`HTTP/1.1 418 Teapot\r\nX-A: 1\r\nset-cookie: a\r\nset-cookie: b\r\ntransfer-encoding: chunked\r\n\r\n`));
+    const answer = await post(upstream);
+    expect(answer).toMatchObject({ status: 418, headers: { "x-a": "1", "set-cookie": ["a", "b"] } });
+    server.sockets[0]!.write(chunkOf("a") + LAST_CHUNK);
+    expect(await readAll(answer)).toBe("a");
+    expect(await answer.read()).toBeUndefined();
+  });
+
+  it("is read as it arrives, and has all that has arrived in one read", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    const answer = await post(upstream);
+    expect(Buffer.concat([...(await answer.read())!]).toString()).toBe("a");
+    const next = answer.read();
+    server.sockets[0]!.write(chunkOf("b") + chunkOf("c") + chunkOf("d"));
+    expect(Buffer.concat([...(await next)!]).toString()).toMatch(/^b/);
+    server.sockets[0]!.write(LAST_CHUNK);
+    expect(await readAll(answer)).toMatch(/d?$/);
+  });
+
+  it("may have no body", async () => {
+    const { upstream } = await serve((socket) => socket.write("HTTP/1.1 204 No Content\r\n\r\n"));
+    const answer = await post(upstream);
+    expect([answer.status, await answer.text()]).toEqual([204, ""]);
+  });
+
+  it("may come after informational ones", async () => {
+    const { upstream } = await serve((socket) =>
+      socket.write(`HTTP/1.1 102 Processing\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n${whole("ok")}`),
+    );
+    const answer = await post(upstream);
+    expect([answer.status, await answer.text(), answer.headers.link]).toEqual([200, "ok", undefined]);
+  });
+
+  it.each([301, 302, 307, 308])("with status %i is not followed", async (status) => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("", `HTTP/1.1 ${status} Moved\r\nlocation: /elsewhere`)));
+    const answer = await post(upstream);
+    expect([answer.status, await answer.text()]).toEqual([status, ""]);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  it("may end with the connection when it has no length", async () => {
+    const { upstream } = await serve((socket) => socket.end("HTTP/1.1 200 OK\r\n\r\nall of it"));
+    expect(await readAll(await post(upstream))).toBe("all of it");
+  });
+
+  it("as large as an answer may be is read, and a larger one is not", async () => {
+    const megabyte = Buffer.alloc(1024 * 1024, "a");
+    const { server, upstream } = await serve((socket, request) => {
+      const length = MAX_ANSWER_BYTES + (request.includes("/larger") ? 1 : 0);
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`);
+      for (let sent = 0; sent < MAX_ANSWER_BYTES; sent += megabyte.length) socket.write(megabyte);
+      if (length > MAX_ANSWER_BYTES) socket.write("a");
+    });
+    const text = await (await post(upstream)).text();
+    expect(text).toHaveLength(MAX_ANSWER_BYTES);
+    await expect((await post(upstream, { path: "/larger" })).text()).rejects.toMatchObject({
+      code: "upstream_protocol",
+      message: "The upstream provider's answer is larger than this gateway reads.",
+    });
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+});
+
+describe("a slow reader", () => {
+  it("trap 15: stalls the sender, and loses nothing", async () => {
+    const total = 80 * 1024 * 1024;
+    const piece = Buffer.alloc(256 * 1024, "a");
+    const progress = { accepted: 0, drained: 0 };
+    const { upstream } = await serve((socket) => {
+      socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${total}\r\n\r\n`);
+      const send = (): void => {
+        while (progress.accepted < total) {
+          progress.accepted += piece.length;
+          if (!socket.write(piece)) return void socket.once("drain", () => { progress.drained++; send(); });
+        }
+      };
+      send();
+    });
+    const answer = await post(upstream);
+
+    let [last, unchanged] = [-1, 0];
+    const stalled = (): number => {
+      unchanged = progress.accepted === last ? unchanged + 1 : 0;
+      last = progress.accepted;
+      return unchanged;
+    };
+    await expect.poll(stalled, { interval: 20 }).toBeGreaterThan(10);
+    expect(progress.accepted).toBeLessThan(total / 2);
+
+    const before = progress.drained;
+    let received = 0;
+    let largest = 0;
+    for (let more = await answer.read(); more !== undefined; more = await answer.read()) {
+      const size = more.reduce((sum, bytes) => sum + bytes.length, 0);
+      received += size;
+      largest = Math.max(largest, size);
+    }
+    expect(received).toBe(total);
+    expect(progress.drained).toBeGreaterThan(before);
+    expect(largest).toBeLessThan(1024 * 1024);
+  });
+});
+
+describe("a failure", () => {
+  const failing = async (answer: (socket: Socket) => void, options: Partial<UpstreamRequest> = {}): Promise<Failure> => {
+    const { upstream } = await serve(answer);
+    const failure: unknown = await post(upstream, options)
+      .then(readAll)
+      .catch((reason: unknown) => reason);
+    expect(failure).toBeInstanceOf(Failure);
+    return failure as Failure;
+  };
+
+  it("is a refused connection", async () => {
+    const { server, upstream } = await serve(() => {});
+    await server.stop();
+    await expect(post(upstream)).rejects.toMatchObject({ code: "upstream_unavailable", message: "The upstream provider could not be reached.", transient: true });
+  });
+
+  it("is a name that does not exist", async () => {
+    const upstream = connectUpstream({ baseUrl: "http://nowhere.invalid", allowPrivate: true, connectMs: 5000 });
+    await expect(post(upstream)).rejects.toMatchObject({ code: "upstream_unavailable" });
+    await upstream.close();
+  });
+
+  it("is a connection that is not made in time: here the server never answers the TLS handshake", async () => {
+    const server = await startRawServer(() => {});
+    const upstream = connectUpstream({ baseUrl: `https://127.0.0.1:${server.port}`, allowPrivate: true, connectMs: 100 });
+    await expect(post(upstream)).rejects.toMatchObject({ code: "upstream_timeout", transient: true });
+    await upstream.close();
+    await server.stop();
+  });
+
+  it("is a TLS handshake that the server does not understand", async () => {
+    const server = createServer((socket) => socket.on("error", () => {}).end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const upstream = connectUpstream({ baseUrl: `https://127.0.0.1:${(server.address() as AddressInfo).port}`, allowPrivate: true, connectMs: 1000 });
+    await expect(post(upstream)).rejects.toMatchObject({ code: "upstream_unavailable" });
+    await upstream.close();
+    await new Promise((resolve) => server.close(resolve));
+  });
+
+  it.each<[string, (socket: Socket) => void]>([
+    ["a reset before the answer", (socket) => socket.resetAndDestroy()],
+    ["an end before the answer", (socket) => socket.end()],
+    ["a reset in the middle of the headers", (socket) => socket.write("HTTP/1.1 200 OK\r\nx-a", () => socket.resetAndDestroy())],
+    ["an end in the middle of the headers", (socket) => socket.end("HTTP/1.1 200 OK\r\nx-a")],
+  ])("is %s", async (_, answer) => {
+    expect(await failing(answer)).toMatchObject({ code: "upstream_unavailable", message: "The upstream provider could not be reached." });
+  });
+
+  it("is a reset in the middle of the body", async () => {
+    expect(await failing((socket) => socket.write(CHUNKED + chunkOf("a"), () => socket.resetAndDestroy()))).toMatchObject({
+      code: expect.stringMatching(/^upstream_(?:unavailable|protocol)$/),
+    });
+  });
+
+  it.each<[string, (socket: Socket) => void]>([
+    ["between two chunks", (socket) => socket.end(CHUNKED + chunkOf("a"))],
+    ["in the middle of a chunk", (socket) => socket.end(`${CHUNKED}ff\r\nabc`)],
+    ["before its length is reached", (socket) => socket.end("HTTP/1.1 200 OK\r\ncontent-length: 10\r\n\r\nabc")],
+  ])("trap 20: is an end of the connection %s", async (_, answer) => {
+    expect(await failing(answer)).toMatchObject({
+      code: "upstream_protocol",
+      message: "The upstream provider closed the connection before its answer was complete.",
+    });
+  });
+
+  it.each([
+    ["no HTTP", "hello\r\n\r\n"],
+    ["a broken status line", "HTTP/1.1 abc\r\n\r\n"],
+    ["a broken header", "HTTP/1.1 200 OK\r\nx a: b\r\n\r\n"],
+    ["two lengths", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab"],
+    ["a length and chunks", "HTTP/1.1 200 OK\r\ncontent-length: 1\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n"],
+    ["a broken chunk", `${CHUNKED}zz\r\n`],
+    ["endless headers", `HTTP/1.1 200 OK\r\nx-a: ${"a".repeat(100_000)}\r\n\r\n`],
+  ])("is an answer that has %s", async (_, text) => {
+    const { server, upstream } = await serve((socket) => socket.write(text, "latin1"));
+    await expect(post(upstream).then(readAll)).rejects.toMatchObject({
+      code: "upstream_protocol",
+      message: "The upstream provider's answer is not valid HTTP.",
+    });
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
+  it.each(["gzip", "br", "gzip, br"])("trap 12: is a body compressed by %s", async (encoding) => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("xyz", `HTTP/1.1 200 OK\r\ncontent-encoding: ${encoding}`)));
+    await expect(post(upstream)).rejects.toMatchObject({ code: "upstream_protocol" });
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
+  it("is no content-encoding that changes nothing", async () => {
+    const { upstream } = await serve((socket) => socket.write(whole("ok", "HTTP/1.1 200 OK\r\ncontent-encoding: identity")));
+    expect(await readAll(await post(upstream))).toBe("ok");
+  });
+
+  it("trap 16: is silence in the middle of an answer", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    await expect(post(upstream, { idleMs: 200 }).then(readAll)).rejects.toMatchObject({ code: "upstream_timeout" });
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+});
+
+describe("a caller who leaves", () => {
+  const gone = new Failure("cancelled", "The caller left.");
+
+  it("before the request sends nothing", async () => {
+    const { server, upstream } = await serve(() => {});
+    await expect(post(upstream, { signal: AbortSignal.abort(gone) })).rejects.toBe(gone);
+    expect(server.sockets).toHaveLength(0);
+  });
+
+  it("trap 14: before the answer closes the connection at once", async () => {
+    const controller = new AbortController();
+    const { server, upstream } = await serve(() => controller.abort(gone));
+    await expect(post(upstream, { signal: controller.signal })).rejects.toBe(gone);
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
+  it("trap 14: during the answer closes the connection at once, and what was not read is gone", async () => {
+    const controller = new AbortController();
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    const answer = await post(upstream, { signal: controller.signal });
+    await answer.read();
+    const next = answer.read();
+    controller.abort(gone);
+    await expect(next).rejects.toBe(gone);
+    await expect(answer.read()).rejects.toBe(gone);
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
+  it("while the whole body is collected closes the connection at once", async () => {
+    const controller = new AbortController();
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    const text = (await post(upstream, { signal: controller.signal })).text();
+    controller.abort(gone);
+    await expect(text).rejects.toBe(gone);
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
+  it("after the answer changes nothing", async () => {
+    const controller = new AbortController();
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    expect(await (await post(upstream, { signal: controller.signal })).text()).toBe("ok");
+    controller.abort(gone);
+    expect(await (await post(upstream)).text()).toBe("ok");
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  it("while the connection is being made is let go", async () => {
+    const server = await startRawServer(() => {});
+    const upstream = connectUpstream({ baseUrl: `https://127.0.0.1:${server.port}`, allowPrivate: true, connectMs: 60_000 });
+    const controller = new AbortController();
+    const answer = post(upstream, { signal: controller.signal });
+    await expect.poll(() => server.sockets.length).toBe(1);
+    controller.abort(gone);
+    await expect(answer).rejects.toBe(gone);
+    await server.stop();
+    await upstream.close();
+  });
+});
+
+describe("a connection", () => {
+  it("is kept when the body is read to its end", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    for (let count = 0; count < 3; count++) expect(await (await post(upstream)).text()).toBe("ok");
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  it("is kept after complete() when the body ends soon", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    const answer = await post(upstream);
+    await answer.read();
+    answer.complete();
+    server.sockets[0]!.write(LAST_CHUNK);
+    await expect.poll(async () => {
+      const next = await post(upstream);
+      next.complete();
+      server.sockets.at(-1)!.write(LAST_CHUNK);
+      return server.sockets.length < server.requests.length;
+    }).toBe(true);
+  });
+
+  it.each<[string, (socket: Socket) => void]>([
+    ["the body does not end", () => {}],
+    ["the body goes on", (socket) => socket.write(chunkOf("more"))],
+  ])("is closed after complete() when %s", async (_, after) => {
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    const answer = await post(upstream);
+    await answer.read();
+    answer.complete();
+    after(server.sockets[0]!);
+    await expect.poll(() => server.openCount(), { timeout: 3000 }).toBe(0);
+  });
+
+  it("is closed after abandon()", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    const answer = await post(upstream);
+    answer.abandon();
+    await expect.poll(() => server.openCount()).toBe(0);
+    await expect(answer.read()).rejects.toMatchObject({ code: "cancelled" });
+    const again = await post(upstream);
+    expect(server.sockets).toHaveLength(2);
+    again.abandon();
+  });
+
+  it("is kept after abandon() when the body has ended", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    const answer = await post(upstream);
+    expect(await answer.text()).toBe("ok");
+    answer.abandon();
+    expect(await (await post(upstream)).text()).toBe("ok");
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  it("is made anew when the provider has closed the idle one", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    await (await post(upstream)).text();
+    server.sockets[0]!.end();
+    await expect.poll(() => server.openCount()).toBe(0);
+    expect(await (await post(upstream)).text()).toBe("ok");
+    expect(server.sockets).toHaveLength(2);
+  });
+
+  it("is closed by close() when it is idle", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    await (await post(upstream)).text();
+    await upstream.close();
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+});
+
+describe("a private address is refused", () => {
+  it.each([
+    "http://127.0.0.1:1",
+    "http://127.1",
+    "http://2130706433",
+    "http://0x7f.1",
+    "http://0.0.0.0",
+    "http://10.0.0.1",
+    "http://100.64.0.1",
+    "http://169.254.169.254",
+    "http://172.31.255.255",
+    "http://192.168.1.1",
+    "http://224.0.0.1",
+    "http://[::1]",
+    "http://[::]",
+    "http://[::ffff:127.0.0.1]",
+    "http://[::ffff:a00:1]",
+    "http://[64:ff9b::7f00:1]",
+    "http://[fc00::1]",
+    "http://[fe80::1]",
+  ])("as %s", (baseUrl) => {
+    expect(() => connectUpstream({ baseUrl, allowPrivate: false, connectMs: 100 })).toThrow("is a private address");
+  });
+
+  it.each(["localhost", "localhost."])("when the name %s leads to it, and nothing is sent", async (name) => {
+    const server = await startRawServer((socket) => socket.write(whole("ok")));
+    const upstream = connectUpstream({ baseUrl: `http://${name}:${server.port}`, allowPrivate: false, connectMs: 1000 });
+    await expect(post(upstream)).rejects.toMatchObject({ code: "upstream_unavailable", cause: { code: "ERR_PRIVATE_ADDRESS" } });
+    expect(server.sockets).toHaveLength(0);
+    await upstream.close();
+    await server.stop();
+  });
+
+  it("but for those who allow it", async () => {
+    const server = await startRawServer((socket) => socket.write(whole("ok")));
+    const upstream = connectUpstream({ baseUrl: `http://localhost:${server.port}`, allowPrivate: true, connectMs: 1000 });
+    expect(await (await post(upstream)).text()).toBe("ok");
+    await upstream.close();
+    await server.stop();
+  });
+
+  it.each(["http://8.8.8.8", "http://172.32.0.1", "http://[2001:4860:4860::8888]", "http://example.com"])("and %s is none", async (baseUrl) => {
+    await connectUpstream({ baseUrl, allowPrivate: false, connectMs: 100 }).close();
+  });
+});

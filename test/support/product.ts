@@ -1,0 +1,143 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+const FREE_PORTS = {
+  http: { listen: "127.0.0.1:0" },
+  grpc: { listen: "127.0.0.1:0" },
+  operations: { listen: "127.0.0.1:0" },
+};
+/** How long the greeting and an exit are waited for; a loaded machine takes its time. */
+const PATIENCE_MS = 20_000;
+
+export interface ProductOptions {
+  /** What `parley.yaml` says, beside free ports and the data directory. */
+  readonly config?: object;
+  /** A directory that outlives the process: made by `makeHome`. Default: one of its own, removed by `stop`. */
+  readonly home?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+
+/** How a process ended: by itself with a code, or by a signal. */
+export interface Ending {
+  readonly code: number | null;
+  readonly signal: NodeJS.Signals | null;
+}
+
+/** The product, running in a process of its own and ready. */
+export interface Product {
+  readonly pid: number;
+  /** Where `/v1` is: `http://127.0.0.1:…`. */
+  readonly url: string;
+  readonly httpPort: number;
+  readonly grpcPort: number;
+  readonly operationsUrl: string;
+  readonly home: string;
+  /** The secret that the greeting shows on a fresh data directory; empty on an old one. */
+  readonly firstKey: string;
+  /** All that was printed so far. */
+  readonly output: Output;
+  readonly ending: Promise<Ending>;
+  signal(name: NodeJS.Signals): void;
+  /** Resident memory now, in bytes. */
+  rssBytes(): number;
+  /** Replaces `parley.yaml`; without effect until SIGHUP or a restart. */
+  writeConfig(config: object | string): void;
+  /** Ends it, however it is, and removes a directory of its own. */
+  stop(): Promise<void>;
+}
+
+export interface Output {
+  stdout: string;
+  stderr: string;
+}
+
+/** A directory for one `parley.yaml` and its data. The caller removes it. */
+export function makeHome(): string {
+  return mkdtempSync(join(tmpdir(), "parley-product-"));
+}
+
+/** Starts the product and waits for its greeting. Rejects with what it printed when it ends without one. */
+export async function startProduct(options: ProductOptions = {}): Promise<Product> {
+  const home = options.home ?? makeHome();
+  const file = join(home, "parley.yaml");
+  // A JSON document is a YAML document.
+  const writeConfig = (config: object | string): void =>
+    writeFileSync(file, typeof config === "string" ? config : JSON.stringify({ ...FREE_PORTS, ...config }, null, 2));
+  writeConfig(options.config ?? {});
+  const running = runProduct(["serve"], { home, env: options.env ?? {} });
+  const { output, child, ending } = running;
+  const stop = async (): Promise<void> => {
+    if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
+    await ending;
+    if (options.home === undefined) rmSync(home, { recursive: true, force: true });
+  };
+  try {
+    await greeted(running);
+  } catch (error) {
+    await stop();
+    throw error;
+  }
+  const port = (pattern: RegExp): number => Number(pattern.exec(output.stdout)?.[1]);
+  const httpPort = port(/HTTP +http:\/\/127\.0\.0\.1:(\d+)/);
+  const operationsPort = port(/health +http:\/\/127\.0\.0\.1:(\d+)/);
+  return {
+    pid: child.pid!,
+    url: `http://127.0.0.1:${httpPort}`,
+    httpPort,
+    grpcPort: port(/gRPC +127\.0\.0\.1:(\d+)/),
+    operationsUrl: `http://127.0.0.1:${operationsPort}`,
+    home,
+    firstKey: /\bsk_parley_\w+/.exec(output.stdout)?.[0] ?? "",
+    output,
+    ending,
+    signal: (name) => void child.kill(name),
+    rssBytes: () => Number(/VmRSS:\s+(\d+) kB/.exec(readFileSync(`/proc/${child.pid}/status`, "utf8"))?.[1]) * 1024,
+    writeConfig,
+    stop,
+  };
+}
+
+/** A command of the product on its way. */
+export interface RunningCommand {
+  readonly child: ChildProcess;
+  readonly output: Output;
+  readonly ending: Promise<Ending>;
+}
+
+/** Runs one command line of the product, in an environment with nothing of the developer's own. */
+export function runProduct(
+  argv: readonly string[],
+  { home, env = {} }: { readonly home: string; readonly env?: Readonly<Record<string, string>> },
+): RunningCommand {
+  const child = spawn(process.execPath, [MAIN, ...argv], {
+    cwd: home,
+    env: { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...env },
+    stdio: ["ignore", "pipe", "pipe"],
+  });
+  const output: Output = { stdout: "", stderr: "" };
+  child.stdout.setEncoding("utf8").on("data", (text: string) => void (output.stdout += text));
+  child.stderr.setEncoding("utf8").on("data", (text: string) => void (output.stderr += text));
+  // "close" and not "exit": by then all that was printed has been read.
+  const ending = once(child, "close").then(([code, signal]) => ({ code, signal }) as Ending);
+  return { child, output, ending };
+}
+
+/** Waits until the greeting is complete. */
+async function greeted({ child, output, ending }: RunningCommand): Promise<void> {
+  await new Promise<void>((resolve, reject) => {
+    const give = (what: string): void => reject(new Error(`${what}\n${output.stdout}\n${output.stderr}`));
+    const timer = setTimeout(give, PATIENCE_MS, "The product did not greet in time.");
+    void ending.then(() => give("The product ended without a greeting."));
+    child.stdout!.on("data", () => {
+      if (!/\n\n$/.test(output.stdout)) return;
+      clearTimeout(timer);
+      resolve();
+    });
+    void ending.finally(() => clearTimeout(timer));
+  });
+}
