@@ -14,8 +14,12 @@ interface DialectDefaults {
   readonly capabilities: CapabilitiesInput;
 }
 
-/** A bound that no request reaches: whole answers are never fetched as streams. */
-const NEVER = 1_000_000_000;
+/**
+ * Caps that say "a very long answer is expected": it is fetched as a stream, where a living answer is told from a dead
+ * one. A whole answer may take `first_content_ms` and `idle_ms` together, three minutes by default. The caps of ordinary
+ * requests stay below, for a whole answer costs a fraction of a stream.
+ */
+const STREAM_ABOVE = 32_768;
 
 export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
   anthropic: {
@@ -45,7 +49,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
-      // The service drops a whole answer that may take longer than ten minutes; its own client draws the line here.
+      // The service's own client refuses to wait for a whole answer that may be longer.
       stream_above: 21_333,
     },
   },
@@ -76,7 +80,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
-      stream_above: NEVER,
+      stream_above: STREAM_ABOVE,
     },
   },
   openai: {
@@ -106,7 +110,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
-      stream_above: NEVER,
+      stream_above: STREAM_ABOVE,
     },
   },
 };

@@ -220,7 +220,9 @@ function toTransportFailure(error: Error, answered: boolean): Failure {
       cause: error,
     });
   }
-  if (code.startsWith("HPE_") || error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW") {
+  const contradictory = code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" && !answered;
+  const garbled = code.startsWith("HPE_") || error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW";
+  if (garbled || contradictory) {
     return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
   }
   if (answered && code !== "ECONNRESET") {

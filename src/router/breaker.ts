@@ -97,10 +97,16 @@ export class Breaker {
     if (!COUNTED.has(failure.code)) return;
     this.#inARow += 1;
     this.#note(false);
-    const bad = this.#latest.length >= WINDOW && this.#latest.filter((ok) => !ok).length > WINDOW / 2;
-    if (!probe && this.#inARow < this.#options.failures && !bad) return;
+    if (!probe && !this.#isTripped()) return;
     this.#rest(failure, this.#restMs);
     this.#restMs = Math.min(this.#restMs * 2, this.#options.maxRestMs);
+  }
+
+  /** Whether one more failure opens it. Open, it does not: attempts from before are late news, and only a probe counts. */
+  #isTripped(): boolean {
+    if (this.#openUntilMs !== undefined) return false;
+    const failures = this.#latest.filter((ok) => !ok).length;
+    return this.#inARow >= this.#options.failures || (this.#latest.length >= WINDOW && failures > WINDOW / 2);
   }
 
   #note(ok: boolean): void {

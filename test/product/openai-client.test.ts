@@ -17,7 +17,7 @@ beforeAll(async () => {
   product = await startProduct({
     config: {
       ...localModel(upstream.url),
-      simulator: { tokens_per_second: 1_000_000, first_token_ms: 0 },
+      simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 },
       retries: { base_ms: 0, cap_ms: 0 },
       breaker: { failures: 1000 },
     },
@@ -150,7 +150,7 @@ describe("the openai client's typed errors", () => {
   });
 
   it("are PermissionDeniedError for a model that the key may not use", async () => {
-    const command = runProduct(["keys", "create", "--name", "narrow", "--models", "beta-3-flash"], product);
+    const command = runProduct(["keys", "create", "--config", "parley.yaml", "--name", "narrow", "--models", "beta-3-flash"], product);
     expect(await command.ending).toMatchObject({ code: 0 });
     const narrow = client({ apiKey: command.output.stdout.trim() });
     const error = await errorOf(narrow.chat.completions.create(ask("alpha-haiku-4.5")));

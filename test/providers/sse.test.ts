@@ -120,7 +120,7 @@ describe("any event stream", () => {
   it("is parsed as the standard says, however its bytes are split", () => {
     fc.assert(
       fc.property(stream, fc.array(fc.nat(), { maxLength: 12 }), (bytes, places) => {
-        const cuts = places.map((place) => place % (bytes.length + 1)).sort((a, b) => a - b);
+        const cuts = places.map((place) => place % (bytes.length + 1)).toSorted((a, b) => a - b);
         expect(parse(bytes, cuts)).toEqual(parseByTheStandard(bytes));
       }),
       { numRuns: 2000 },

@@ -12,7 +12,7 @@ export interface ErrorFacts {
 
 /** The error that an answer reports beside, or in place of, what was asked for; undefined when it reports none. */
 export function findError(json: unknown): unknown {
-  const answer = Array.isArray(json) && json.length === 1 ? json[0] : json;
+  const answer: unknown = Array.isArray(json) && json.length === 1 ? json[0] : json;
   if (!isObject(answer)) return undefined;
   if (answer.error) return answer.error;
   return answer.object === "error" || answer.type === "error" ? answer : undefined;
@@ -30,10 +30,10 @@ export function readErrorFacts(error: unknown): ErrorFacts {
   const { type, code, status, message, msg, detail, param, details } = object(error);
   const nested = [...array(detail), ...array(details)].map(object);
   const words = [type, code, status, ...nested.flatMap((entry) => [entry.type, entry.reason])];
-  const statuses = [status, code].map(Number).filter((value) => value >= 400 && value <= 599);
+  const named = [status, code].map(Number).find((value) => value >= 400 && value <= 599);
   return {
     names: new Set(words.map((word) => string(word).toLowerCase()).filter((word) => word !== "")),
-    status: statuses[0],
+    status: named,
     message: string(message) || string(msg) || string(detail) || nested.map((entry) => string(entry.msg)).join("; "),
     param: /^[\w.[\]-]{1,100}$/.test(string(param)) ? string(param) : "",
   };

@@ -49,7 +49,7 @@ export class OpenAiStreamReader implements StreamReader {
 
   /** A stream that has said why every choice ended is complete, with or without the marker. */
   end(out: CompletionChunk[]): void {
-    const choices = [...this.#choices].sort(([a], [b]) => a - b).map(([, choice]) => choice);
+    const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([, choice]) => choice);
     if (!this.ended) {
       throw new Failure("upstream_protocol", "The upstream provider closed the stream before it was complete.");
     }

@@ -8,6 +8,7 @@ import {
 import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { AnswerBuilder } from "../../../src/core/whole.ts";
+import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
 import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
 import { SseParser } from "../../../src/providers/sse.ts";
 
@@ -35,6 +36,16 @@ export function readStream(bytes: Uint8Array, cuts: readonly number[] = []): Str
     throw reason;
   }
   return { chunks, failure: undefined };
+}
+
+/** Reads a whole completion: its answer in protobuf's JSON, or how it fails. */
+export function readWhole(json: unknown): { readonly answer: unknown; readonly failure: Failure | undefined } {
+  try {
+    return { answer: plainAnswer(readOpenAiCompletion(json)), failure: undefined };
+  } catch (reason) {
+    if (reason instanceof Failure) return { answer: undefined, failure: reason };
+    throw reason;
+  }
 }
 
 /** Where to cut so that every piece but the last has `size` bytes. */

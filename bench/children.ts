@@ -1,0 +1,71 @@
+import { type ChildProcess, spawn, type StdioOptions } from "node:child_process";
+import { once } from "node:events";
+import { existsSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { delimiter, join } from "node:path";
+
+/** The server under test has a core of its own, so that nobody's work but its own can be charged to it. */
+export const SERVER_CORE = 0;
+/** The mock upstream and the load generator share another one. */
+export const PEER_CORE = 1;
+
+const taskset = findProgram("taskset");
+
+/** Whether processes are bound to cores. */
+export const isPinned = taskset !== undefined && availableParallelism() > 1;
+
+const running = new Set<ChildProcess>();
+process.once("exit", () => {
+  for (const child of running) child.kill("SIGKILL");
+});
+
+/** How long a child may take to end when asked to. */
+const STOP_MS = 10_000;
+
+export interface Command {
+  readonly core: number;
+  readonly program: string;
+  readonly args: readonly string[];
+  readonly stdio: StdioOptions;
+}
+
+/** Starts a program on a core. Its process is the program's own, so that its CPU time can be read by its id. */
+export function startPinned({ core, program, args, stdio }: Command): ChildProcess {
+  const [command, ...rest] = isPinned ? [taskset!, "-c", String(core), program, ...args] : [program, ...args];
+  // What is configured for an instance of this machine must not reach the one under test.
+  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PARLEY_")));
+  const child = spawn(command!, rest, { stdio, env });
+  running.add(child);
+  child.once("exit", () => running.delete(child));
+  return child;
+}
+
+/** Starts one of the benchmark's own programs; its first message says that it is ready. Throws when it ends before. */
+export async function startOwn<T>(core: number, file: string, args: readonly string[]): Promise<[ChildProcess, T]> {
+  const path = join(import.meta.dirname, file);
+  const stdio: StdioOptions = ["ignore", "inherit", "inherit", "ipc"];
+  const child = startPinned({ core, program: process.execPath, args: [path, ...args], stdio });
+  const ended = once(child, "exit").then(() => {
+    throw new Error(`${file} ended before it was ready`);
+  });
+  const [message] = (await Promise.race([once(child, "message"), ended])) as [T];
+  // From now on its end is expected.
+  ended.catch(() => undefined);
+  return [child, message];
+}
+
+/** Asks a child to end, and sees to it. */
+export async function stopChild(child: ChildProcess): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const ended = once(child, "exit");
+  child.kill("SIGTERM");
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+  await ended;
+  clearTimeout(timer);
+}
+
+/** The path of a program in PATH, or in the folder where distributions keep servers. */
+export function findProgram(name: string): string | undefined {
+  const folders = [...(process.env["PATH"] ?? "").split(delimiter), "/usr/sbin"];
+  return folders.map((folder) => join(folder, name)).find((path) => existsSync(path));
+}

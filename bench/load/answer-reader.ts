@@ -1,0 +1,74 @@
+import { MARK } from "../upstream/answers.ts";
+
+const MARK_BYTE = MARK.charCodeAt(0);
+/** As much of a body's end as a check of its last words may need. */
+const TAIL_BYTES = 64;
+const LAST_CHUNK = "\r\n0\r\n\r\n";
+
+/** What one answer came to. */
+export interface ReadAnswer {
+  readonly status: number;
+  readonly marks: number;
+  /** The body's last bytes, without the framing. */
+  readonly tail: string;
+}
+
+/** How many marks these bytes hold. */
+export function countMarks(bytes: Buffer): number {
+  let marks = 0;
+  for (let at = bytes.indexOf(MARK_BYTE); at >= 0; at = bytes.indexOf(MARK_BYTE, at + 1)) marks++;
+  return marks;
+}
+
+/**
+ * Reads the answers on one HTTP/1.1 connection, one at a time: looks at the status, the framing, the marks and the last
+ * words, and at nothing else, because its own cost must stay small beside the server's.
+ */
+export class AnswerReader {
+  #head = "";
+  #inBody = false;
+  #status = 0;
+  #marks = 0;
+  #tail = "";
+  /** Bytes of the body still to come; undefined when its chunks say where it ends. */
+  #left: number | undefined;
+
+  /** Takes what one read gave; the answer, once it is whole. Throws an Error for what is no answer. */
+  push(bytes: Buffer): ReadAnswer | undefined {
+    let body = bytes;
+    if (!this.#inBody) {
+      const begun = this.#head.length;
+      this.#head += bytes.latin1Slice();
+      const end = this.#head.indexOf("\r\n\r\n");
+      if (end < 0) return undefined;
+      this.#readHead(this.#head.slice(0, end + 2));
+      body = bytes.subarray(end + 4 - begun);
+    }
+    this.#marks += countMarks(body);
+    this.#tail = (this.#tail + body.latin1Slice(Math.max(0, body.length - TAIL_BYTES))).slice(-TAIL_BYTES);
+    if (this.#left === undefined) return this.#tail.endsWith(LAST_CHUNK) ? this.#finish(LAST_CHUNK.length) : undefined;
+    this.#left -= body.length;
+    if (this.#left < 0) throw new Error("more bytes than content-length says");
+    return this.#left === 0 ? this.#finish(0) : undefined;
+  }
+
+  #readHead(head: string): void {
+    const status = /^HTTP\/1\.1 (\d{3}) /.exec(head)?.[1];
+    const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
+    if (status === undefined) throw new Error("no status line");
+    if (length === undefined && !/\r\ntransfer-encoding: *chunked\r\n/i.test(head)) throw new Error("no framing");
+    this.#status = Number(status);
+    this.#left = length === undefined ? undefined : Number(length);
+    this.#inBody = true;
+  }
+
+  #finish(framing: number): ReadAnswer {
+    const tail = this.#tail.slice(0, this.#tail.length - framing);
+    const answer = { status: this.#status, marks: this.#marks, tail };
+    this.#head = "";
+    this.#inBody = false;
+    this.#marks = 0;
+    this.#tail = "";
+    return answer;
+  }
+}

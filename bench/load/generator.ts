@@ -1,0 +1,46 @@
+// The load generator: one process per contestant and load. Its argument says where to send what; then each message is a
+// slice to run, and each slice is answered with what came of it.
+import { endWithParent } from "../child.ts";
+import type { Assignment, Tally } from "./caller.ts";
+import { createGrpcCaller } from "./grpc-caller.ts";
+import { createHttpCaller } from "./http-caller.ts";
+
+/** Asks for one slice. */
+export interface SliceRequest {
+  readonly seconds: number;
+}
+
+/** What came of one slice. */
+export interface SliceReply extends Tally {
+  /** From the first request to the last byte. */
+  readonly elapsedMs: number;
+}
+
+const assignment = JSON.parse(process.argv[2]!) as Assignment;
+const { load } = assignment;
+let tally = emptyTally();
+const createCaller = load.transport === "http" ? createHttpCaller : createGrpcCaller;
+const callers = Array.from({ length: load.connections }, () => createCaller(assignment, () => tally));
+
+process.on("message", ({ seconds }: SliceRequest) => {
+  void runSlice(seconds).then((reply) => process.send?.(reply));
+});
+process.send?.({});
+endWithParent();
+
+async function runSlice(seconds: number): Promise<SliceReply> {
+  tally = emptyTally();
+  const startedMs = performance.now();
+  const endMs = startedMs + seconds * 1000;
+  await Promise.all(
+    callers.map((caller) => {
+      let left = load.callsPerConnection;
+      return caller.run(load.repeat === "once" ? () => left-- > 0 : () => performance.now() < endMs);
+    }),
+  );
+  return { ...tally, elapsedMs: performance.now() - startedMs };
+}
+
+function emptyTally(): Tally {
+  return { answers: 0, marks: 0, wrong: 0, firstWrong: undefined };
+}

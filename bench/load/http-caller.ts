@@ -1,0 +1,85 @@
+import { connect, type Socket } from "node:net";
+import { AnswerReader, type ReadAnswer } from "./answer-reader.ts";
+import { type Assignment, type Caller, count, type Tally } from "./caller.ts";
+import { toChatRequest } from "./requests.ts";
+
+/** Where a connection's bytes land: read and done with before the next read. */
+const READ_BYTES = 64 * 1024;
+
+/** One keep-alive connection with one call at a time, from bytes made beforehand. */
+export function createHttpCaller({ load, target }: Assignment, tally: () => Tally): Caller {
+  const body = toChatRequest(load);
+  const request = Buffer.from(
+    `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${target.port}\r\nauthorization: Bearer ${target.key}\r\n` +
+      `content-type: application/json\r\naccept: */*\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
+  );
+  const problemOf = ({ status, marks, tail }: ReadAnswer): string | undefined => {
+    if (status !== 200) return `status ${status}`;
+    if (marks !== load.marks) return `${marks} marks instead of ${load.marks}`;
+    if (load.streamed && !tail.trimEnd().endsWith(target.lastWords)) return `an end of ${JSON.stringify(tail)}`;
+    return undefined;
+  };
+
+  let socket: Socket | undefined;
+  let reader = new AnswerReader();
+  let more: () => boolean = () => false;
+  let finish: (() => void) | undefined;
+
+  const next = (): void => {
+    if (more()) send();
+    else end();
+  };
+  const end = (): void => {
+    const done = finish;
+    finish = undefined;
+    done?.();
+  };
+  const lose = (problem: string): void => {
+    socket?.destroy();
+    socket = undefined;
+    reader = new AnswerReader();
+    if (finish === undefined) return;
+    count(tally(), 0, problem);
+    end();
+  };
+  const take = (bytes: Buffer): void => {
+    try {
+      const answer = reader.push(bytes);
+      if (answer === undefined) return;
+      count(tally(), answer.marks, problemOf(answer));
+      next();
+    } catch (error) {
+      lose(String(error));
+    }
+  };
+  const open = (): Socket => {
+    const opened = connect({
+      port: target.port,
+      host: "127.0.0.1",
+      noDelay: true,
+      onread: {
+        buffer: Buffer.allocUnsafeSlow(READ_BYTES),
+        callback: (length, buffer) => {
+          take((buffer as Buffer).subarray(0, length));
+          return true;
+        },
+      },
+    });
+    // A connection that idles out between two slices is replaced by the next call.
+    opened.on("error", (error) => lose(error.message)).on("close", () => lose("the connection was closed"));
+    return opened;
+  };
+  const send = (): void => {
+    socket ??= open();
+    socket.write(request);
+  };
+
+  return {
+    run: (wanted) =>
+      new Promise((resolve) => {
+        more = wanted;
+        finish = resolve;
+        next();
+      }),
+  };
+}

@@ -1,0 +1,44 @@
+import { parseArgs } from "node:util";
+
+/** What can be measured on its own. */
+export const PARTS = ["unary", "stream", "grpc"] as const;
+
+export type Part = (typeof PARTS)[number];
+
+export interface Options {
+  /** In the order of `PARTS`; all of them when none was named. */
+  readonly parts: readonly Part[];
+  /** Slices per contestant and load. */
+  readonly rounds: number;
+  /** Length of one slice. */
+  readonly seconds: number;
+  /** Take a CPU profile of Parley under each load, instead of comparing it. */
+  readonly profile: boolean;
+}
+
+/** Reads the command line. Throws an Error with a text for people when it is wrong. */
+export function readOptions(args: readonly string[]): Options {
+  const { values, positionals } = parseArgs({
+    args: [...args],
+    allowPositionals: true,
+    options: {
+      rounds: { type: "string", default: "12" },
+      seconds: { type: "string", default: "0.7" },
+      profile: { type: "boolean", default: false },
+    },
+  });
+  const unknown = positionals.find((name) => !PARTS.some((part) => part === name));
+  if (unknown !== undefined) throw new Error(`There is no part called ${unknown}; there are ${PARTS.join(", ")}.`);
+  return {
+    parts: positionals.length === 0 ? PARTS : PARTS.filter((part) => positionals.includes(part)),
+    rounds: Math.ceil(positiveNumber("rounds", values.rounds)),
+    seconds: positiveNumber("seconds", values.seconds),
+    profile: values.profile,
+  };
+}
+
+function positiveNumber(name: string, text: string): number {
+  const number = Number(text);
+  if (!(number > 0 && number <= 3600)) throw new Error(`--${name} must be a number above 0 and at most 3600.`);
+  return number;
+}

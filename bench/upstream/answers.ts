@@ -1,0 +1,96 @@
+/** A character that the answers' text holds and nothing around it does: counting it checks an answer for little. */
+export const MARK = "~";
+
+export const MARKS_IN_WHOLE_ANSWER = 8;
+
+/** A stream of so many text events; at interval 0 as fast as it is read. */
+export interface StreamShape {
+  readonly chunks: number;
+  readonly intervalMs: number;
+}
+
+/** The model to ask for to get this answer: all that a gateway must carry to the upstream unchanged. */
+export function modelOf(answer: "whole" | StreamShape): string {
+  return answer === "whole" ? "bench-whole" : `bench-stream-${answer.chunks}-${answer.intervalMs}`;
+}
+
+/** What `modelOf` said; undefined for any other model. */
+export function answerOf(model: string): "whole" | StreamShape | undefined {
+  if (model === "bench-whole") return "whole";
+  const match = /^bench-stream-(\d+)-(\d+)$/.exec(model);
+  return match === null ? undefined : { chunks: Number(match[1]), intervalMs: Number(match[2]) };
+}
+
+const USAGE = {
+  input_tokens: 119,
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens: 48,
+  service_tier: "standard",
+};
+
+const MESSAGE = { id: "msg_01BenchBenchBenchBenchBe", type: "message", role: "assistant", model: "bench-upstream-1" };
+
+/** The text of a whole answer, with its marks. */
+export const WHOLE_TEXT = `${MARK} A bridge of stone carries the old road over the river. `.repeat(MARKS_IN_WHOLE_ANSWER);
+
+/** A whole answer in Anthropic's dialect, headers and all. */
+export const WHOLE_RESPONSE = response(
+  "200 OK",
+  JSON.stringify({
+    ...MESSAGE,
+    content: [{ type: "text", text: WHOLE_TEXT }],
+    stop_reason: "end_turn",
+    stop_sequence: null,
+    usage: USAGE,
+  }),
+);
+
+/** The mock upstream's refusal of what it does not know, so that a contestant's slip is seen at once. */
+export const REFUSAL = response(
+  "400 Bad Request",
+  JSON.stringify({ type: "error", error: { type: "invalid_request_error", message: "not a benchmark request" } }),
+);
+
+/** What a stream begins with: the headers, and the events before the first text. */
+export const STREAM_HEAD = Buffer.concat([
+  Buffer.from(
+    `${head("200 OK", "text/event-stream; charset=utf-8")}cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n`,
+  ),
+  chunk(
+    event("message_start", { message: { ...MESSAGE, content: [], stop_reason: null, stop_sequence: null, usage: USAGE } }) +
+      event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }) +
+      event("ping", {}),
+  ),
+]);
+
+/** One text event, as a piece of HTTP's chunked coding. */
+export const STREAM_TEXT = chunk(
+  event("content_block_delta", { index: 0, delta: { type: "text_delta", text: ` wor${MARK}d` } }),
+);
+
+/** What a stream ends with. */
+export const STREAM_TAIL = Buffer.concat([
+  chunk(
+    event("content_block_stop", { index: 0 }) +
+      event("message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 48 } }) +
+      event("message_stop", {}),
+  ),
+  Buffer.from("0\r\n\r\n"),
+]);
+
+function head(status: string, contentType: string): string {
+  return `HTTP/1.1 ${status}\r\ndate: Thu, 20 Nov 2025 17:00:00 GMT\r\ncontent-type: ${contentType}\r\nrequest-id: req_011BenchBenchBenchBenchB\r\n`;
+}
+
+function response(status: string, body: string): Buffer {
+  return Buffer.from(`${head(status, "application/json")}content-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`);
+}
+
+function event(type: string, fields: object): string {
+  return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
+}
+
+function chunk(text: string): Buffer {
+  return Buffer.from(`${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`);
+}

@@ -1,0 +1,2 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { anyUnpack, createRegistry, fromBinary } from "./protobuf.ts";

@@ -1,0 +1,130 @@
+import { create } from "@bufbuild/protobuf";
+import { Code, ConnectError, createClient, type Client, type Transport } from "@connectrpc/connect";
+import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
+import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { ModelService } from "../../gen/parley/v1/model_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
+import { AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
+import { type Product, startProduct } from "../support/product.ts";
+import { answerJson, answerText, beginStream, localModel, startUpstream, textEvent, type Upstream } from "./support/upstream.ts";
+
+let upstream: Upstream;
+let product: Product;
+
+beforeAll(async () => {
+  upstream = await startUpstream((exchange) => {
+    const { body, response } = exchange;
+    if (body.includes("break")) return answerJson(response, 400, { error: { message: "no", type: "x" } });
+    if (!body.includes("wait")) return answerText(exchange, "Hello there");
+    if (!body.includes('"stream":true')) return;
+    beginStream(response);
+    response.write(textEvent("Once upon"));
+  });
+  product = await startProduct({ config: localModel(upstream.url) });
+});
+
+afterAll(async () => {
+  await product.stop();
+  await upstream.close();
+});
+
+const TRANSPORTS: readonly [name: string, open: () => Transport][] = [
+  ["gRPC", () => createGrpcTransport({ baseUrl: `http://127.0.0.1:${product.grpcPort}` })],
+  [
+    "the Connect protocol in binary",
+    () => createConnectTransport({ baseUrl: product.url, httpVersion: "1.1", useBinaryFormat: true }),
+  ],
+  [
+    "the Connect protocol in JSON",
+    () => createConnectTransport({ baseUrl: product.url, httpVersion: "1.1", useBinaryFormat: false }),
+  ],
+];
+
+function ask(text: string, model = "local/test") {
+  return create(CompletionRequestSchema, {
+    model,
+    messages: [{ role: Role.USER, content: [{ content: { case: "text", value: text } }] }],
+  });
+}
+
+const headers = (): Record<string, string> => ({ authorization: `Bearer ${product.firstKey}` });
+
+async function errorOf(run: () => Promise<unknown>): Promise<ConnectError> {
+  try {
+    await run();
+  } catch (reason) {
+    return ConnectError.from(reason);
+  }
+  throw new Error("the call succeeded");
+}
+
+const closedSoon = () =>
+  expect.poll(() => upstream.exchanges.at(-1)?.closed, { timeout: 1000, interval: 10 }).toBe(true);
+
+describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
+  const completions = (): Client<typeof CompletionService> => createClient(CompletionService, open());
+
+  it("gets a whole completion and its routing facts", async () => {
+    let served: string | null = null;
+    const completion = await completions().create(ask("hi"), {
+      headers: headers(),
+      onHeader: (answered) => void (served = answered.get("parley-served-model")),
+    });
+    expect(completion.choices[0]?.message?.content[0]?.content).toEqual({ case: "text", value: "Hello there" });
+    expect(completion.usage?.totalTokens).toBe(5);
+    expect(served).toBe("local/test");
+  });
+
+  it("reads a stream to its end", async () => {
+    const chunks = await Array.fromAsync(completions().stream(ask("hi"), { headers: headers() }));
+    expect(chunks.map((chunk) => chunk.event.case)).toEqual(["start", "delta", "finish", "report"]);
+  });
+
+  it("lists models and gets one", async () => {
+    const models = createClient(ModelService, open());
+    expect((await models.list({}, { headers: headers() })).models.map((model) => model.id)).toEqual(["local/test"]);
+    expect(await models.get({ id: "local/test" }, { headers: headers() })).toMatchObject({ contextWindow: 100_000 });
+  });
+
+  it("reads the details of an error", async () => {
+    const error = await errorOf(() => completions().create(ask("break"), { headers: headers() }));
+    expect(error.code).toBe(Code.InvalidArgument);
+    expect(error.findDetails(ErrorInfoSchema)).toMatchObject([{ reason: "UPSTREAM_REJECTED", domain: "parley" }]);
+    const [list] = error.findDetails(AttemptListSchema);
+    expect(list?.attempts).toMatchObject([{ model: "local/test", outcome: "upstream_rejected", upstreamStatus: 400 }]);
+    expect(error.metadata.get("x-request-id")).toMatch(/^req_/);
+  });
+
+  it("is refused without a key", async () => {
+    const error = await errorOf(() => completions().create(ask("hi")));
+    expect(error.code).toBe(Code.Unauthenticated);
+  });
+
+  it("closes the upstream when its signal cancels a whole completion", async () => {
+    const controller = new AbortController();
+    const asked = upstream.exchanges.length;
+    const call = errorOf(() => completions().create(ask("wait"), { headers: headers(), signal: controller.signal }));
+    await expect.poll(() => upstream.exchanges.length, { interval: 10 }).toBe(asked + 1);
+    controller.abort();
+    expect((await call).code).toBe(Code.Canceled);
+    await closedSoon();
+  });
+
+  it("closes the upstream when its signal cancels a stream", async () => {
+    const controller = new AbortController();
+    const error = await errorOf(async () => {
+      const stream = completions().stream(ask("wait"), { headers: headers(), signal: controller.signal });
+      for await (const { event } of stream) if (event.case === "delta") controller.abort();
+    });
+    expect(error.code).toBe(Code.Canceled);
+    await closedSoon();
+  });
+
+  it("closes the upstream when its deadline passes", async () => {
+    const error = await errorOf(() => completions().create(ask("wait"), { headers: headers(), timeoutMs: 200 }));
+    expect(error.code).toBe(Code.DeadlineExceeded);
+    await closedSoon();
+  });
+});

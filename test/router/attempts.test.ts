@@ -1,0 +1,333 @@
+import { getEventListeners } from "node:events";
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import { settle } from "../support/fake-clock.ts";
+import { collect, createWorld, fails, hangs, newCall, outcomes, said, serves, stream, whole } from "./routed.ts";
+
+const failure = (code: FailureCode, message = `It is ${code}.`): Failure => new Failure(code, message);
+const unavailable = new Failure("upstream_unavailable", "It is down.", { upstreamStatus: 503 });
+
+describe("one model", () => {
+  it("is asked once when it serves", async () => {
+    const world = createWorld({ scripts: { a: [serves("hi", "there")] } });
+    const call = newCall();
+    const { batches } = await stream(world, call);
+    expect(said(batches)).toBe("start hi there finish report");
+    expect(outcomes(call.attempts)).toEqual(["a:served"]);
+    expect(call.attempts[0]).toMatchObject({ upstreamStatus: 200, reason: "" });
+  });
+
+  it("is retried once, after a random wait, when it fails in a way that can pass", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable), serves("hi")] } });
+    const call = newCall();
+    const beganMs = world.clock.monotonic();
+    const { batches } = await stream(world, call);
+    expect(said(batches)).toBe("start hi finish report");
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_unavailable", "a:served"]);
+    expect(call.attempts[0]).toMatchObject({ upstreamStatus: 503, reason: "It is down." });
+    expect(world.clock.monotonic() - beganMs).toBe(50);
+  });
+
+  it("is not tried a third time", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable)] } });
+    const { failure: shown } = await stream(world);
+    expect(world.provider.calls).toHaveLength(2);
+    expect(shown).toMatchObject({ code: "upstream_unavailable", message: "It is down.", upstreamStatus: 503 });
+    expect(outcomes(shown!.attempts)).toEqual(["a:upstream_unavailable", "a:upstream_unavailable"]);
+  });
+
+  it("is retried no sooner than it asked for", async () => {
+    const busy = new Failure("upstream_unavailable", "Busy.", { retryAfterMs: 1_500 });
+    const world = createWorld({ scripts: { a: [fails(busy), serves("hi")] }, random: () => 0 });
+    const beganMs = world.clock.monotonic();
+    await stream(world);
+    expect(world.clock.monotonic() - beganMs).toBe(1_500);
+  });
+
+  it.each(["upstream_rejected", "upstream_timeout", "upstream_refused_us"] as const)(
+    "is not retried when the same would happen again: %s",
+    async (code) => {
+      const world = createWorld({ scripts: { a: [fails(failure(code))] } });
+      expect((await stream(world)).failure).toMatchObject({ code });
+      expect(world.provider.calls).toHaveLength(1);
+    },
+  );
+
+  it("is not retried when it asks for more patience than is sensible", async () => {
+    const busy = new Failure("upstream_unavailable", "Busy.", { retryAfterMs: 30_000 });
+    const world = createWorld({ scripts: { a: [fails(busy)] } });
+    expect((await stream(world)).failure).toMatchObject({ retryAfterMs: 30_000 });
+    expect(world.provider.calls).toHaveLength(1);
+  });
+
+  it("is not retried while its breaker rests", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable)] }, breaker: { failures: 1 } });
+    await stream(world);
+    expect(world.provider.calls).toHaveLength(1);
+  });
+
+  it("is not retried while too many other retries are under way", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable)] }, breaker: { failures: 100 } });
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const runs = Array.from({ length: 10 }, () => collect(world.router.stream(plan, newCall())));
+    await settle();
+    expect(world.clock.pending).toBe(10 + 3);
+    await world.clock.drive(Promise.all(runs));
+    expect(world.provider.calls).toHaveLength(10 + 3);
+  });
+});
+
+describe("fallbacks", () => {
+  it("come after the primary's own retry, in the order of the list, each once", async () => {
+    const scripts = { a: [fails(unavailable)], b: [fails(unavailable)], c: [serves("hi")] };
+    const call = newCall();
+    const { batches } = await stream(createWorld({ scripts }), call);
+    expect(outcomes(call.attempts)).toEqual([
+      "a:upstream_unavailable",
+      "a:upstream_unavailable",
+      "b:upstream_unavailable",
+      "c:served",
+    ]);
+    expect(batches[0]![0]!.event).toMatchObject({ case: "start", value: { model: "c", id: "chatcmpl-1" } });
+  });
+
+  it.each([
+    "upstream_rejected",
+    "upstream_rate_limited",
+    "upstream_unavailable",
+    "upstream_timeout",
+    "upstream_protocol",
+    "upstream_refused_us",
+  ] as const)("are tried after any failure of the provider: %s", async (code) => {
+    const world = createWorld({ scripts: { a: [fails(failure(code))], b: [serves("hi")] } });
+    expect(said((await stream(world)).batches)).toBe("start hi finish report");
+    const answer = await whole(world);
+    expect(answer).toMatchObject({ model: { id: "b" } });
+  });
+
+  it.each(["invalid_request", "internal", "overloaded"] as const)(
+    "are not tried after what is not the provider's failure: %s",
+    async (code) => {
+      const world = createWorld({ scripts: { a: [fails(failure(code))], b: [serves("hi")] } });
+      const { failure: shown } = await stream(world);
+      expect(shown).toMatchObject({ code });
+      expect(outcomes(shown!.attempts)).toEqual([`a:${code}`]);
+    },
+  );
+
+  it("are not tried after an error of our own, which is not shown", async () => {
+    const broken = new TypeError("secret") as unknown as Failure;
+    const world = createWorld({ scripts: { a: [fails(broken)], b: [serves("hi")] } });
+    expect((await stream(world)).failure).toMatchObject({ code: "internal", message: "The gateway failed unexpectedly." });
+  });
+
+  it("leave the primary's failure to be shown when none serves", async () => {
+    const scripts = { a: [fails(failure("upstream_rejected", "Too long."))], b: [fails(failure("upstream_refused_us"))] };
+    const { failure: shown } = await stream(createWorld({ scripts }));
+    expect(shown).toMatchObject({ code: "upstream_rejected", message: "Too long." });
+    expect(outcomes(shown!.attempts)).toEqual(["a:upstream_rejected", "b:upstream_refused_us"]);
+  });
+
+  it("that cannot take the request are skipped, saying why", async () => {
+    const world = createWorld({
+      scripts: { a: [fails(failure("upstream_rejected"))], b: [], c: [serves("hi")] },
+      translations: { b: new Failure("invalid_request", "b takes no pictures.") },
+    });
+    const call = newCall();
+    await stream(world, call);
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_rejected", "b:skipped", "c:served"]);
+    expect(call.attempts[1]).toMatchObject({ reason: "b takes no pictures.", durationMs: 0 });
+    expect(call.attempts[1]!.upstreamStatus).toBeUndefined();
+  });
+
+  it("that would lose a field of a strict request are skipped", async () => {
+    const world = createWorld({
+      scripts: { a: [fails(failure("upstream_rejected"))], b: [], c: [serves("hi")] },
+      translations: { b: { omitted: ["seed"] } },
+    });
+    const call = newCall();
+    await stream(world, call, { strict: true });
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_rejected", "b:skipped", "c:served"]);
+    expect(call.attempts[1]!.reason).toBe("seed: is not supported by b, and the request is strict.");
+  });
+
+  it("that rest after failures are skipped", async () => {
+    const world = createWorld({
+      scripts: { a: [fails(failure("upstream_rejected"))], b: [fails(unavailable)], c: [serves("hi")] },
+      breaker: { failures: 1 },
+    });
+    await stream(world);
+    const call = newCall();
+    await stream(world, call);
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_rejected", "b:skipped", "c:served"]);
+    expect(call.attempts[1]!.reason).toBe("resting after failures");
+  });
+
+  it("are tried at once when the primary rests, and its last failure is shown when they fail too", async () => {
+    const world = createWorld({
+      scripts: { a: [fails(unavailable)], b: [serves("hi"), fails(failure("upstream_rejected"))] },
+      breaker: { failures: 1 },
+    });
+    await stream(world);
+    const { failure: shown } = await stream(world);
+    expect(shown).toMatchObject({ code: "upstream_unavailable", message: "It is down.", retryAfterMs: 10_000 });
+    expect(outcomes(shown!.attempts)).toEqual(["a:skipped", "b:upstream_rejected"]);
+  });
+
+  it("are reported with what the one that served had to leave out", async () => {
+    const world = createWorld({
+      scripts: { a: [fails(failure("upstream_rejected"))], b: [serves("hi")] },
+      translations: { a: { omitted: ["seed"] }, b: { omitted: ["logit_bias"] } },
+    });
+    const { batches } = await stream(world);
+    const last = batches.at(-1)![0]!.event;
+    expect(last).toMatchObject({ case: "report", value: { omitted: ["logit_bias"], attempts: [{}, { model: "b" }] } });
+  });
+});
+
+describe("after the first content", () => {
+  it("a failure is final: no retry, no fallback, no report", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable, "half an")], b: [serves("hi")] } });
+    const { batches, failure: shown } = await stream(world);
+    expect(said(batches)).toBe("start half an");
+    expect(shown).toMatchObject({ code: "upstream_unavailable" });
+    expect(outcomes(shown!.attempts)).toEqual(["a:upstream_unavailable"]);
+  });
+
+  it("the first-content limit no longer applies, however slowly the rest comes", async () => {
+    const slow = { ...serves("one", "two", "three"), pauseMs: 50_000 };
+    const { batches } = await stream(createWorld({ scripts: { a: [slow] } }));
+    expect(said(batches)).toBe("start one two three finish report");
+  });
+
+  it("a stream that was never begun by the provider is unreadable, and the next model is tried", async () => {
+    const world = createWorld({ scripts: { a: [{ then: "end" }], b: [serves("hi")] } });
+    const call = newCall();
+    await stream(world, call);
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_protocol", "a:upstream_protocol", "b:served"]);
+  });
+});
+
+describe("time", () => {
+  it("for the first content is limited per attempt, and then the next model is tried", async () => {
+    const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] } });
+    const call = newCall();
+    await stream(world, call);
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_timeout", "b:served"]);
+    expect(call.attempts[0]).toMatchObject({ durationMs: 60_000, reason: "The upstream provider did not answer in time." });
+  });
+
+  it("for a whole answer is that of the first content and of a silence together", async () => {
+    const world = createWorld({ scripts: { a: [{ ...serves("hi"), pauseMs: 59_000 }] } });
+    expect(await whole(world)).toMatchObject({ model: { id: "a" } });
+    const slower = createWorld({ scripts: { a: [{ ...serves("hi"), pauseMs: 61_000 }] } });
+    expect(await whole(slower)).toMatchObject({ code: "upstream_timeout" });
+  });
+
+  it("for a whole answer that is fetched as a stream is that of the first content", async () => {
+    const world = createWorld({ scripts: { a: [hangs()] }, translations: { a: { streamed: true } } });
+    const call = newCall();
+    await whole(world, call);
+    expect(call.attempts[0]!.durationMs).toBe(60_000);
+  });
+
+  it("for all attempts together is limited too, even in the middle of an answer", async () => {
+    const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 100_000 } };
+    const endless = { ...serves("one", "two", "three", "four"), pauseMs: 30_000 };
+    const { batches, failure: shown } = await stream(createWorld({ scripts: { a: [endless], b: [serves("hi")] }, facts }));
+    expect(said(batches)).toBe("start one two three");
+    expect(shown).toMatchObject({
+      code: "upstream_timeout",
+      message: "The completion took longer than this gateway allows.",
+    });
+  });
+
+  it("that is over for all attempts leaves none for a fallback", async () => {
+    const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 60_000 } };
+    const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, facts });
+    const { failure: shown } = await stream(world);
+    expect(outcomes(shown!.attempts)).toEqual(["a:upstream_timeout"]);
+  });
+
+  it("of attempts is added up for the caller's routing facts", async () => {
+    const world = createWorld({
+      scripts: { a: [{ then: failure("upstream_rejected"), pauseMs: 300 }], b: [{ ...serves("hi"), pauseMs: 200 }] },
+    });
+    const { batches } = await stream(world);
+    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamMs: 500 });
+    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamMs: 300 + 600 });
+  });
+});
+
+describe("a caller who leaves", () => {
+  const left = new Failure("cancelled", "The caller left.");
+
+  it("before anything was tried has nothing tried", async () => {
+    const world = createWorld({ scripts: { a: [serves("hi")] } });
+    const call = newCall();
+    call.caller.abort(left);
+    expect((await stream(world, call)).failure).toMatchObject({ code: "cancelled" });
+    expect(world.provider.calls).toEqual([]);
+  });
+
+  it("during a backoff stops the wait at once", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable)] }, random: () => 1 });
+    const call = newCall();
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const run = collect(world.router.stream(plan, call));
+    await world.clock.pass(99);
+    call.caller.abort(left);
+    expect((await run).failure).toMatchObject({ code: "cancelled" });
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_unavailable"]);
+    expect(world.clock.pending).toBe(0);
+    expect(getEventListeners(call.signal, "abort")).toEqual([]);
+  });
+
+  it("before content ends the upstream call and no other is tried", async () => {
+    const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, breaker: { failures: 1 } });
+    const call = newCall();
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const run = collect(world.router.stream(plan, call));
+    await world.clock.pass(1_000);
+    call.caller.abort(left);
+    expect((await run).failure).toMatchObject({ code: "cancelled" });
+    expect(world.provider.calls).toMatchObject([{ state: "aborted" }]);
+    expect(outcomes(call.attempts)).toEqual(["a:cancelled"]);
+    expect([...world.router.health().values()]).toEqual(["closed"]);
+  });
+
+  it("in the middle of a whole answer ends the upstream call", async () => {
+    const world = createWorld({ scripts: { a: [hangs()] } });
+    const call = newCall();
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "whole");
+    const run = world.router.create(plan, call);
+    await world.clock.pass(1_000);
+    call.caller.abort(left);
+    await expect(run).rejects.toMatchObject({ code: "cancelled" });
+    expect(world.provider.calls).toMatchObject([{ state: "aborted" }]);
+    expect(world.clock.pending).toBe(0);
+  });
+
+  it("after content by taking no more closes the upstream stream and is noted as cancelled", async () => {
+    const world = createWorld({ scripts: { a: [serves("one", "two", "three")] }, breaker: { failures: 1 } });
+    const call = newCall();
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    for await (const batch of world.router.stream(plan, call)) if (said([batch]) === "two") break;
+    expect(world.provider.calls).toMatchObject([{ state: "left", given: 2 }]);
+    expect(outcomes(call.attempts)).toEqual(["a:cancelled"]);
+    expect([...world.router.health().values()]).toEqual(["closed"]);
+    expect(world.clock.pending).toBe(0);
+    expect(getEventListeners(call.signal, "abort")).toEqual([]);
+  });
+
+  it("because the deadline passed is told so, and no other model is tried", async () => {
+    const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] } });
+    const call = newCall();
+    world.clock.after(5_000, () => call.caller.abort(new Failure("deadline_exceeded", "Too late.")));
+    const { failure: shown } = await stream(world, call);
+    expect(shown).toMatchObject({ code: "deadline_exceeded", message: "Too late." });
+    expect(outcomes(shown!.attempts)).toEqual(["a:deadline_exceeded"]);
+  });
+});

@@ -1,0 +1,177 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import { Breaker, type Pass } from "../../src/router/breaker.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+const OPTIONS = { failures: 5, restMs: 1_000, maxRestMs: 8_000 };
+
+let clock: FakeClock;
+let breaker: Breaker;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  breaker = new Breaker(OPTIONS, clock);
+});
+
+const down = new Failure("upstream_unavailable", "It is down.");
+
+function admitted(): Pass {
+  const pass = breaker.admit();
+  if (pass instanceof Failure) throw pass;
+  return pass;
+}
+
+function refusal(): Failure {
+  const pass = breaker.admit();
+  if (!(pass instanceof Failure)) throw new Error("it was let through");
+  return pass;
+}
+
+/** Attempts one after the other: `+` succeeds, `-` fails, `.` is abandoned. */
+function attempt(results: string): void {
+  for (const result of results) {
+    const pass = admitted();
+    if (result === "+") pass.succeeded();
+    else if (result === "-") pass.failed(down);
+    else pass.abandoned();
+  }
+}
+
+describe("closed", () => {
+  it.each([
+    ["four failures in a row", "----", "closed"],
+    ["five failures in a row", "-----", "open"],
+    ["a success between failures", "----+----", "closed"],
+    ["callers who left between failures", "--..---", "open"],
+    ["half of the last twenty", "+-".repeat(10), "closed"],
+    ["more than half of the last twenty", "+-".repeat(9) + "--", "open"],
+    ["more than half of fewer than twenty", "+--".repeat(6), "closed"],
+    ["more than half of twenty, long ago", "--+".repeat(6) + "+".repeat(20) + "----", "closed"],
+  ] as const)("after %s (%s) it is %s", (_, results, state) => {
+    attempt(results);
+    expect(breaker.state).toBe(state);
+  });
+
+  it.each<[FailureCode, "open" | "closed"]>([
+    ["upstream_unavailable", "open"],
+    ["upstream_timeout", "open"],
+    ["upstream_protocol", "open"],
+    ["upstream_refused_us", "open"],
+    ["upstream_rejected", "closed"],
+    ["upstream_rate_limited", "closed"],
+    ["invalid_request", "closed"],
+    ["deadline_exceeded", "closed"],
+    ["cancelled", "closed"],
+    ["internal", "closed"],
+  ])("twenty times %s leaves it %s", (code, state) => {
+    for (let count = 0; count < 20 && breaker.state === "closed"; count++) admitted().failed(new Failure(code, "no"));
+    expect(breaker.state).toBe(state);
+  });
+});
+
+describe("open", () => {
+  beforeEach(() => attempt("-----"));
+
+  it("lets nothing through and answers with the last failure, which is not to be retried at once", () => {
+    clock.advance(400);
+    expect(refusal()).toMatchObject({ code: "upstream_unavailable", message: "It is down.", retryAfterMs: 600, transient: false });
+  });
+
+  it("keeps the last failure's detail and hides nothing else of it", () => {
+    const other = new Breaker({ ...OPTIONS, failures: 1 }, clock);
+    const overloaded = new Failure("upstream_unavailable", "Busy.", { detail: "upstream_overloaded", upstreamStatus: 529 });
+    (other.admit() as Pass).failed(overloaded);
+    expect(other.admit()).toMatchObject({ detail: "upstream_overloaded", cause: overloaded });
+  });
+
+  it("lets one probe through when its rest is over, and no other until that one is done", () => {
+    clock.advance(999);
+    expect(breaker.state).toBe("open");
+    clock.advance(1);
+    expect(breaker.state).toBe("half_open");
+    const probe = admitted();
+    expect(refusal().retryAfterMs).toBeGreaterThan(0);
+    probe.succeeded();
+    expect(breaker.state).toBe("closed");
+    attempt("++");
+  });
+
+  it("lets another probe through when the first was abandoned or refused for the caller's own fault", () => {
+    clock.advance(1_000);
+    admitted().abandoned();
+    admitted().failed(new Failure("upstream_rejected", "Bad request."));
+    admitted().succeeded();
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("rests twice as long after each failed probe, up to the longest rest", () => {
+    const rests = [1_000, 2_000, 4_000, 8_000, 8_000];
+    for (const restMs of rests) {
+      clock.advance(restMs - 1);
+      expect(breaker.state).toBe("open");
+      clock.advance(1);
+      admitted().failed(down);
+    }
+    expect(refusal().retryAfterMs).toBe(8_000);
+  });
+
+  it("begins anew after a successful probe: with five failures and the first rest", () => {
+    clock.advance(1_000);
+    admitted().failed(down);
+    clock.advance(2_000);
+    admitted().succeeded();
+    attempt("----");
+    expect(breaker.state).toBe("closed");
+    attempt("-");
+    expect(refusal().retryAfterMs).toBe(1_000);
+  });
+});
+
+describe("attempts that were under way when it opened", () => {
+  it("do not make it rest longer by failing too", () => {
+    const passes = Array.from({ length: 10 }, admitted);
+    for (const pass of passes) pass.failed(down);
+    expect(refusal().retryAfterMs).toBe(1_000);
+  });
+
+  it("do not close it by succeeding", () => {
+    const late = admitted();
+    attempt("-----");
+    late.succeeded();
+    expect(breaker.state).toBe("open");
+  });
+
+  it("do not take the probe's place when they end", () => {
+    const late = admitted();
+    attempt("-----");
+    clock.advance(1_000);
+    admitted();
+    late.abandoned();
+    expect(breaker.admit()).toBeInstanceOf(Failure);
+  });
+});
+
+describe("a rate limit", () => {
+  const limited = (retryAfterMs: number): Failure => new Failure("upstream_rate_limited", "Slow down.", { retryAfterMs });
+
+  it("lets the model rest for as long as the provider asked, at the first time", () => {
+    admitted().failed(limited(30_000));
+    expect(refusal()).toMatchObject({ code: "upstream_rate_limited", retryAfterMs: 30_000, transient: false });
+    clock.advance(30_000);
+    admitted().succeeded();
+    expect(breaker.state).toBe("closed");
+  });
+
+  it("never shortens a rest", () => {
+    const late = admitted();
+    admitted().failed(limited(30_000));
+    late.failed(limited(5_000));
+    expect(refusal().retryAfterMs).toBe(30_000);
+  });
+
+  it("does not count as a failure", () => {
+    attempt("----");
+    admitted().failed(new Failure("upstream_rate_limited", "Slow down."));
+    expect(breaker.state).toBe("closed");
+  });
+});

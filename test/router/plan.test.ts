@@ -1,0 +1,67 @@
+import { create } from "@bufbuild/protobuf";
+import { expect, it } from "vitest";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { ClampSchema } from "../../gen/parley/v1/report_pb.js";
+import { Failure } from "../../src/core/failure.ts";
+import type { Translation } from "../../src/core/provider.ts";
+import { planAttempts } from "../../src/router/plan.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+
+function candidates(translations: Readonly<Record<string, Partial<Translation> | Failure>> = {}) {
+  const provider = new ScriptedProvider(new FakeClock(), {}, translations);
+  return [modelOf("a", provider), modelOf("b", provider)];
+}
+
+const ordinary = create(CompletionRequestSchema, {});
+const strict = create(CompletionRequestSchema, { strict: true });
+const clamp = create(ClampSchema, { field: "temperature", from: 1.5, to: 1 });
+
+it("keeps the candidates in order and has the primary's request ready", () => {
+  const models = candidates({ "a-upstream": { body: "for a" }, "b-upstream": { body: "for b" } });
+  const plan = planAttempts(ordinary, models, "stream");
+  expect(plan.candidates.map((model) => model.id)).toEqual(["a", "b"]);
+  expect(plan).toMatchObject({ mode: "stream", primary: { body: "for a" } });
+});
+
+it("does not translate for fallbacks that may never be needed", () => {
+  const models = candidates({ "b-upstream": new Failure("invalid_request", "b cannot") });
+  expect(() => planAttempts(ordinary, models, "whole")).not.toThrow();
+});
+
+it("refuses what the primary cannot take at all", () => {
+  const models = candidates({ "a-upstream": new Failure("invalid_request", "a cannot") });
+  expect(() => planAttempts(ordinary, models, "whole")).toThrow("a cannot");
+});
+
+it("lets an ordinary request lose fields", () => {
+  const models = candidates({ "a-upstream": { omitted: ["seed"], clamped: [clamp] } });
+  expect(planAttempts(ordinary, models, "whole").primary.omitted).toEqual(["seed"]);
+});
+
+it("refuses a strict request that would lose fields, naming each", () => {
+  const models = candidates({ "a-upstream": { omitted: ["seed", "tools[0].strict"], clamped: [clamp] } });
+  let failure: unknown;
+  try {
+    planAttempts(strict, models, "whole");
+  } catch (reason) {
+    failure = reason;
+  }
+  expect(failure).toMatchObject({
+    code: "invalid_request",
+    message: "seed: is not supported by a, and the request is strict.",
+    violations: [
+      { field: "seed", description: "is not supported by a, and the request is strict" },
+      { field: "tools[0].strict", description: "is not supported by a, and the request is strict" },
+      { field: "temperature", description: "would be moved to 1 for a, and the request is strict" },
+    ],
+  });
+});
+
+it("takes a strict request that loses nothing", () => {
+  expect(() => planAttempts(strict, candidates(), "whole")).not.toThrow();
+});
+
+it("needs a candidate", () => {
+  expect(() => planAttempts(ordinary, [], "whole")).toThrow(RangeError);
+});

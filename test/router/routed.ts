@@ -1,0 +1,127 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  FinishReason,
+} from "../../gen/parley/v1/completion_pb.js";
+import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
+import { Failure } from "../../src/core/failure.ts";
+import type { Model } from "../../src/core/model.ts";
+import type { Translation } from "../../src/core/provider.ts";
+import type { Routed, RouterCall } from "../../src/core/router.ts";
+import { createRouter, type OwnedRouter, type RouterOptions } from "../../src/router/router.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { type ModelFacts, modelOf, type Script, ScriptedProvider } from "../support/scripted-provider.ts";
+
+/** A router over scripted models, in a world whose time is moved by hand. */
+export interface World {
+  readonly clock: FakeClock;
+  readonly provider: ScriptedProvider;
+  readonly models: readonly Model[];
+  readonly router: OwnedRouter;
+}
+
+export interface WorldOptions {
+  /** What each model does, by its ID; the order is that of the plan. */
+  readonly scripts: Readonly<Record<string, readonly Script[]>>;
+  readonly translations?: Readonly<Record<string, Partial<Translation> | Failure>>;
+  readonly facts?: ModelFacts;
+  readonly random?: () => number;
+  readonly breaker?: Partial<RouterOptions["breaker"]>;
+}
+
+export function createWorld({ scripts, translations = {}, facts, random = () => 0.5, breaker }: WorldOptions): World {
+  const clock = new FakeClock();
+  const upstream = <T>(byId: Readonly<Record<string, T>>): Record<string, T> =>
+    Object.fromEntries(Object.entries(byId).map(([id, value]) => [`${id}-upstream`, value]));
+  const provider = new ScriptedProvider(clock, upstream(scripts), upstream(translations));
+  const models = Object.keys(scripts).map((id) => modelOf(id, provider, facts));
+  const router = createRouter({
+    models,
+    clock,
+    random,
+    backoff: { baseMs: 100, capMs: 2_000 },
+    breaker: { failures: 5, restMs: 10_000, maxRestMs: 60_000, ...breaker },
+  });
+  return { clock, provider, models, router };
+}
+
+/** One call of the router, as core makes it. */
+export interface TestCall extends RouterCall {
+  readonly caller: AbortController;
+}
+
+export function newCall(): TestCall {
+  const caller = new AbortController();
+  return { completionId: "chatcmpl-1", created: 1_767_225_600, signal: caller.signal, attempts: [], caller };
+}
+
+/** What came of a stream. */
+export interface Streamed {
+  readonly batches: readonly (readonly CompletionChunk[])[];
+  readonly failure: Failure | undefined;
+}
+
+/** Reads a whole stream, with all the time that it needs. */
+export async function stream(world: World, call: TestCall = newCall(), request: Partial<CompletionRequest> = {}): Promise<Streamed> {
+  const { router, models, clock } = world;
+  const plan = router.plan(create(CompletionRequestSchema, request), models, "stream");
+  return clock.drive(collect(router.stream(plan, call)));
+}
+
+/** Collects batches until the end or the failure. */
+export async function collect(stream: AsyncIterable<readonly CompletionChunk[]>): Promise<Streamed> {
+  const batches: (readonly CompletionChunk[])[] = [];
+  try {
+    for await (const batch of stream) batches.push(batch);
+    return { batches, failure: undefined };
+  } catch (reason) {
+    if (!(reason instanceof Failure)) throw reason;
+    return { batches, failure: reason };
+  }
+}
+
+/** Gets a whole answer, with all the time that it needs. */
+export async function whole(world: World, call: TestCall = newCall()): Promise<Routed | Failure> {
+  const { router, models, clock } = world;
+  const plan = router.plan(create(CompletionRequestSchema), models, "whole");
+  try {
+    return await clock.drive(router.create(plan, call));
+  } catch (reason) {
+    if (!(reason instanceof Failure)) throw reason;
+    return reason;
+  }
+}
+
+/** Attempts in short: `a:served`. */
+export function outcomes(attempts: readonly Attempt[]): string[] {
+  return attempts.map(({ model, outcome }) => `${model}:${outcome}`);
+}
+
+/** The text of the deltas, and of other events their names: `start hi finish report`. */
+export function said(batches: readonly (readonly CompletionChunk[])[]): string {
+  return batches
+    .flat()
+    .map(({ event }) => (event.case === "delta" ? String(event.value.content.value) : event.case))
+    .join(" ");
+}
+
+export const say = (text: string): CompletionChunk => deltaChunk(0, { case: "text", value: text });
+export const stop = finishChunk(0, FinishReason.STOP, "stop");
+
+/** Answers with these words, one per batch. */
+export function serves(...words: readonly string[]): Script {
+  return { batches: [...words.map((word) => [say(word)]), [stop]], then: "end" };
+}
+
+/** Fails in this way after these words. */
+export function fails(failure: Failure, ...words: readonly string[]): Script {
+  return { batches: words.map((word) => [say(word)]), then: failure };
+}
+
+/** Says nothing more after these words. */
+export function hangs(...words: readonly string[]): Script {
+  return { batches: words.map((word) => [say(word)]), then: "hang" };
+}

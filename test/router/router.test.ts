@@ -1,0 +1,44 @@
+import { expect, it } from "vitest";
+import { Failure } from "../../src/core/failure.ts";
+import { modelOf } from "../support/scripted-provider.ts";
+import { createWorld, fails, serves, stream } from "./routed.ts";
+
+const refused = new Failure("upstream_refused_us", "Our key was refused.");
+
+it("finds models by their ID and lists them in the order of the configuration", () => {
+  const { router } = createWorld({ scripts: { z: [], a: [], "models/with/slash": [] } });
+  expect(router.list().map((model) => model.id)).toEqual(["z", "a", "models/with/slash"]);
+  expect(router.find("a")?.id).toBe("a");
+  expect(router.find("A")).toBeUndefined();
+  expect(router.find("__proto__")).toBeUndefined();
+});
+
+it("keeps one breaker for all models that lead to the same upstream model", async () => {
+  const world = createWorld({ scripts: { a: [fails(refused)] }, breaker: { failures: 1 } });
+  await stream(world);
+  const alias = modelOf("alias", world.provider, { upstream: { name: "a-upstream" } });
+  const { failure } = await stream({ ...world, models: [alias] });
+  expect(failure?.attempts).toMatchObject([{ model: "alias", outcome: "skipped" }]);
+});
+
+it("keeps health when the configuration changes, for the models that stay", async () => {
+  const world = createWorld({ scripts: { a: [fails(refused)], b: [fails(refused)] }, breaker: { failures: 1 } });
+  await stream(world);
+  expect(world.router.health()).toEqual(
+    new Map([
+      ["scripted/a-upstream", "open"],
+      ["scripted/b-upstream", "open"],
+    ]),
+  );
+  world.router.replace([modelOf("a", world.provider), modelOf("c", world.provider)]);
+  expect(world.router.list().map((model) => model.id)).toEqual(["a", "c"]);
+  expect(world.router.find("b")).toBeUndefined();
+  expect(world.router.health()).toEqual(new Map([["scripted/a-upstream", "open"]]));
+});
+
+it("ends a request under way with the models that it began with", async () => {
+  const world = createWorld({ scripts: { a: [{ then: refused, pauseMs: 1_000 }], b: [serves("hi")] } });
+  world.clock.after(500, () => world.router.replace([]));
+  const { batches } = await stream(world);
+  expect(batches[0]![0]!.event.value).toMatchObject({ model: "b" });
+});

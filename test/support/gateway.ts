@@ -1,0 +1,80 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { pino } from "pino";
+import { createKey, type KeyContext } from "../../src/access/keys.ts";
+import { parseConfig } from "../../src/config/parse.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { startGateway } from "../../src/gateway/gateway.ts";
+import { openStore } from "../../src/store/store.ts";
+
+/** One line of the gateway's log. */
+export type LogLine = Readonly<Record<string, unknown>> & { readonly msg: string };
+
+export interface TestGatewayOptions {
+  /** What `parley.yaml` says beside its addresses and data directory. */
+  readonly config: object;
+  /** Makes keys beside the first one, before the gateway starts. */
+  readonly prepareKeys?: (context: KeyContext) => Promise<void>;
+}
+
+/** A gateway in this process, on free loopback ports. */
+export interface TestGateway {
+  readonly httpPort: number;
+  readonly grpcPort: number;
+  /** The secret of a key that may do everything. */
+  readonly key: string;
+  /** All lines so far. */
+  readonly log: readonly LogLine[];
+  /** Replaces the providers and models; the rest of `config` is as it was at the start. */
+  configure(config: object): Promise<void>;
+  /** What the operations port says of calls and breakers. */
+  readiness(): Promise<{ readonly active_calls: number; readonly breakers: Readonly<Record<string, string>> }>;
+  /** The operations port's metrics, as text. */
+  metrics(): Promise<string>;
+  close(): Promise<void>;
+}
+
+const FREE_PORT = { listen: "127.0.0.1:0" };
+
+/** Starts a gateway with a data directory of its own, which `close` removes. */
+export async function startTestGateway({ config, prepareKeys }: TestGatewayOptions): Promise<TestGateway> {
+  const dataDir = mkdtempSync(join(tmpdir(), "parley-test-"));
+  const parse = (sections: object): ReturnType<typeof parseConfig> => {
+    // JSON is YAML.
+    const text = JSON.stringify({ http: FREE_PORT, grpc: FREE_PORT, operations: FREE_PORT, ...sections });
+    const parsed = parseConfig({ file: "parley.yaml", text, env: {} });
+    return { ...parsed, dataDir };
+  };
+  const key = await makeKeys(dataDir, prepareKeys);
+  const log: LogLine[] = [];
+  const logger = pino({ level: "info" }, { write: (line) => void log.push(JSON.parse(line) as LogLine) });
+  const gateway = await startGateway(parse(config), logger);
+  const operations = async (path: string): Promise<Response> =>
+    fetch(`http://127.0.0.1:${gateway.operationsPort}${path}`);
+  return {
+    httpPort: gateway.httpPort,
+    grpcPort: gateway.grpcPort,
+    key,
+    log,
+    configure: (next) => gateway.reload(parse({ ...config, ...next })),
+    readiness: async () => (await operations("/readyz")).json() as ReturnType<TestGateway["readiness"]>,
+    metrics: async () => (await operations("/metrics")).text(),
+    async close() {
+      await gateway.close();
+      rmSync(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function makeKeys(dataDir: string, prepareKeys: TestGatewayOptions["prepareKeys"]): Promise<string> {
+  const store = await openStore(dataDir);
+  try {
+    const context: KeyContext = { store: store.keys, clock: systemClock };
+    const { secret } = await createKey(context, { name: "may do everything" });
+    await prepareKeys?.(context);
+    return secret;
+  } finally {
+    await store.close();
+  }
+}

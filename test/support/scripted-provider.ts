@@ -1,0 +1,173 @@
+import { type CompletionChunk, Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { Clock } from "../../src/core/clock.ts";
+import { Failure } from "../../src/core/failure.ts";
+import type { Model } from "../../src/core/model.ts";
+import type { Answer, Capabilities, Provider, Translation, UpstreamCall, UpstreamModel } from "../../src/core/provider.ts";
+import { AnswerBuilder } from "../../src/core/whole.ts";
+
+/** What one call of an upstream model does. A whole answer is what a stream would have said, put together. */
+export interface Script {
+  /** Said in this order before it ends. */
+  readonly batches?: readonly (readonly CompletionChunk[])[];
+  /** Then it ends well, says nothing more until a time limit or the caller ends it, or fails in this way. */
+  readonly then: "end" | "hang" | Failure;
+  /** The silence before each batch and before the end. */
+  readonly pauseMs?: number;
+}
+
+/** One call that the provider has had. */
+export interface ScriptedCall {
+  /** The upstream model's name. */
+  readonly model: string;
+  readonly script: Script;
+  readonly signal: AbortSignal;
+  /** Batches that were taken from it. */
+  given: number;
+  /** How it ended: by itself, by the call's signal, by a caller who took no more; `open` while it has not. */
+  state: "open" | "ended" | "failed" | "aborted" | "left";
+}
+
+const NOTHING_LOST: Translation = { body: "{}", omitted: [], clamped: [], streamed: false };
+
+/**
+ * A provider without a network. Each upstream model has its scripts, one per call, the last one for all further calls;
+ * every call is noted.
+ */
+export class ScriptedProvider implements Provider {
+  readonly calls: ScriptedCall[] = [];
+  readonly #clock: Clock;
+  readonly #scripts: Readonly<Record<string, readonly Script[]>>;
+  readonly #translations: Readonly<Record<string, Partial<Translation> | Failure>>;
+
+  /** `translations` says what a request loses for an upstream model, or that it cannot be said to it at all. */
+  constructor(
+    clock: Clock,
+    scripts: Readonly<Record<string, readonly Script[]>>,
+    translations: Readonly<Record<string, Partial<Translation> | Failure>> = {},
+  ) {
+    this.#clock = clock;
+    this.#scripts = scripts;
+    this.#translations = translations;
+  }
+
+  translate(_request: unknown, { name }: UpstreamModel): Translation {
+    const translation = this.#translations[name];
+    if (translation instanceof Failure) throw translation;
+    return { ...NOTHING_LOST, ...translation };
+  }
+
+  async create(call: UpstreamCall): Promise<Answer> {
+    const builder = new AnswerBuilder();
+    for await (const batch of this.stream(call)) for (const chunk of batch) builder.add(chunk);
+    return builder.build();
+  }
+
+  async *stream({ model, signal, idleMs }: UpstreamCall): AsyncGenerator<readonly CompletionChunk[]> {
+    const call = this.#begin(model.name, signal);
+    const { batches = [], then, pauseMs = 0 } = call.script;
+    try {
+      for (const batch of batches) {
+        await this.#wait(pauseMs, signal);
+        call.given += 1;
+        yield batch;
+      }
+      if (then === "hang") {
+        await this.#wait(idleMs, signal);
+        throw new Failure("upstream_timeout", "The upstream provider fell silent.");
+      }
+      await this.#wait(pauseMs, signal);
+      if (then !== "end") throw then;
+      call.state = "ended";
+    } catch (reason) {
+      call.state = signal.aborted ? "aborted" : "failed";
+      throw reason;
+    } finally {
+      if (call.state === "open") call.state = "left";
+    }
+  }
+
+  async close(): Promise<void> {}
+
+  #begin(model: string, signal: AbortSignal): ScriptedCall {
+    const scripts = this.#scripts[model] ?? [];
+    const script = scripts[Math.min(this.calls.filter((call) => call.model === model).length, scripts.length - 1)];
+    if (script === undefined) throw new RangeError(`no script for ${model}`);
+    const call: ScriptedCall = { model, script, signal, given: 0, state: "open" };
+    this.calls.push(call);
+    return call;
+  }
+
+  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (ms === 0) return;
+    await new Promise<void>((resolve, reject) => {
+      const cancel = this.#clock.after(ms, () => {
+        signal.removeEventListener("abort", stop);
+        resolve();
+      });
+      const stop = (): void => {
+        cancel();
+        reject(signal.reason);
+      };
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  }
+}
+
+/** What a test wants to be different from an ordinary model. */
+export interface ModelFacts extends Partial<Omit<Model, "id" | "provider" | "upstream">> {
+  readonly upstream?: Partial<Omit<UpstreamModel, "capabilities">>;
+  readonly capabilities?: Partial<Capabilities>;
+}
+
+/** A text model served by `provider`, whose upstream name is `<id>-upstream`. */
+export function modelOf(id: string, provider: Provider, { upstream, capabilities, ...facts }: ModelFacts = {}): Model {
+  return {
+    id,
+    description: `The model ${id}`,
+    created: 1_700_000_000,
+    providerName: "scripted",
+    preview: false,
+    price: undefined,
+    timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000 },
+    ...facts,
+    provider,
+    upstream: {
+      name: `${id}-upstream`,
+      contextWindow: 128_000,
+      maxOutputTokens: 8_000,
+      defaultMaxTokens: 4_000,
+      inputModalities: new Set([Modality.TEXT, Modality.IMAGE]),
+      outputModalities: new Set([Modality.TEXT]),
+      ...upstream,
+      capabilities: { ...ABLE, ...capabilities },
+    },
+  };
+}
+
+const ABLE: Capabilities = {
+  sampling: true,
+  temperatureWithTopP: true,
+  maxTemperature: 2,
+  penalties: true,
+  seed: true,
+  logprobs: true,
+  multipleChoices: true,
+  reasoning: "level",
+  reasoningByDefault: false,
+  reasoningCanBeDisabled: true,
+  reasoningEfforts: ["low", "medium", "high"],
+  reasoningBudget: [0, 0],
+  preservedReasoning: false,
+  tools: true,
+  forcedTools: true,
+  jsonSchema: true,
+  prefill: true,
+  midConversationSystem: true,
+  imageUrls: true,
+  imageOptions: true,
+  maxTokensField: "max_tokens",
+  contentParts: true,
+  streamUsage: true,
+  streamAbove: 1_000_000,
+};

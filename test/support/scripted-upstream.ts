@@ -1,0 +1,173 @@
+import { once } from "node:events";
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { anthropicWire, geminiWire, openAiWire, type ScriptedAnswer, type UpstreamDialect } from "./upstream-dialects.ts";
+
+/** One request that reached the upstream, and its answer's other end. */
+export interface ScriptedCall {
+  readonly dialect: UpstreamDialect;
+  readonly streamed: boolean;
+  readonly response: ServerResponse;
+}
+
+/** What the upstream does with one call. */
+export type Act = (call: ScriptedCall) => void;
+
+/** One request as the upstream saw it. */
+export interface SeenCall {
+  readonly path: string;
+  readonly headers: IncomingMessage["headers"];
+  readonly body: Readonly<Record<string, unknown>>;
+  /** `open` until the answer is out, or the connection closed before it was. */
+  state: "open" | "answered" | "closed";
+}
+
+/**
+ * A provider that does what it is told, on a real socket and in all three dialects: the path tells which one. Its
+ * models are any names; each has a script of its own.
+ */
+export interface ScriptedUpstream {
+  /** `http://127.0.0.1:…`, without a path. */
+  readonly url: string;
+  /** What is done with the calls of a model, one by one; the last act is repeated. Calls without a script get a 418. */
+  script(model: string, acts: readonly Act[]): void;
+  /** The calls of a model, in order. */
+  calls(model: string): readonly SeenCall[];
+  /** Connections that are open now. */
+  readonly openSockets: number;
+  close(): Promise<void>;
+}
+
+/** Starts one on a free loopback port. */
+export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
+  const scripts = new Map<string, readonly Act[]>();
+  const seen = new Map<string, SeenCall[]>();
+  const sockets = new Set<Socket>();
+  const server = createServer((request, response) => {
+    void readBody(request).then((body) => {
+      const { model, dialect, streamed } = identify(request.url!, body);
+      const call: SeenCall = { path: request.url!, headers: request.headers, body, state: "open" };
+      const calls = seen.get(model) ?? [];
+      seen.set(model, [...calls, call]);
+      response.once("close", () => {
+        call.state = response.writableFinished ? "answered" : "closed";
+      });
+      const acts = scripts.get(model) ?? [];
+      const act = acts[calls.length] ?? acts.at(-1) ?? refuses(418);
+      act({ dialect, streamed, response });
+    });
+  });
+  server.on("connection", (socket) => {
+    sockets.add(socket);
+    socket.once("close", () => sockets.delete(socket));
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    script: (model, acts) => void scripts.set(model, acts),
+    calls: (model) => seen.get(model) ?? [],
+    get openSockets() {
+      return sockets.size;
+    },
+    async close() {
+      server.close();
+      server.closeAllConnections();
+      await once(server, "close");
+    },
+  };
+}
+
+async function readBody(request: IncomingMessage): Promise<Record<string, unknown>> {
+  const pieces: Buffer[] = [];
+  for await (const piece of request as AsyncIterable<Buffer>) pieces.push(piece);
+  return JSON.parse(Buffer.concat(pieces).toString("utf8")) as Record<string, unknown>;
+}
+
+function identify(
+  path: string,
+  body: Record<string, unknown>,
+): { model: string; dialect: UpstreamDialect; streamed: boolean } {
+  const gemini = /^\/v1beta\/models\/([^/:]+):(stream)?generateContent/i.exec(path);
+  if (gemini !== null)
+    return { model: decodeURIComponent(gemini[1]!), dialect: geminiWire, streamed: gemini[2] !== undefined };
+  const dialect = path === "/v1/messages" ? anthropicWire : openAiWire;
+  return { model: String(body["model"]), dialect, streamed: body["stream"] === true };
+}
+
+const EVENT_STREAM = { "content-type": "text/event-stream" } as const;
+const JSON_TYPE = { "content-type": "application/json" } as const;
+
+/** Answers, whole or streamed as it is asked. */
+export function says(text: string, answer: Omit<ScriptedAnswer, "text"> = {}): Act {
+  return (call) => {
+    const { dialect, streamed, response } = call;
+    const all = { text, ...answer };
+    if (!streamed) return sendJson(call, dialect.whole(all));
+    const { content, ending } = dialect.events(all);
+    response.writeHead(200, EVENT_STREAM).write(content);
+    response.end(ending);
+  };
+}
+
+/** Answers with a status that is no success. */
+export function refuses(status: number, message = "Scripted.", headers: Record<string, string> = {}): Act {
+  return ({ dialect, response }) =>
+    void response.writeHead(status, { ...JSON_TYPE, ...headers }).end(JSON.stringify(dialect.error(status, message)));
+}
+
+/** Answers with these bytes. */
+export function sends(status: number, contentType: string, body: string): Act {
+  return ({ response }) => void response.writeHead(status, { "content-type": contentType }).end(body);
+}
+
+/** Takes the request and never answers. */
+export const staysSilent: Act = () => {};
+
+/** Closes the connection in place of an answer. */
+export const hangsUp: Act = ({ response }) => void response.socket?.destroy();
+
+/** Resets the connection in place of an answer. */
+export const resets: Act = ({ response }) => void response.socket?.resetAndDestroy();
+
+/** How an answer that has begun goes wrong. */
+export type Breakage =
+  /** The connection is closed. */
+  | "close"
+  /** The connection is reset. */
+  | "reset"
+  /** The body ends as if it were complete, without the reason why. */
+  | "end"
+  /** An error of status 529 follows. */
+  | "error"
+  /** Bytes follow that mean nothing. */
+  | "garbage"
+  /** Nothing follows. */
+  | "silence";
+
+/** Begins an answer with `text` and then breaks. Of a whole answer, half of its bytes are the beginning. */
+export function begins(text: string, breakage: Breakage): Act {
+  return (call) => {
+    const { dialect, streamed, response } = call;
+    if (!streamed && breakage === "end") return sendJson(call, dialect.unfinished({ text }));
+    if (!streamed && breakage === "error") return sendJson(call, dialect.error(529, "Scripted."));
+    const whole = JSON.stringify(dialect.whole({ text }));
+    response.writeHead(200, streamed ? EVENT_STREAM : JSON_TYPE);
+    const beginning = streamed ? dialect.events({ text }).content : whole.slice(0, whole.length / 2);
+    // Bytes that are still on their way must not be overtaken by the breakage.
+    response.write(beginning, () => breakOff[breakage](call));
+  };
+}
+
+function sendJson({ response }: ScriptedCall, body: object): void {
+  response.writeHead(200, JSON_TYPE).end(JSON.stringify(body));
+}
+
+const breakOff: Readonly<Record<Breakage, Act>> = {
+  close: ({ response }) => void response.socket?.destroySoon(),
+  reset: ({ response }) => void response.socket?.resetAndDestroy(),
+  end: ({ response }) => void response.end(),
+  error: ({ dialect, response }) => void response.end(dialect.errorEvent(529, "Scripted.")),
+  garbage: ({ response }) => void response.end("data: {nonsense\n\ndata: {nonsense\n\n"),
+  silence: () => {},
+};
