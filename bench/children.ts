@@ -34,7 +34,7 @@ export function startPinned({ core, program, args, stdio }: Command): ChildProce
   const [command, ...rest] = isPinned ? [taskset!, "-c", String(core), program, ...args] : [program, ...args];
   // What is configured for an instance of this machine must not reach the one under test.
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PARLEY_")));
-  const child = spawn(command!, rest, { stdio, env });
+  const child = spawn(command, rest, { stdio, env });
   running.add(child);
   child.once("exit", () => running.delete(child));
   return child;

@@ -31,7 +31,12 @@ const FLAT_OUT_CHUNKS = 200;
 /** The loads of these parts. Paced streams last one slice. */
 export function planLoads(parts: readonly Part[], { seconds }: { seconds: number }): readonly Load[] {
   const pacedChunks = Math.max(1, Math.round((seconds * 1000) / PACED_INTERVAL_MS));
-  const whole = { streamed: false, repeat: "until-the-end", model: modelOf("whole"), marks: MARKS_IN_WHOLE_ANSWER } as const;
+  const whole = {
+    streamed: false,
+    repeat: "until-the-end",
+    model: modelOf("whole"),
+    marks: MARKS_IN_WHOLE_ANSWER,
+  } as const;
   const flatOut = {
     streamed: true,
     repeat: "until-the-end",
@@ -39,7 +44,14 @@ export function planLoads(parts: readonly Part[], { seconds }: { seconds: number
     marks: FLAT_OUT_CHUNKS,
   } as const;
   const loads: readonly Load[] = [
-    { ...whole, name: "unary, 64 connections", part: "unary", transport: "http", connections: 64, callsPerConnection: 1 },
+    {
+      ...whole,
+      name: "unary, 64 connections",
+      part: "unary",
+      transport: "http",
+      connections: 64,
+      callsPerConnection: 1,
+    },
     {
       name: `100 streams paced at ${1000 / PACED_INTERVAL_MS} chunks/s each`,
       part: "stream",
@@ -52,9 +64,23 @@ export function planLoads(parts: readonly Part[], { seconds }: { seconds: number
       marks: pacedChunks,
       paceMs: pacedChunks * PACED_INTERVAL_MS,
     },
-    { ...flatOut, name: "100 streams flat out", part: "stream", transport: "http", connections: 100, callsPerConnection: 1 },
+    {
+      ...flatOut,
+      name: "100 streams flat out",
+      part: "stream",
+      transport: "http",
+      connections: 100,
+      callsPerConnection: 1,
+    },
     { ...whole, name: "gRPC unary, 8 × 8", part: "grpc", transport: "grpc", connections: 8, callsPerConnection: 8 },
-    { ...flatOut, name: "gRPC streams flat out, 8 × 8", part: "grpc", transport: "grpc", connections: 8, callsPerConnection: 8 },
+    {
+      ...flatOut,
+      name: "gRPC streams flat out, 8 × 8",
+      part: "grpc",
+      transport: "grpc",
+      connections: 8,
+      callsPerConnection: 8,
+    },
   ];
   return loads.filter(({ part }) => parts.includes(part));
 }

@@ -29,7 +29,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 const confinedPackages: readonly (readonly [prefix: string, folders: readonly string[]])[] = [
   ["@grpc/", ["grpc"]],
   ["grpc-health-check", ["grpc"]],
-  ["@connectrpc/", ["front", "console", "edge"]],
+  ["@connectrpc/", ["front", "console"]],
   ["node:http", ["front", "simulator", "telemetry"]],
 ];
 

@@ -1,5 +1,5 @@
 // Floor: a byte relay on node:http and undici's dispatch. It understands nothing of what it carries.
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, type ServerResponse } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { reportReady } from "../child.ts";
 
@@ -12,7 +12,7 @@ const server = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (reques
   request.on("end", () => relay(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces), response));
 });
 
-function relay(body: Buffer, response: ServerResponse<IncomingMessage>): void {
+function relay(body: Buffer, response: ServerResponse): void {
   const options = { method: "POST", path: "/v1/messages", headers: CREDENTIAL, body } as const;
   upstream.dispatch(options, new Relayed(response));
 }

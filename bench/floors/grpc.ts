@@ -38,7 +38,7 @@ server.addService(
 
 function echo(): { create: CreateHandler; stream: StreamHandler } {
   const whole = Buffer.from(WHOLE_TEXT);
-  const message = Buffer.from(`a message about as long as a chunk with one wor${MARK}d`);
+  const message = Buffer.from(`a message about as long as a chunk with its ${MARK}`);
   return {
     create: (_, reply) => reply(null, whole),
     stream: (call) => {

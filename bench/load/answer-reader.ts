@@ -1,6 +1,5 @@
-import { MARK } from "../upstream/answers.ts";
+import { MarkCounter } from "./mark-counter.ts";
 
-const MARK_BYTE = MARK.charCodeAt(0);
 /** As much of a body's end as a check of its last words may need. */
 const TAIL_BYTES = 64;
 const LAST_CHUNK = "\r\n0\r\n\r\n";
@@ -13,13 +12,6 @@ export interface ReadAnswer {
   readonly tail: string;
 }
 
-/** How many marks these bytes hold. */
-export function countMarks(bytes: Buffer): number {
-  let marks = 0;
-  for (let at = bytes.indexOf(MARK_BYTE); at >= 0; at = bytes.indexOf(MARK_BYTE, at + 1)) marks++;
-  return marks;
-}
-
 /**
  * Reads the answers on one HTTP/1.1 connection, one at a time: looks at the status, the framing, the marks and the last
  * words, and at nothing else, because its own cost must stay small beside the server's.
@@ -28,7 +20,7 @@ export class AnswerReader {
   #head = "";
   #inBody = false;
   #status = 0;
-  #marks = 0;
+  #counter = new MarkCounter();
   #tail = "";
   /** Bytes of the body still to come; undefined when its chunks say where it ends. */
   #left: number | undefined;
@@ -38,14 +30,14 @@ export class AnswerReader {
     let body = bytes;
     if (!this.#inBody) {
       const begun = this.#head.length;
-      this.#head += bytes.latin1Slice();
+      this.#head += bytes.toString("latin1");
       const end = this.#head.indexOf("\r\n\r\n");
       if (end < 0) return undefined;
       this.#readHead(this.#head.slice(0, end + 2));
       body = bytes.subarray(end + 4 - begun);
     }
-    this.#marks += countMarks(body);
-    this.#tail = (this.#tail + body.latin1Slice(Math.max(0, body.length - TAIL_BYTES))).slice(-TAIL_BYTES);
+    this.#counter.push(body);
+    this.#tail = (this.#tail + body.toString("latin1", Math.max(0, body.length - TAIL_BYTES))).slice(-TAIL_BYTES);
     if (this.#left === undefined) return this.#tail.endsWith(LAST_CHUNK) ? this.#finish(LAST_CHUNK.length) : undefined;
     this.#left -= body.length;
     if (this.#left < 0) throw new Error("more bytes than content-length says");
@@ -64,10 +56,10 @@ export class AnswerReader {
 
   #finish(framing: number): ReadAnswer {
     const tail = this.#tail.slice(0, this.#tail.length - framing);
-    const answer = { status: this.#status, marks: this.#marks, tail };
+    const answer = { status: this.#status, marks: this.#counter.marks, tail };
     this.#head = "";
     this.#inBody = false;
-    this.#marks = 0;
+    this.#counter = new MarkCounter();
     this.#tail = "";
     return answer;
   }

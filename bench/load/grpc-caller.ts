@@ -1,5 +1,4 @@
 import { connect, type Socket } from "node:net";
-import { countMarks } from "./answer-reader.ts";
 import { type Assignment, type Caller, count, type Tally } from "./caller.ts";
 import {
   clientPreface,
@@ -12,6 +11,7 @@ import {
   grpcMessage,
   windowUpdate,
 } from "./http2-frames.ts";
+import { MarkCounter } from "./mark-counter.ts";
 import { toCompletionRequest } from "./requests.ts";
 
 /** The connection's window is opened again after so many bytes, long before it closes. */
@@ -36,14 +36,14 @@ export function createGrpcCaller({ load, target }: Assignment, tally: () => Tall
   let frames = new FrameReader();
   let nextStream = 1;
   let unacknowledged = 0;
-  /** Marks so far of the calls under way, by stream. */
-  const calls = new Map<number, number>();
+  /** The calls under way, by stream. */
+  const calls = new Map<number, MarkCounter>();
   let more: () => boolean = () => false;
   let finish: (() => void) | undefined;
 
   const fill = (): void => {
     while (calls.size < load.callsPerConnection && more()) {
-      calls.set(nextStream, 0);
+      calls.set(nextStream, new MarkCounter());
       socket ??= open();
       socket.write(requestOn(nextStream));
       nextStream += 2;
@@ -54,7 +54,7 @@ export function createGrpcCaller({ load, target }: Assignment, tally: () => Tall
     done?.();
   };
   const end = (stream: number, problem?: string): void => {
-    const marks = calls.get(stream);
+    const marks = calls.get(stream)?.marks;
     if (marks === undefined) return;
     calls.delete(stream);
     count(tally(), marks, problem ?? (marks === load.marks ? undefined : `${marks} marks instead of ${load.marks}`));
@@ -71,8 +71,7 @@ export function createGrpcCaller({ load, target }: Assignment, tally: () => Tall
   const take = ({ type, flags, stream, payload }: Frame): void => {
     if (type === FRAME.data) {
       unacknowledged += payload.length;
-      const marks = calls.get(stream);
-      if (marks !== undefined) calls.set(stream, marks + countMarks(payload));
+      calls.get(stream)?.push(payload);
     }
     if (type === FRAME.data || type === FRAME.headers) {
       if ((flags & FLAG.endStream) !== 0) end(stream);

@@ -37,7 +37,7 @@ export function toChatRequest({ model, streamed }: Pick<Load, "model" | "streame
 export function toCompletionRequest({ model }: Pick<Load, "model">): Uint8Array {
   const messages = MESSAGES.map(({ role, content }) => ({
     role: ROLES[role],
-    content: [{ part: { case: "text" as const, value: content } }],
+    content: [{ content: { case: "text" as const, value: content } }],
   }));
   return toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { model, messages, ...PARAMETERS }));
 }

@@ -1,5 +1,8 @@
-/** A character that the answers' text holds and nothing around it does: counting it checks an answer for little. */
-export const MARK = "~";
+/**
+ * What the answers' text holds again and again: counting it checks an answer for little. Long enough that the numbers of
+ * a binary message do not hold it by chance.
+ */
+export const MARK = "~brk";
 
 export const MARKS_IN_WHOLE_ANSWER = 8;
 
@@ -32,7 +35,7 @@ const USAGE = {
 const MESSAGE = { id: "msg_01BenchBenchBenchBenchBe", type: "message", role: "assistant", model: "bench-upstream-1" };
 
 /** The text of a whole answer, with its marks. */
-export const WHOLE_TEXT = `${MARK} A bridge of stone carries the old road over the river. `.repeat(MARKS_IN_WHOLE_ANSWER);
+export const WHOLE_TEXT = `${MARK} A bridge of stone carries the road over the river. `.repeat(MARKS_IN_WHOLE_ANSWER);
 
 /** A whole answer in Anthropic's dialect, headers and all. */
 export const WHOLE_RESPONSE = response(
@@ -58,7 +61,9 @@ export const STREAM_HEAD = Buffer.concat([
     `${head("200 OK", "text/event-stream; charset=utf-8")}cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n`,
   ),
   chunk(
-    event("message_start", { message: { ...MESSAGE, content: [], stop_reason: null, stop_sequence: null, usage: USAGE } }) +
+    event("message_start", {
+      message: { ...MESSAGE, content: [], stop_reason: null, stop_sequence: null, usage: USAGE },
+    }) +
       event("content_block_start", { index: 0, content_block: { type: "text", text: "" } }) +
       event("ping", {}),
   ),
@@ -66,14 +71,17 @@ export const STREAM_HEAD = Buffer.concat([
 
 /** One text event, as a piece of HTTP's chunked coding. */
 export const STREAM_TEXT = chunk(
-  event("content_block_delta", { index: 0, delta: { type: "text_delta", text: ` wor${MARK}d` } }),
+  event("content_block_delta", { index: 0, delta: { type: "text_delta", text: ` wo${MARK}` } }),
 );
 
 /** What a stream ends with. */
 export const STREAM_TAIL = Buffer.concat([
   chunk(
     event("content_block_stop", { index: 0 }) +
-      event("message_delta", { delta: { stop_reason: "end_turn", stop_sequence: null }, usage: { output_tokens: 48 } }) +
+      event("message_delta", {
+        delta: { stop_reason: "end_turn", stop_sequence: null },
+        usage: { output_tokens: 48 },
+      }) +
       event("message_stop", {}),
   ),
   Buffer.from("0\r\n\r\n"),

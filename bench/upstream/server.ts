@@ -2,7 +2,15 @@
 // beforehand, so that it costs little beside what it feeds.
 import { createServer, type Socket } from "node:net";
 import { reportReady } from "../child.ts";
-import { answerOf, REFUSAL, STREAM_HEAD, STREAM_TAIL, STREAM_TEXT, WHOLE_RESPONSE, type StreamShape } from "./answers.ts";
+import {
+  answerOf,
+  REFUSAL,
+  STREAM_HEAD,
+  STREAM_TAIL,
+  STREAM_TEXT,
+  WHOLE_RESPONSE,
+  type StreamShape,
+} from "./answers.ts";
 
 /** Text events per write when flat out: more than one, so that the server under test is what limits the pace. */
 const BURST = 8;
@@ -41,10 +49,10 @@ const server = createServer({ noDelay: true }, (socket) => {
 function answerNext(socket: Socket, input: Buffer, offset: number): number | undefined {
   const headEnd = input.indexOf("\r\n\r\n", offset, "latin1");
   if (headEnd < 0) return undefined;
-  const length = /\r\ncontent-length: *(\d+)/i.exec(input.latin1Slice(offset, headEnd))?.[1];
+  const length = /\r\ncontent-length: *(\d+)/i.exec(input.toString("latin1", offset, headEnd))?.[1];
   const end = headEnd + 4 + Number(length ?? 0);
   if (end > input.length) return undefined;
-  const body = input.latin1Slice(headEnd + 4, end);
+  const body = input.toString("latin1", headEnd + 4, end);
   const answer = answerOf(/"model":"([^"]*)"/.exec(body)?.[1] ?? "");
   const wantsStream = body.includes('"stream":true');
   if (answer === "whole" && !wantsStream) socket.write(WHOLE_RESPONSE);

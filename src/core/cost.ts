@@ -3,7 +3,7 @@ import type { Price } from "./model.ts";
 
 /**
  * What a usage costs, in micro-USD, rounded half up. Cached prompt tokens and generated pictures have prices of their
- * own. Whole numbers throughout: the sum of 2^31 tokens at 1,000 USD per million stays below 2^53.
+ * own. Whole numbers throughout, and exact below 2^53: that is nine million tokens at 1,000 USD per million.
  */
 export function costOf(usage: Usage, price: Price): number {
   const cached = Math.min(usage.cachedTokens ?? 0, usage.promptTokens);

@@ -8,6 +8,7 @@ export const MAX_MESSAGES = 2000;
 /** The most models to fall back to. */
 export const MAX_FALLBACKS = 8;
 const MAX_STOPS = 4;
+const MAX_SCHEMA_DEPTH = 64;
 const MAX_LISTED = 20;
 
 /** Collects violations; a request is told about all of them at once, up to a sane number. */
@@ -144,6 +145,7 @@ function checkTools(request: CompletionRequest, wrong: Violations): void {
       wrong.add(`${path}.function.parameters`, "must be a JSON schema, which is an object");
     }
   });
+  checkToolChoice(request, wrong);
   const format = request.responseFormat?.format;
   if (format?.case === "jsonSchema") {
     if (!NAME.test(format.value.name))
@@ -154,13 +156,29 @@ function checkTools(request: CompletionRequest, wrong: Violations): void {
   }
 }
 
+/** A tool that is asked for by name must be there. Without any tools the choice means nothing and is left alone. */
+function checkToolChoice({ tools, toolChoice }: CompletionRequest, wrong: Violations): void {
+  const choice = toolChoice?.choice;
+  if (tools.length === 0 || choice?.case === undefined || choice.case === "mode") return;
+  const names = choice.case === "allowed" ? choice.value.names : [choice.value];
+  const known = new Set(tools.map(({ kind }) => kind.value?.name));
+  const missing = names.find((name) => !known.has(name));
+  if (missing !== undefined) wrong.add("tool_choice", `names ${missing.slice(0, 64)}, which is not among tools`);
+}
+
+/** Whether the text is a JSON object that is no deeper than a whole request may be: adapters walk through schemas. */
 function isJsonObject(text: string): boolean {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value);
+    return typeof value === "object" && value !== null && !Array.isArray(value) && !isDeeper(value, MAX_SCHEMA_DEPTH);
   } catch {
     return false;
   }
+}
+
+function isDeeper(value: unknown, limit: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return limit === 0 || Object.values(value).some((inner) => isDeeper(inner, limit - 1));
 }
 
 function checkModalities(

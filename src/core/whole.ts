@@ -1,4 +1,4 @@
-import { create } from "@bufbuild/protobuf";
+import { clone, create } from "@bufbuild/protobuf";
 import {
   type Choice,
   ChoiceSchema,
@@ -12,6 +12,7 @@ import {
   type Usage,
 } from "../../gen/parley/v1/completion_pb.js";
 import {
+  AudioSchema,
   ContentPartSchema,
   type Message,
   MessageSchema,
@@ -22,7 +23,7 @@ import {
 import { deltaChunk, finishChunk, usageChunk } from "./chunks.ts";
 import type { Answer } from "./provider.ts";
 
-/** Puts the chunks of a stream together into the whole answer. */
+/** Puts the chunks of a stream together into the whole answer. The chunks stay as they are. */
 export class AnswerBuilder {
   readonly #choices = new Map<number, Choice>();
   #usage: Usage | undefined;
@@ -78,7 +79,10 @@ function addContent(message: Message, content: Delta["content"]): void {
         last.value.transcript += content.value.transcript;
         last.value.id ||= content.value.id;
         if (content.value.expiresAt !== undefined) last.value.expiresAt = content.value.expiresAt;
-      } else message.content.push(create(ContentPartSchema, { content: { case: "audio", value: content.value } }));
+      } else {
+        const value = clone(AudioSchema, content.value);
+        message.content.push(create(ContentPartSchema, { content: { case: "audio", value } }));
+      }
       break;
     }
     case "reasoning": {
@@ -91,7 +95,7 @@ function addContent(message: Message, content: Delta["content"]): void {
       // The block repeats, complete, what was streamed as `reasoning` since the block before it.
       const last = message.reasoning.at(-1);
       if (last !== undefined && last.signature === "" && last.redacted === "") message.reasoning.pop();
-      message.reasoning.push(content.value);
+      message.reasoning.push(clone(ReasoningBlockSchema, content.value));
       break;
     }
     case "refusal":

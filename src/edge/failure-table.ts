@@ -1,5 +1,20 @@
-import { Code } from "@connectrpc/connect";
 import type { Failure, FailureCode } from "../core/failure.ts";
+
+/** The gRPC statuses that failures use, by their numbers: those of every library's own enum. */
+const GRPC = {
+  CANCELLED: 1,
+  INVALID_ARGUMENT: 3,
+  DEADLINE_EXCEEDED: 4,
+  NOT_FOUND: 5,
+  PERMISSION_DENIED: 7,
+  RESOURCE_EXHAUSTED: 8,
+  UNIMPLEMENTED: 12,
+  INTERNAL: 13,
+  UNAVAILABLE: 14,
+  UNAUTHENTICATED: 16,
+} as const;
+
+export type GrpcStatus = (typeof GRPC)[keyof typeof GRPC];
 
 /** What one failure code becomes on the wire. `docs/errors.md` shows this table. */
 export interface FailureRow {
@@ -8,86 +23,91 @@ export interface FailureRow {
   readonly type: string;
   /** `error.code` of the OpenAI format; null where there is none. Absent altogether for `unauthenticated`. */
   readonly code: string | null;
-  /** The gRPC status; its numbers are those of Connect's codes. */
-  readonly grpc: Code;
+  readonly grpc: GrpcStatus;
   /** Whether the client's own retry is pointless: the answer then carries `x-should-retry: false`. */
   readonly final: boolean;
 }
 
 /** Every failure, as the interface document and its decisions say. A 499 is never seen: its caller has left. */
 export const FAILURE_TABLE = {
-  invalid_request: { http: 400, type: "invalid_request_error", code: null, grpc: Code.InvalidArgument, final: false },
+  invalid_request: { http: 400, type: "invalid_request_error", code: null, grpc: GRPC.INVALID_ARGUMENT, final: false },
   request_too_large: {
     http: 413,
     type: "invalid_request_error",
     code: null,
-    grpc: Code.ResourceExhausted,
+    grpc: GRPC.RESOURCE_EXHAUSTED,
     final: false,
   },
-  unauthenticated: { http: 401, type: "authentication_error", code: null, grpc: Code.Unauthenticated, final: false },
-  permission_denied: { http: 403, type: "permission_error", code: null, grpc: Code.PermissionDenied, final: false },
-  model_not_found: { http: 404, type: "not_found_error", code: "model_not_found", grpc: Code.NotFound, final: false },
-  not_found: { http: 404, type: "not_found_error", code: null, grpc: Code.Unimplemented, final: false },
+  unauthenticated: { http: 401, type: "authentication_error", code: null, grpc: GRPC.UNAUTHENTICATED, final: false },
+  permission_denied: { http: 403, type: "permission_error", code: null, grpc: GRPC.PERMISSION_DENIED, final: false },
+  model_not_found: { http: 404, type: "not_found_error", code: "model_not_found", grpc: GRPC.NOT_FOUND, final: false },
+  not_found: { http: 404, type: "not_found_error", code: null, grpc: GRPC.UNIMPLEMENTED, final: false },
   rate_limited: {
     http: 429,
     type: "rate_limit_error",
     code: "rate_limit_exceeded",
-    grpc: Code.ResourceExhausted,
+    grpc: GRPC.RESOURCE_EXHAUSTED,
     final: false,
   },
   budget_spent: {
     http: 429,
     type: "rate_limit_error",
     code: "budget_exceeded",
-    grpc: Code.ResourceExhausted,
+    grpc: GRPC.RESOURCE_EXHAUSTED,
     final: true,
   },
-  overloaded: { http: 503, type: "service_unavailable", code: "overloaded", grpc: Code.Unavailable, final: false },
-  upstream_rejected: { http: 400, type: "invalid_request_error", code: null, grpc: Code.InvalidArgument, final: false },
+  overloaded: { http: 503, type: "service_unavailable", code: "overloaded", grpc: GRPC.UNAVAILABLE, final: false },
+  upstream_rejected: {
+    http: 400,
+    type: "invalid_request_error",
+    code: null,
+    grpc: GRPC.INVALID_ARGUMENT,
+    final: false,
+  },
   upstream_rate_limited: {
     http: 429,
     type: "rate_limit_error",
     code: "rate_limit_exceeded",
-    grpc: Code.ResourceExhausted,
+    grpc: GRPC.RESOURCE_EXHAUSTED,
     final: false,
   },
   upstream_unavailable: {
     http: 503,
     type: "service_unavailable",
     code: "upstream_unavailable",
-    grpc: Code.Unavailable,
+    grpc: GRPC.UNAVAILABLE,
     final: false,
   },
   upstream_timeout: {
     http: 503,
     type: "service_unavailable",
     code: "upstream_timeout",
-    grpc: Code.Unavailable,
+    grpc: GRPC.UNAVAILABLE,
     final: false,
   },
   upstream_protocol: {
     http: 500,
     type: "server_error",
     code: "upstream_invalid_response",
-    grpc: Code.Internal,
+    grpc: GRPC.INTERNAL,
     final: true,
   },
   upstream_refused_us: {
     http: 500,
     type: "server_error",
     code: "upstream_auth_error",
-    grpc: Code.Internal,
+    grpc: GRPC.INTERNAL,
     final: true,
   },
   deadline_exceeded: {
     http: 503,
     type: "service_unavailable",
     code: "deadline_exceeded",
-    grpc: Code.DeadlineExceeded,
+    grpc: GRPC.DEADLINE_EXCEEDED,
     final: false,
   },
-  cancelled: { http: 499, type: "invalid_request_error", code: null, grpc: Code.Canceled, final: false },
-  internal: { http: 500, type: "server_error", code: null, grpc: Code.Internal, final: true },
+  cancelled: { http: 499, type: "invalid_request_error", code: null, grpc: GRPC.CANCELLED, final: false },
+  internal: { http: 500, type: "server_error", code: null, grpc: GRPC.INTERNAL, final: true },
 } as const satisfies Record<FailureCode, FailureRow>;
 
 /** The least and the most that callers are told to wait: official clients ignore more than a minute, or give up. */
@@ -105,8 +125,8 @@ export function retryAfterMs(failure: Failure): number | undefined {
 
 /** Whether the client should not try again by itself: nothing would change, or other models were tried already. */
 export function isFinal(failure: Failure): boolean {
-  const tried = new Set(failure.attempts.map((attempt) => attempt.model));
-  return FAILURE_TABLE[failure.code].final || tried.size > 1;
+  const tried = failure.attempts.filter((attempt) => attempt.outcome !== "skipped").map((attempt) => attempt.model);
+  return FAILURE_TABLE[failure.code].final || new Set(tried).size > 1;
 }
 
 /** `error.code` of the OpenAI format. */

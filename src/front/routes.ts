@@ -32,7 +32,8 @@ export function findRoute(path: string, method: string): FoundRoute {
 }
 
 function only(served: "GET" | "POST", method: string, route: Route): FoundRoute {
-  if (method === served) return { route };
+  // Node sends the head of an answer to HEAD and keeps its body back.
+  if (method === served || (method === "HEAD" && served === "GET")) return { route };
   if (method === "OPTIONS" && route.name !== "health" && route.name !== "ready") return { route: PREFLIGHT };
   return { allow: served };
 }

@@ -34,7 +34,8 @@ const LIMITS = {
   connectionsCheckingInterval: 1000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
-  requireHostHeader: true,
+  // Node would answer a missing one with an empty 400; see `refuseAmbiguous`.
+  requireHostHeader: false,
   insecureHTTPParser: false,
   noDelay: true,
 } as const;
@@ -151,7 +152,10 @@ function refuseAmbiguous({ rawHeaders, url, headers, httpVersionMajor, httpVersi
     if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
     else if (name.length === 13 && name.toLowerCase() === "authorization") credentials += 1;
   }
-  if (hosts > 1) throw new Failure("invalid_request", "The Host header is given twice.");
+  if (hosts !== 1)
+    throw new Failure("invalid_request", `The Host header is ${hosts === 0 ? "missing" : "given twice"}.`);
+  // What makes URLs of the header further on would throw.
+  if (!URL.canParse(`http://${headers.host}`)) throw new Failure("invalid_request", "The Host header is not a host.");
   if (credentials > 1) throw new Failure("invalid_request", "The Authorization header is given twice.");
   if (url!.startsWith("/")) return;
   if (!URL.canParse(url!) || new URL(url!).host !== headers.host)

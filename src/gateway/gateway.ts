@@ -88,15 +88,25 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   };
 
   let draining = false;
-  const operations = await startOperationsServer({
-    ...config.operations.listen,
-    metrics,
-    readiness: () => ({ ready: !draining, active_calls: calls.active, breakers: Object.fromEntries(router.health()) }),
-  });
+  const operations = await startListening("operations", config, () =>
+    startOperationsServer({
+      ...config.operations.listen,
+      metrics,
+      readiness: () => ({
+        ready: !draining,
+        active_calls: calls.active,
+        breakers: Object.fromEntries(router.health()),
+      }),
+    }),
+  );
   undo.push(() => operations.close());
-  const grpc = await startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) });
+  const grpc = await startListening("grpc", config, () =>
+    startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
+  );
   undo.push(() => grpc.close());
-  const http = await startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins });
+  const http = await startListening("http", config, () =>
+    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins }),
+  );
   undo.push(() => http.close());
 
   return {
@@ -124,6 +134,21 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
     abort: () => calls.abortAll(),
     close: closeAll,
   };
+}
+
+/** Starts one entrance. Rejects with a message that names its setting and its address when it cannot listen. */
+async function startListening<T>(
+  name: "http" | "grpc" | "operations",
+  config: Config,
+  start: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await start();
+  } catch (cause) {
+    const { message } = cause as Error;
+    const why = message.includes("EADDRINUSE") ? "another program listens there" : message;
+    throw new Error(`${name}.listen: cannot use ${formatAddress(config[name].listen)}: ${why}`, { cause });
+  }
 }
 
 /** The embedded simulator: started when a configuration first needs it, and kept from then on. */

@@ -14,7 +14,7 @@ export interface ServeContext {
 export async function serve(config: Config, { stdout, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
   const gateway = await startGateway(config, log);
-  const stopped = stopSignal();
+  const stopped = Promise.race([stopSignal(), fault()]);
   process.on("SIGHUP", () => {
     Promise.resolve()
       .then(() => gateway.reload(reread()))
@@ -29,20 +29,28 @@ export async function serve(config: Config, { stdout, reread }: ServeContext): P
   });
   // Last, because whoever reads it may send a signal at once.
   stdout.write(greeting(config, gateway));
-  await stopped;
-  log.info("draining");
+  const crash = await stopped;
+  if (crash === undefined) log.info("draining");
+  else log.fatal({ cause: String(crash), stack: crash.stack }, "draining after an unexpected fault");
   void stopSignal().then(() => gateway.abort());
   await gateway.drain();
   await gateway.close();
   log.info("stopped");
-  return 0;
+  return crash === undefined ? 0 : 1;
 }
 
-function stopSignal(): Promise<void> {
+/** A fault that nobody caught: the process can no longer be trusted, but what it is doing may end. */
+function fault(): Promise<Error> {
+  return new Promise((resolve) => {
+    process.on("uncaughtException", resolve);
+  });
+}
+
+function stopSignal(): Promise<undefined> {
   return new Promise((resolve) => {
     const stop = (): void => {
       process.off("SIGTERM", stop).off("SIGINT", stop);
-      resolve();
+      resolve(undefined);
     };
     process.on("SIGTERM", stop).on("SIGINT", stop);
   });
@@ -67,8 +75,9 @@ function greeting(config: Config, { httpPort, grpcPort, operationsPort, firstKey
     );
   }
   if (firstKey !== undefined) {
+    const model = config.models.find(({ id }) => id === "alpha-haiku-4.5") ?? config.models[0];
     const body = JSON.stringify({
-      model: "alpha-haiku-4.5",
+      model: model?.id,
       messages: [{ role: "user", content: "Hello, who are you?" }],
     });
     lines.push(

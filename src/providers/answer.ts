@@ -1,5 +1,6 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../core/failure.ts";
+import { parseExactly } from "./exact-json.ts";
 import type { Upstream, UpstreamAnswer, UpstreamRequest } from "./http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 
@@ -104,7 +105,7 @@ async function refuse(answer: UpstreamAnswer, call: DialectCall): Promise<void> 
 
 function readJson<T>(text: string, map: (json: unknown) => T): T {
   try {
-    return map(JSON.parse(text));
+    return map(parseExactly(text));
   } catch (reason) {
     throw toProtocolFailure(reason);
   }

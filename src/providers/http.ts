@@ -48,6 +48,7 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
   const url = new URL(baseUrl);
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (!allowPrivate && isIP(host) && isPrivate(host)) throw new Error(`${baseUrl} is a private address`);
+  if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   const prefix = url.pathname.replace(/\/+$/, "");
   const pool = new Pool(url.origin, {
     allowH2: false,
@@ -62,7 +63,9 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
         const options = { method: "POST" as const, path: prefix + path, headers, body };
         pool.dispatch({ ...options, headersTimeout: 0, bodyTimeout: idleMs }, exchange);
       }),
-    close: () => pool.close(),
+    async close() {
+      if (!pool.closed) await pool.close();
+    },
   };
 }
 
@@ -225,12 +228,10 @@ function toTransportFailure(error: Error, answered: boolean): Failure {
   if (garbled || contradictory) {
     return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
   }
-  if (answered && code !== "ECONNRESET") {
-    return new Failure(
-      "upstream_protocol",
-      "The upstream provider closed the connection before its answer was complete.",
-      { cause: error },
-    );
+  if (answered) {
+    const kind = code === "ECONNRESET" ? "upstream_unavailable" : "upstream_protocol";
+    const message = "The upstream provider closed the connection before its answer was complete.";
+    return new Failure(kind, message, { cause: error });
   }
   const untrusted = code.startsWith("CERT_") || code.startsWith("ERR_TLS_") || /SIGNATURE|CERT|SELF_SIGNED/.test(code);
   if (untrusted) {
@@ -239,8 +240,15 @@ function toTransportFailure(error: Error, answered: boolean): Failure {
       transient: false,
     });
   }
-  return new Failure("upstream_unavailable", "The upstream provider could not be reached.", { cause: error });
+  const transient = code !== PRIVATE_ADDRESS;
+  return new Failure("upstream_unavailable", "The upstream provider could not be reached.", {
+    cause: error,
+    transient,
+  });
 }
+
+/** The code of our own refusal to connect. */
+const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";
 
 /** Addresses that a public host name must not lead to. */
 const PRIVATE = new BlockList();
@@ -278,7 +286,7 @@ const lookupPublic: LookupFunction = (hostname, options, callback) => {
       const refused: NodeJS.ErrnoException = new Error(
         `${hostname} leads to a private address; set allow_private if that is meant`,
       );
-      refused.code = "ERR_PRIVATE_ADDRESS";
+      refused.code = PRIVATE_ADDRESS;
       return callback(refused, "", 0);
     }
     callback(error, address, family);

@@ -1,3 +1,5 @@
+import { isExactNumber, parseExactly } from "./exact-json.ts";
+
 /*
  * Reading what an upstream sends: only the fields we use are looked at, and each is taken only when it has the type we
  * need. What is missing or of another type reads as absent, so a strange answer can be incomplete but never break us.
@@ -6,9 +8,9 @@
 /** A JSON object that somebody else wrote. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Whether `value` is an object, and not an array. */
+/** Whether `value` is an object, and neither an array nor a number that kept its digits. */
 export function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
+  return typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
 }
 
 /** `value` as an object; an empty one when it is not. */
@@ -31,10 +33,10 @@ export function count(value: unknown): number | undefined {
   return typeof value === "number" && value >= 0 ? Math.min(Math.trunc(value), 0x7fffffff) : undefined;
 }
 
-/** Text parsed as JSON; undefined when it is none. */
+/** Text parsed as JSON, long whole numbers as they are written; undefined when it is none. */
 export function parsed(text: string): unknown {
   try {
-    return JSON.parse(text);
+    return parseExactly(text);
   } catch {
     return undefined;
   }

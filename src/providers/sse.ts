@@ -7,7 +7,6 @@ export interface SseEvent {
   readonly data: string;
 }
 
-const CR = 13;
 const LF = 10;
 
 /**
@@ -41,23 +40,23 @@ export class SseParser {
   }
 
   #take(text: string, out: SseEvent[]): void {
-    let from = 0;
-    for (let at = 0; at < text.length; at++) {
-      const char = text.charCodeAt(at);
-      if (char !== LF && char !== CR) {
-        this.#afterCr = false;
-        continue;
-      }
-      if (char === LF && this.#afterCr) {
-        this.#afterCr = false;
-        from = at + 1;
-        continue;
-      }
-      this.#afterCr = char === CR;
-      const line = this.#join(text.slice(from, at));
-      from = at + 1;
+    if (text === "") return;
+    let from = this.#afterCr && text.charCodeAt(0) === LF ? 1 : 0;
+    this.#afterCr = false;
+    let lf = text.indexOf("\n", from);
+    let cr = text.indexOf("\r", from);
+    while (lf >= 0 || cr >= 0) {
+      const endsWithCr = cr >= 0 && (lf < 0 || cr < lf);
+      const end = endsWithCr ? cr : lf;
+      const line = this.#join(text.slice(from, end));
+      from = end + 1;
+      // A line feed right after a carriage return belongs to it, also when it comes with the next bytes.
+      if (endsWithCr && from === text.length) this.#afterCr = true;
+      else if (endsWithCr && text.charCodeAt(from) === LF) from += 1;
       if (line === "") this.#dispatch(out);
       else this.#line(line);
+      if (lf >= 0 && lf < from) lf = text.indexOf("\n", from);
+      if (cr >= 0 && cr < from) cr = text.indexOf("\r", from);
     }
     if (from < text.length) this.#keep(from === 0 ? text : text.slice(from));
   }

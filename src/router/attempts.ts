@@ -96,7 +96,9 @@ export class AttemptRun {
     );
     if (over && this.#call.signal.aborted) attempt.pass.abandoned();
     else attempt.pass.failed(failure);
-    this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure });
+    // Content came with a 2xx, whatever went wrong after it.
+    const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
+    this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
     if (attempt.model === this.#plan.candidates[0]) this.#primaryFailure = failure;
     if (over || committed || !isUpstreamFailure(failure)) throw failure.withAttempts(this.#call.attempts);
   }

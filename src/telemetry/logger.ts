@@ -4,6 +4,9 @@ export type { Logger } from "pino";
 
 /** JSON lines on standard error, which leaves standard output to people. Never blocks; what is lost at a crash is the last lines. */
 export function createLogger(level: string): Logger {
+  const stderr = destination({ fd: 2, sync: false });
+  // A reader of the log that went away must not take the server with it.
+  stderr.on("error", () => undefined);
   return pino(
     {
       level,
@@ -16,6 +19,6 @@ export function createLogger(level: string): Logger {
         censor: "[redacted]",
       },
     },
-    destination({ fd: 2, sync: false }),
+    stderr,
   );
 }

@@ -129,7 +129,8 @@ describe("buf curl over gRPC, without any file of ours", () => {
   it("has a deadline that closes the upstream's socket", async () => {
     for (const method of [CREATE, STREAM]) {
       const result = await overGrpc(method, ...key(), "--timeout", "1s", "--data", request("wait"));
-      console.log(result);
+      expect(result.code).toBe(4 * 8);
+      expect(JSON.parse(result.stderr)).toMatchObject({ code: "deadline_exceeded" });
       await expect.poll(() => upstream.exchanges.at(-1)?.closed, { timeout: 1000, interval: 10 }).toBe(true);
     }
   });

@@ -8,7 +8,15 @@ import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
-import { answerJson, answerText, beginStream, localModel, startUpstream, textEvent, type Upstream } from "./support/upstream.ts";
+import {
+  answerJson,
+  answerText,
+  beginStream,
+  localModel,
+  startUpstream,
+  textEvent,
+  type Upstream,
+} from "./support/upstream.ts";
 
 let upstream: Upstream;
 let product: Product;

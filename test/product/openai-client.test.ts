@@ -1,7 +1,15 @@
 import OpenAI from "openai";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
 import { type Product, runProduct, startProduct } from "../support/product.ts";
-import { answerJson, answerText, beginStream, localModel, startUpstream, textEvent, type Upstream } from "./support/upstream.ts";
+import {
+  answerJson,
+  answerText,
+  beginStream,
+  localModel,
+  startUpstream,
+  textEvent,
+  type Upstream,
+} from "./support/upstream.ts";
 
 let upstream: Upstream;
 let product: Product;
@@ -73,7 +81,9 @@ const PNG_URL = /^data:image\/png;base64,iVBORw0KGgo/;
 
 describe("the unmodified openai client", () => {
   it("gets a whole completion", async () => {
-    const { data, request_id: requestId } = await client().chat.completions.create(ask("alpha-haiku-4.5")).withResponse();
+    const { data, request_id: requestId } = await client()
+      .chat.completions.create(ask("alpha-haiku-4.5"))
+      .withResponse();
     expect(data).toMatchObject({ object: "chat.completion", model: "alpha-haiku-4.5" });
     expect(data.id).toMatch(/^chatcmpl-/);
     expect(data.choices[0]).toMatchObject({ finish_reason: "stop", message: { role: "assistant" } });
@@ -150,7 +160,10 @@ describe("the openai client's typed errors", () => {
   });
 
   it("are PermissionDeniedError for a model that the key may not use", async () => {
-    const command = runProduct(["keys", "create", "--config", "parley.yaml", "--name", "narrow", "--models", "beta-3-flash"], product);
+    const command = runProduct(
+      ["keys", "create", "--config", "parley.yaml", "--name", "narrow", "--models", "beta-3-flash"],
+      product,
+    );
     expect(await command.ending).toMatchObject({ code: 0 });
     const narrow = client({ apiKey: command.output.stdout.trim() });
     const error = await errorOf(narrow.chat.completions.create(ask("alpha-haiku-4.5")));

@@ -1,3 +1,4 @@
+import { getEventListeners } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
@@ -369,6 +370,27 @@ describe("a caller who leaves", () => {
     expect(server.sockets).toHaveLength(1);
   });
 
+  it("while the connection is being made sends nothing over it", async () => {
+    const controller = new AbortController();
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    const answer = post(upstream, { path: "/left", signal: controller.signal });
+    controller.abort(gone);
+    await expect(answer).rejects.toBe(gone);
+    expect(await (await post(upstream, { path: "/stayed" })).text()).toBe("ok");
+    await expect.poll(() => server.sockets.length).toBeGreaterThan(0);
+    expect(server.requests).toHaveLength(1);
+    expect(server.requests[0]).toMatch(/^POST \/stayed /);
+  });
+
+  it("leaves nothing behind on the signal when the answer has ended or was abandoned", async () => {
+    const { signal } = new AbortController();
+    const { upstream } = await serve((socket) => socket.write(whole("ok")));
+    await (await post(upstream, { signal })).text();
+    expect(getEventListeners(signal, "abort")).toHaveLength(0);
+    (await post(upstream, { signal })).abandon();
+    expect(getEventListeners(signal, "abort")).toHaveLength(0);
+  });
+
   it("while the connection is being made is let go", async () => {
     const server = await startRawServer(() => {});
     const upstream = connectUpstream({
@@ -417,16 +439,16 @@ describe("a connection", () => {
     expect(server.sockets[0]!.destroyed).toBe(false);
   });
 
-  it.each<[string, (socket: Socket) => void]>([
-    ["the body does not end", () => {}],
-    ["the body goes on", (socket) => socket.write(chunkOf("more"))],
-  ])("is closed after complete() when %s", async (_, after) => {
+  it.each<[string, (socket: Socket) => void, number]>([
+    ["the body does not end soon", () => {}, 3000],
+    ["the body goes on, at once", (socket) => socket.write(chunkOf("more")), 500],
+  ])("is closed after complete() when %s", async (_, after, timeout) => {
     const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
     const answer = await post(upstream);
     await answer.read();
     answer.complete();
     after(server.sockets[0]!);
-    await expect.poll(() => server.openCount(), { timeout: 3000 }).toBe(0);
+    await expect.poll(() => server.openCount(), { timeout }).toBe(0);
   });
 
   it("is closed after abandon()", async () => {
@@ -468,24 +490,24 @@ describe("a connection", () => {
 
 describe("a private address is refused", () => {
   it.each([
-    "http://127.0.0.1:1",
-    "http://127.1",
-    "http://2130706433",
-    "http://0x7f.1",
-    "http://0.0.0.0",
-    "http://10.0.0.1",
-    "http://100.64.0.1",
-    "http://169.254.169.254",
-    "http://172.31.255.255",
-    "http://192.168.1.1",
-    "http://224.0.0.1",
-    "http://[::1]",
-    "http://[::]",
-    "http://[::ffff:127.0.0.1]",
-    "http://[::ffff:a00:1]",
-    "http://[64:ff9b::7f00:1]",
-    "http://[fc00::1]",
-    "http://[fe80::1]",
+    "https://127.0.0.1:1",
+    "https://127.1",
+    "https://2130706433",
+    "https://0x7f.1",
+    "https://0.0.0.0",
+    "https://10.0.0.1",
+    "https://100.64.0.1",
+    "https://169.254.169.254",
+    "https://172.31.255.255",
+    "https://192.168.1.1",
+    "https://224.0.0.1",
+    "https://[::1]",
+    "https://[::]",
+    "https://[::ffff:127.0.0.1]",
+    "https://[::ffff:a00:1]",
+    "https://[64:ff9b::7f00:1]",
+    "https://[fc00::1]",
+    "https://[fe80::1]",
   ])("as %s", (baseUrl) => {
     expect(() => connectUpstream({ baseUrl, allowPrivate: false, connectMs: 100 })).toThrow("is a private address");
   });
@@ -493,12 +515,13 @@ describe("a private address is refused", () => {
   it("when a name leads to it, and nothing is sent", async () => {
     const server = await startRawServer((socket) => socket.write(whole("ok")));
     const upstream = connectUpstream({
-      baseUrl: `http://localhost:${server.port}`,
+      baseUrl: `https://localhost:${server.port}`,
       allowPrivate: false,
       connectMs: 1000,
     });
     await expect(post(upstream)).rejects.toMatchObject({
       code: "upstream_unavailable",
+      transient: false,
       cause: { code: "ERR_PRIVATE_ADDRESS" },
     });
     expect(server.sockets).toHaveLength(0);
@@ -518,7 +541,12 @@ describe("a private address is refused", () => {
     await server.stop();
   });
 
-  it.each(["http://8.8.8.8", "http://172.32.0.1", "http://[2001:4860:4860::8888]", "http://example.com"])(
+  it("and plain http with it", () => {
+    const connect = (): unknown => connectUpstream({ baseUrl: "http://8.8.8.8", allowPrivate: false, connectMs: 100 });
+    expect(connect).toThrow("is plain http");
+  });
+
+  it.each(["https://8.8.8.8", "https://172.32.0.1", "https://[2001:4860:4860::8888]", "https://example.com"])(
     "and %s is none",
     async (baseUrl) => {
       const upstream = connectUpstream({ baseUrl, allowPrivate: false, connectMs: 100 });

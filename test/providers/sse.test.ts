@@ -164,6 +164,13 @@ describe("a long line", () => {
     expect(() => parser.push(piece)).toThrow(expect.objectContaining({ code: "upstream_protocol" }));
   });
 
+  it("may come in pieces and be almost as long as an answer may be", () => {
+    const parser = new SseParser();
+    parser.push(Buffer.from("data: "));
+    for (let count = 0; count < 40; count++) parser.push(Buffer.alloc(1024 * 1024, "a"));
+    expect(parser.push(Buffer.from("\n\n"))).toHaveLength(1);
+  });
+
   it("does not count what came in events before it", () => {
     const parser = new SseParser();
     const event = Buffer.from(`data: ${"a".repeat(1024 * 1024)}\n\n`);

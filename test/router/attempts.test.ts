@@ -3,7 +3,6 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
-import { settle } from "../support/fake-clock.ts";
 import { collect, createWorld, fails, hangs, newCall, outcomes, said, serves, stream, whole } from "./routed.ts";
 
 const failure = (code: FailureCode, message = `It is ${code}.`): Failure => new Failure(code, message);
@@ -72,8 +71,6 @@ describe("one model", () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)] }, breaker: { failures: 100 } });
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
     const runs = Array.from({ length: 10 }, () => collect(world.router.stream(plan, newCall())));
-    await settle();
-    expect(world.clock.pending).toBe(10 + 3);
     await world.clock.drive(Promise.all(runs));
     expect(world.provider.calls).toHaveLength(10 + 3);
   });
@@ -120,11 +117,17 @@ describe("fallbacks", () => {
   it("are not tried after an error of our own, which is not shown", async () => {
     const broken = new TypeError("secret") as unknown as Failure;
     const world = createWorld({ scripts: { a: [fails(broken)], b: [serves("hi")] } });
-    expect((await stream(world)).failure).toMatchObject({ code: "internal", message: "The gateway failed unexpectedly." });
+    expect((await stream(world)).failure).toMatchObject({
+      code: "internal",
+      message: "The gateway failed unexpectedly.",
+    });
   });
 
   it("leave the primary's failure to be shown when none serves", async () => {
-    const scripts = { a: [fails(failure("upstream_rejected", "Too long."))], b: [fails(failure("upstream_refused_us"))] };
+    const scripts = {
+      a: [fails(failure("upstream_rejected", "Too long."))],
+      b: [fails(failure("upstream_refused_us"))],
+    };
     const { failure: shown } = await stream(createWorld({ scripts }));
     expect(shown).toMatchObject({ code: "upstream_rejected", message: "Too long." });
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_rejected", "b:upstream_refused_us"]);
@@ -216,7 +219,10 @@ describe("time", () => {
     const call = newCall();
     await stream(world, call);
     expect(outcomes(call.attempts)).toEqual(["a:upstream_timeout", "b:served"]);
-    expect(call.attempts[0]).toMatchObject({ durationMs: 60_000, reason: "The upstream provider did not answer in time." });
+    expect(call.attempts[0]).toMatchObject({
+      durationMs: 60_000,
+      reason: "The upstream provider did not answer in time.",
+    });
   });
 
   it("for a whole answer is that of the first content and of a silence together", async () => {
@@ -236,7 +242,9 @@ describe("time", () => {
   it("for all attempts together is limited too, even in the middle of an answer", async () => {
     const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 100_000 } };
     const endless = { ...serves("one", "two", "three", "four"), pauseMs: 30_000 };
-    const { batches, failure: shown } = await stream(createWorld({ scripts: { a: [endless], b: [serves("hi")] }, facts }));
+    const { batches, failure: shown } = await stream(
+      createWorld({ scripts: { a: [endless], b: [serves("hi")] }, facts }),
+    );
     expect(said(batches)).toBe("start one two three");
     expect(shown).toMatchObject({
       code: "upstream_timeout",

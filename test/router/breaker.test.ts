@@ -74,12 +74,20 @@ describe("open", () => {
 
   it("lets nothing through and answers with the last failure, which is not to be retried at once", () => {
     clock.advance(400);
-    expect(refusal()).toMatchObject({ code: "upstream_unavailable", message: "It is down.", retryAfterMs: 600, transient: false });
+    expect(refusal()).toMatchObject({
+      code: "upstream_unavailable",
+      message: "It is down.",
+      retryAfterMs: 600,
+      transient: false,
+    });
   });
 
   it("keeps the last failure's detail and hides nothing else of it", () => {
     const other = new Breaker({ ...OPTIONS, failures: 1 }, clock);
-    const overloaded = new Failure("upstream_unavailable", "Busy.", { detail: "upstream_overloaded", upstreamStatus: 529 });
+    const overloaded = new Failure("upstream_unavailable", "Busy.", {
+      detail: "upstream_overloaded",
+      upstreamStatus: 529,
+    });
     (other.admit() as Pass).failed(overloaded);
     expect(other.admit()).toMatchObject({ detail: "upstream_overloaded", cause: overloaded });
   });
@@ -152,7 +160,8 @@ describe("attempts that were under way when it opened", () => {
 });
 
 describe("a rate limit", () => {
-  const limited = (retryAfterMs: number): Failure => new Failure("upstream_rate_limited", "Slow down.", { retryAfterMs });
+  const limited = (retryAfterMs: number): Failure =>
+    new Failure("upstream_rate_limited", "Slow down.", { retryAfterMs });
 
   it("lets the model rest for as long as the provider asked, at the first time", () => {
     admitted().failed(limited(30_000));

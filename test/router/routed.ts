@@ -1,10 +1,5 @@
 import { create } from "@bufbuild/protobuf";
-import {
-  type CompletionChunk,
-  type CompletionRequest,
-  CompletionRequestSchema,
-  FinishReason,
-} from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, CompletionRequestSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
@@ -65,7 +60,11 @@ export interface Streamed {
 }
 
 /** Reads a whole stream, with all the time that it needs. */
-export async function stream(world: World, call: TestCall = newCall(), request: Partial<CompletionRequest> = {}): Promise<Streamed> {
+export async function stream(
+  world: World,
+  call: TestCall = newCall(),
+  request: { readonly strict?: boolean } = {},
+): Promise<Streamed> {
   const { router, models, clock } = world;
   const plan = router.plan(create(CompletionRequestSchema, request), models, "stream");
   return clock.drive(collect(router.stream(plan, call)));

@@ -42,7 +42,8 @@ export class FakeClock implements Clock {
   /** Lets this much time pass at once; timers that come due go off, promises are not waited for. */
   advance(ms: number): void {
     const untilMs = this.#monotonicMs + ms;
-    for (let timer = this.#next(); timer !== undefined && timer.dueMs <= untilMs; timer = this.#next()) this.#fire(timer);
+    for (let timer = this.#next(); timer !== undefined && timer.dueMs <= untilMs; timer = this.#next())
+      this.#fire(timer);
     this.#monotonicMs = untilMs;
   }
 

@@ -2,7 +2,14 @@ import { type CompletionChunk, Modality } from "../../gen/parley/v1/completion_p
 import type { Clock } from "../../src/core/clock.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
-import type { Answer, Capabilities, Provider, Translation, UpstreamCall, UpstreamModel } from "../../src/core/provider.ts";
+import type {
+  Answer,
+  Capabilities,
+  Provider,
+  Translation,
+  UpstreamCall,
+  UpstreamModel,
+} from "../../src/core/provider.ts";
 import { AnswerBuilder } from "../../src/core/whole.ts";
 
 /** What one call of an upstream model does. A whole answer is what a stream would have said, put together. */

@@ -1,7 +1,13 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { anthropicWire, geminiWire, openAiWire, type ScriptedAnswer, type UpstreamDialect } from "./upstream-dialects.ts";
+import {
+  anthropicWire,
+  geminiWire,
+  openAiWire,
+  type ScriptedAnswer,
+  type UpstreamDialect,
+} from "./upstream-dialects.ts";
 
 /** One request that reached the upstream, and its answer's other end. */
 export interface ScriptedCall {

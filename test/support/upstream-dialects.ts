@@ -57,7 +57,12 @@ const anthropicUsage = { input_tokens: COUNTED.prompt, output_tokens: COUNTED.co
 
 function anthropicMessage(answer: ScriptedAnswer, stopReason: string | null): object {
   const { text, call } = answer;
-  const use = call && { type: "tool_use", id: "toolu_1", name: call.name, input: JSON.parse(call.arguments) as unknown };
+  const use = call && {
+    type: "tool_use",
+    id: "toolu_1",
+    name: call.name,
+    input: JSON.parse(call.arguments) as unknown,
+  };
   const content = [{ type: "text", text }, ...(use === undefined ? [] : [use])];
   return { id: "msg_1", type: "message", role: "assistant", content, stop_reason: stopReason, usage: anthropicUsage };
 }
@@ -92,8 +97,7 @@ export const anthropicWire: UpstreamDialect = {
     return { content, ending };
   },
   error: (status, message) => ({ type: "error", error: { type: nameOf(status, ANTHROPIC_ERRORS), message } }),
-  errorEvent: (status, message) =>
-    typed({ type: "error", error: { type: nameOf(status, ANTHROPIC_ERRORS), message } }),
+  errorEvent: (status, message) => typed({ type: "error", error: { type: nameOf(status, ANTHROPIC_ERRORS), message } }),
 };
 
 const GEMINI_STOPS = { stop: "STOP", length: "MAX_TOKENS", refused: "SAFETY" } as const;

@@ -1,7 +1,7 @@
 import type { ContentPart, Message, ReasoningBlock, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isBlank } from "./content-parts.ts";
-import { isObject, parseExactly } from "./exact-json.ts";
+import { isObject, parsed } from "../lenient.ts";
 import type { Job } from "./job.ts";
 import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock } from "./wire.ts";
 
@@ -109,6 +109,6 @@ function toToolUse({ ids }: Job, { id, name, arguments: text, custom }: ToolCall
 /** The provider takes only objects; what else a model made up goes in as text, so that the model sees what it wrote. */
 function toInput(text: string): Record<string, unknown> {
   if (isBlank(text)) return {};
-  const input = parseExactly(text);
+  const input = parsed(text);
   return isObject(input) ? input : { arguments: text };
 }

@@ -1,8 +1,8 @@
 import { Failure, type FailureCode, type FailureOptions } from "../../core/failure.ts";
 import type { Refusal } from "../answer.ts";
 import { object, parsed, string, type Json } from "../lenient.ts";
-import { readRetryAfterMs } from "./retry-after.ts";
-import { scrub } from "./scrub.ts";
+import { readRetryAfterMs } from "../retry-after.ts";
+import { scrub } from "../scrub.ts";
 
 /** The statuses that the types of errors inside an answer stand for. */
 const STATUS_BY_TYPE: ReadonlyMap<string, number> = new Map([

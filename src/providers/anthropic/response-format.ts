@@ -1,6 +1,6 @@
 import type { JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parseExactly } from "./exact-json.ts";
+import { isObject, parsed } from "../lenient.ts";
 import type { Job } from "./job.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { TextBlock } from "./wire.ts";
@@ -34,7 +34,7 @@ export function toFormatRequest({ request, model, log }: Job): FormatRequest {
 }
 
 function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> {
-  const schema = parseExactly(schemaJson);
+  const schema = parsed(schemaJson);
   if (!isObject(schema)) throw invalidField(`${SCHEMA_FIELD}.schema`, "must be a JSON schema");
   return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };
 }

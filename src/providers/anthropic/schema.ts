@@ -1,4 +1,4 @@
-import { isObject } from "./exact-json.ts";
+import { isObject } from "../lenient.ts";
 
 /** Formats of strings that the provider enforces. */
 const FORMATS: ReadonlySet<unknown> = new Set([

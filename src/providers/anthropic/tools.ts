@@ -1,6 +1,6 @@
 import { type Tool, type ToolChoice as RequestedChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parseExactly } from "./exact-json.ts";
+import { isObject, parsed } from "../lenient.ts";
 import type { Job } from "./job.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
@@ -64,7 +64,7 @@ function toDefinition(job: Job, tool: Tool, field: string): ToolDefinition {
 
 function toInputSchema(text: string, field: string): Record<string, unknown> {
   if (text === "") return NO_ARGUMENTS;
-  const schema = parseExactly(text);
+  const schema = parsed(text);
   if (!isObject(schema)) throw invalidField(field, "must be a JSON schema");
   if (Object.keys(schema).length === 0) return NO_ARGUMENTS;
   if (schema["type"] === undefined) return { type: "object", ...schema };

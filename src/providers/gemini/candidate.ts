@@ -5,7 +5,7 @@ import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
 import { array, type Json, object, string } from "../lenient.ts";
 import { brokenCall, toFinishReason } from "./finish.ts";
-import { isObject } from "./json.ts";
+import { isObject } from "../lenient.ts";
 import { toLogprobs } from "./logprobs.ts";
 
 /** What clients of the OpenAI format take as the ID of a call. */

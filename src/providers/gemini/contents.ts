@@ -1,7 +1,7 @@
 import { type ContentPart, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import { isObject, parsedExactly } from "./json.ts";
+import { isObject, parsed } from "../lenient.ts";
 import { type Place, toPart } from "./media.ts";
 import { checksSignatures, fillSignatures, knownSignature, signText } from "./signature.ts";
 import { orphan, toResultParts } from "./tool-results.ts";
@@ -99,6 +99,6 @@ function toModelParts(message: Message, place: Place): Part[] {
 /** The arguments must be an object; what a model once wrote that is none goes along as it was. */
 function toArgs(text: string): JsonObject {
   if (text.trim() === "") return {};
-  const value = parsedExactly(text);
+  const value = parsed(text);
   return isObject(value) ? value : { arguments: text };
 }

@@ -2,7 +2,7 @@ import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js"
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../translation.ts";
-import { isObject, parsedExactly } from "./json.ts";
+import { isObject, parsed } from "../lenient.ts";
 import { toAnswerSchema } from "./schema.ts";
 import { checksSignatures } from "./signature.ts";
 import type { GenerationConfig, JsonObject } from "./wire.ts";
@@ -40,7 +40,7 @@ export function toAnswerFormat(request: CompletionRequest, model: UpstreamModel,
 /** Undefined for an empty schema: any JSON will do. */
 function readSchema(text: string): JsonObject | undefined {
   if (text === "") return undefined;
-  const schema = parsedExactly(text);
+  const schema = parsed(text);
   if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON Schema object");
   return Object.keys(schema).length === 0 ? undefined : schema;
 }

@@ -4,7 +4,7 @@ import type { StreamReader } from "../answer.ts";
 import type { SseEvent } from "../sse.ts";
 import { AnswerReader } from "./answer-reader.ts";
 import { failedMidway } from "./failure.ts";
-import { parsedExactly } from "./json.ts";
+import { parsed } from "../lenient.ts";
 
 /**
  * Reads the events of one stream. The dialect has no end marker: the body just ends, and whether the answer is whole
@@ -17,7 +17,7 @@ export function readGeminiStream(): StreamReader {
     read({ data }: SseEvent, out: CompletionChunk[]): void {
       // Not of this dialect, but proxies add it.
       if (data.trim() === "" || data.trim() === "[DONE]") return;
-      const json = parsedExactly(data);
+      const json = parsed(data);
       if (json === undefined)
         throw new Failure("upstream_protocol", "The upstream provider's answer could not be read.");
       try {

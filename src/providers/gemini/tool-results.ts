@@ -1,7 +1,7 @@
 import type { Message, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import { isObject, parsedExactly } from "./json.ts";
+import { isObject, parsed } from "../lenient.ts";
 import { toPicture } from "./media.ts";
 import { checksSignatures } from "./signature.ts";
 import type { InlineData, JsonObject, Part } from "./wire.ts";
@@ -73,6 +73,6 @@ function readResult({ content }: Message, place: { readonly field: string; reado
 
 /** A JSON object as it is, anything else as the `output` of one. `$ref` has a meaning of its own there. */
 function toResponse(text: string): JsonObject {
-  const value = text.trimStart().startsWith("{") && !text.includes('"$ref"') ? parsedExactly(text) : undefined;
+  const value = text.trimStart().startsWith("{") && !text.includes('"$ref"') ? parsed(text) : undefined;
   return isObject(value) ? value : { output: text };
 }

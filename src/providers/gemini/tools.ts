@@ -3,7 +3,7 @@ import { type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/mes
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../translation.ts";
-import { isObject, parsedExactly } from "./json.ts";
+import { isObject, parsed } from "../lenient.ts";
 import type { FunctionCallingConfig, FunctionDeclaration, GenerateContentRequest, JsonObject } from "./wire.ts";
 
 const NAME = /^[A-Za-z_][A-Za-z0-9_.:-]{0,127}$/;
@@ -45,7 +45,7 @@ function toDeclaration({ kind }: Tool, index: number): FunctionDeclaration {
 /** A function without arguments has no schema at all. */
 function toParameters(text: string, field: string): JsonObject | undefined {
   if (text === "") return undefined;
-  const schema = parsedExactly(text);
+  const schema = parsed(text);
   if (!isObject(schema)) throw invalidField(field, "must be a JSON Schema object");
   return Object.keys(schema).length === 0 ? undefined : schema;
 }

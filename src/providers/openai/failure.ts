@@ -1,8 +1,8 @@
 import { Failure, type FailureOptions } from "../../core/failure.ts";
 import type { Refusal } from "../answer.ts";
 import { type ErrorFacts, findError, readErrorBody, readErrorFacts } from "./error-body.ts";
-import { readRetryAfterMs } from "./retry-after.ts";
-import { scrub } from "./scrub.ts";
+import { readRetryAfterMs } from "../retry-after.ts";
+import { scrub } from "../scrub.ts";
 
 export { findError };
 

@@ -116,9 +116,9 @@ const toKey = ({ index, id }: Piece): string => `${index ?? ""}:${id}`;
 
 function readPieces(message: Json): Piece[] {
   const pieces = array(message.tool_calls).map((entry) => readPiece(object(entry)));
-  // The form before `tool_calls`: one call, without an ID.
+  // The form before `tool_calls`: one call, without an ID. Servers that send both say the same twice.
   const legacy = object(message.function_call);
-  if (Object.keys(legacy).length > 0) pieces.push(readPiece({ index: 0, function: legacy }));
+  if (pieces.length === 0 && Object.keys(legacy).length > 0) pieces.push(readPiece({ index: 0, function: legacy }));
   return pieces;
 }
 

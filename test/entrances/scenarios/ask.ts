@@ -1,9 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import {
-  type CompletionRequest,
-  CompletionRequestSchema,
-  Modality,
-} from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, CompletionRequestSchema, Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import type { Mode } from "../../../src/core/router.ts";
 
@@ -30,7 +26,10 @@ export function toOpenAiJson(request: CompletionRequest, mode: Mode): Record<str
     model: request.model,
     messages: request.messages.map(toOpenAiMessage),
     ...given("fallback_models", request.fallbackModels),
-    ...given("modalities", request.modalities.map((modality) => WORDS[modality as keyof typeof WORDS])),
+    ...given(
+      "modalities",
+      request.modalities.map((modality) => WORDS[modality as keyof typeof WORDS]),
+    ),
     ...given("stop", request.stop),
     max_tokens: request.maxTokens,
     temperature: request.temperature,

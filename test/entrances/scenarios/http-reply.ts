@@ -13,7 +13,10 @@ interface PictureJson {
 }
 
 interface SpeechJson {
-  readonly content?: string | null | readonly ({ readonly type: string; readonly text?: string } & Partial<PictureJson>)[];
+  readonly content?:
+    | string
+    | null
+    | readonly ({ readonly type: string; readonly text?: string } & Partial<PictureJson>)[];
   readonly images?: readonly PictureJson[];
 }
 

@@ -85,6 +85,11 @@ export function answerText({ body, response }: UpstreamExchange, text: string): 
 }
 
 /** Answers with a status, a JSON body and headers. */
-export function answerJson(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
+export function answerJson(
+  response: ServerResponse,
+  status: number,
+  body: object,
+  headers: Record<string, string> = {},
+): void {
   response.writeHead(status, { "content-type": "application/json", ...headers }).end(JSON.stringify(body));
 }

@@ -88,9 +88,9 @@ describe("a refusal", () => {
   });
 
   it.each([
-    ["Bad value at https://ai.google.dev/x?key=1 from a.b@c.test", "Bad value at [removed] from [removed]"],
-    ["Key AIzaSyA1234567890abcdefghij for projects/123456 is bad", "Key [removed] for [removed] is bad"],
-    ["Consumer 'project_number:12' may not", "[removed] may not"],
+    ["Bad value at https://ai.google.dev/x?key=1 from a.b@c.test", "Bad value at [address] from [e-mail]"],
+    ["Key AIzaSyA1234567890abcdefghij for projects/123456 is bad", "Key [key] for [account] is bad"],
+    ["Consumer 'project_number:12' may not", "[account] may not"],
     ["You exceeded your current quota, see billing", "The upstream provider rejected the request."],
     ["  ", "The upstream provider rejected the request."],
     ["Unsupported MIME type: image/tiff", "Unsupported MIME type: image/tiff"],

@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { toInnerFailure, toOpenAiFailure } from "../../../src/providers/openai/failure.ts";
-import { scrub } from "../../../src/providers/openai/scrub.ts";
+import { scrub } from "../../../src/providers/scrub.ts";
 import { readFixture } from "./fixture.ts";
 
 const fail = (status: number, body: unknown = "", headers: Record<string, string> = {}): Failure =>

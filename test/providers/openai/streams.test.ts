@@ -133,7 +133,7 @@ describe("a stream's end", () => {
 
   it.each<[string, string, unknown[]]>([
     ["stop", "STOP", [text("a"), chunk({}, "stop")]],
-    ["eos_token", "STOP", [text("a"), chunk({}, "eos_token")]],
+    ["eos_token", "STOP", [text("a"), chunk({}, "eos_token"), chunk({}, "")]],
     ["", "STOP", [text("a"), chunk({}, "")]],
     ["stop", "STOP", [chunk({ content: "a" }, ""), chunk({}, "stop")]],
     ["stop", "STOP", [chunk({ content: "a" }, "stop"), chunk({}, "length"), chunk({}, "")]],
@@ -269,9 +269,13 @@ describe("a stream's events", () => {
     const piece = (content: string, token: string) => ({
       choices: [{ index: 0, delta: { content }, logprobs: logprobs(token) }],
     });
-    const { chunks } = readStream(toSse(piece("", "x"), piece("a", "a"), stop));
+    const { chunks } = readStream(toSse(piece("", "x"), piece("a", "a"), piece("b", "b"), text("c"), stop));
     const token = (name: string) => ({ token: name, logprob: -1, bytes: "YQ==", top: [{ token: name, logprob: -1 }] });
-    expect(plain(chunks)[0]).toEqual(delta({ text: "a", logprobs: { content: [token("x"), token("a")] } }));
+    expect(plain(chunks).slice(0, -1)).toEqual([
+      delta({ text: "a", logprobs: { content: [token("x"), token("a")] } }),
+      delta({ text: "b", logprobs: { content: [token("b")] } }),
+      delta({ text: "c" }),
+    ]);
   });
 
   it("trap 81: count usage once, by the last word on it, wherever it stands", () => {
@@ -407,13 +411,18 @@ describe("a stream's tool calls", () => {
     expect(readStream(toSse(text("a"), call(fn(0, "a", "", "{}")), stop)).chunks).toHaveLength(2);
   });
 
-  it("may be custom, or of the form before tool calls", () => {
+  it("may be custom, with an input that may be empty", () => {
     const custom = { index: 0, id: "a", type: "custom", custom: { name: "sql", input: "" } };
-    const { chunks } = readStream(toSse(call(custom), chunk({ function_call: { name: "f", arguments: "{" } }), stop));
-    expect(plain(chunks)[0]).toEqual(delta({ toolCall: { id: "a", name: "sql", custom: true } }));
-    expect(
-      callsOf(chunk({ function_call: { name: "f", arguments: "{" } }), chunk({ function_call: { arguments: "}" } })),
-    ).toEqual([["f", "{}"]]);
+    const { chunks } = readStream(toSse(call(custom), stop));
+    expect(plain(chunks).slice(0, -1)).toEqual([delta({ toolCall: { id: "a", name: "sql", custom: true } })]);
+  });
+
+  it("may be of the form before tool calls, alone or beside the new one", () => {
+    const begin = { name: "f", arguments: "{" };
+    const end = { arguments: "}" };
+    expect(callsOf(chunk({ function_call: begin }), chunk({ function_call: end }))).toEqual([["f", "{}"]]);
+    const both = { tool_calls: [fn(0, "a", "f", "{}")], function_call: { name: "f", arguments: "{}" } };
+    expect(callsOf(chunk(both))).toEqual([["f", "{}"]]);
   });
 
   it("trap 102: carry the state that must come back, once", () => {

@@ -8,8 +8,10 @@ const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
   [/[\w.+-]+@[\w-]+(?:\.[\w-]+)+/g, "[e-mail]"],
   [/\bBearer\s+\S+/gi, "[key]"],
   [/\b(?:sk|pk|rk|gsk|key|api|tok|xai)[-_][\w*.-]{4,}/gi, "[key]"],
+  [/\bAIza[\w-]{10,}/g, "[key]"],
+  [/\bconsumer\s+'[^']*'/gi, "[account]"],
   [/\b(?:org|proj|acct)[-_]\w{4,}/gi, "[account]"],
-  [/\b(?:user|req|request|team|ws)[-_](?=\w*\d)\w{5,}/gi, "[account]"],
+  [/\b(?:user|req|request|team|ws|wrkspc|workspace)[-_](?=\w*\d)\w{5,}/gi, "[account]"],
   [
     /\b(?:organi[sz]ation|project|account|workspace)s?(?:[/: ]|\s+(?:id|number|named)\s+)\s*["'`]?(?=[\w.-]*\d)[\w.-]+["'`]?/gi,
     "[account]",
@@ -29,7 +31,7 @@ const MONEY = /quota|billing|credit|balance|payment/i;
 export function scrub(text: string): string {
   if (MONEY.test(text) || /<(?:!doctype|html|head|body)\b/i.test(text)) return "";
   const shown = SECRETS.reduce((out, [pattern, word]) => out.replace(pattern, word), cut(text, MAX_READ_CHARS));
-  return cut(shown.replace(/\s+/g, " ").trim(), MAX_SHOWN_CHARS);
+  return cut(shown.replace(/[\s\p{Cc}]+/gu, " ").trim(), MAX_SHOWN_CHARS);
 }
 
 /** The beginning of `text`, to the end of a word: a cut secret would not look like one. */

@@ -1,5 +1,4 @@
-import type { Refusal } from "../answer.ts";
-import { string } from "../lenient.ts";
+import type { Refusal } from "./answer.ts";
 
 /**
  * How long a refusal asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` as seconds or as a date, which is
@@ -10,10 +9,16 @@ export function readRetryAfterMs(headers: Refusal["headers"]): number | undefine
   if (exact !== undefined) return Math.ceil(exact);
   const seconds = readNumber(headers["retry-after"]);
   if (seconds !== undefined) return Math.ceil(seconds * 1000);
-  const wait = Date.parse(string(headers["retry-after"])) - Date.parse(string(headers.date));
+  const wait = Date.parse(first(headers["retry-after"])) - Date.parse(first(headers["date"]));
   return Number.isNaN(wait) ? undefined : Math.max(wait, 0);
 }
 
-function readNumber(value: unknown): number | undefined {
-  return /^\d{1,9}(?:\.\d{1,9})?$/.test(string(value)) ? Number(value) : undefined;
+function readNumber(header: string | string[] | undefined): number | undefined {
+  const text = first(header).trim();
+  return /^\d{1,9}(?:\.\d{1,9})?$/.test(text) ? Number(text) : undefined;
+}
+
+/** Of a header that was sent twice, the first counts. */
+function first(header: string | string[] | undefined): string {
+  return (Array.isArray(header) ? header[0] : header) ?? "";
 }

@@ -1,0 +1,112 @@
+import { once } from "node:events";
+import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
+import { connect, createServer } from "node:net";
+import type { AddressInfo } from "node:net";
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import type { Ready } from "../child.ts";
+import { findProgram, SERVER_CORE, startOwn, startPinned, stopChild } from "../children.ts";
+import type { RunningServer, Setting } from "./server.ts";
+
+/** What a relayed stream of the mock upstream ends with. */
+const LAST_WORDS = 'data: {"type":"message_stop"}';
+
+const NO_KEY = "sk_parley_none";
+
+/** The floor that ratios over HTTP are to. */
+export const BYTE_RELAY = "byte relay (node:http + undici)";
+/** The floor that ratios over gRPC are to. */
+export const GRPC_RELAY = "byte relay (grpc-js + undici)";
+
+export const nginxPath = findProgram("nginx");
+
+export async function startByteRelay({ upstreamPort }: Setting): Promise<RunningServer> {
+  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/byte-relay.ts", [String(upstreamPort)]);
+  return { name: BYTE_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
+}
+
+export async function startGrpcEcho({ load }: Setting): Promise<RunningServer> {
+  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", [JSON.stringify(load)]);
+  return { name: "echo without upstream (grpc-js)", process, port, key: NO_KEY, lastWords: LAST_WORDS };
+}
+
+export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<RunningServer> {
+  const args = [JSON.stringify(load), String(upstreamPort)];
+  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", args);
+  return { name: GRPC_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
+}
+
+const NGINX_ATTEMPTS = 100;
+const NGINX_PAUSE_MS = 50;
+
+/** One nginx process that keeps its connections on both sides and buffers nothing. */
+export async function startNginx({ upstreamPort, folder }: Setting): Promise<RunningServer> {
+  const prefix = mkdtempSync(join(folder, "nginx-"));
+  mkdirSync(join(prefix, "temp"));
+  const port = await findFreePort();
+  const file = join(prefix, "nginx.conf");
+  writeFileSync(file, nginxConfig({ port, upstreamPort }));
+  const args = ["-p", prefix, "-c", file];
+  const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: "ignore" });
+  for (let attempt = 1; !(await accepts(port)); attempt++) {
+    if (attempt === NGINX_ATTEMPTS || process.exitCode !== null) {
+      await stopChild(process);
+      throw new Error("nginx did not begin to listen");
+    }
+    await delay(NGINX_PAUSE_MS);
+  }
+  return { name: "nginx proxy_pass", process, port, key: NO_KEY, lastWords: LAST_WORDS };
+}
+
+function nginxConfig({ port, upstreamPort }: { port: number; upstreamPort: number }): string {
+  const paths = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"].map((name) => `${name}_temp_path temp/${name};`);
+  return `
+daemon off;
+master_process off;
+worker_processes 1;
+pid nginx.pid;
+error_log /dev/null crit;
+events { worker_connections 4096; }
+http {
+  access_log off;
+  ${paths.join(" ")}
+  keepalive_requests 100000000;
+  keepalive_timeout 600s;
+  client_body_buffer_size 64k;
+  proxy_buffer_size 16k;
+  upstream mock {
+    server 127.0.0.1:${upstreamPort};
+    keepalive 1024;
+    keepalive_requests 100000000;
+  }
+  server {
+    listen 127.0.0.1:${port} backlog=1024;
+    location / {
+      proxy_pass http://mock;
+      proxy_http_version 1.1;
+      proxy_set_header Connection "";
+      proxy_buffering off;
+    }
+  }
+}
+`;
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}
+
+function accepts(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, "127.0.0.1", () => {
+      socket.destroy();
+      resolve(true);
+    });
+    socket.once("error", () => resolve(false));
+  });
+}

@@ -1,0 +1,39 @@
+import { Client, credentials, Metadata } from "@grpc/grpc-js";
+import type { Load } from "../loads.ts";
+import { MARK } from "../upstream/answers.ts";
+import { toChatRequest, toCompletionRequest } from "../load/requests.ts";
+import type { RunningServer } from "./server.ts";
+
+/** Asks once through a stock client and looks at the whole answer. Throws an Error that says what is wrong with it. */
+export async function probe(server: RunningServer, load: Load): Promise<void> {
+  const text = load.transport === "http" ? await askHttp(server, load) : await askGrpc(server, load);
+  const marks = text.split(MARK).length - 1;
+  if (marks !== load.marks) throw new Error(`${server.name} answers with ${marks} marks instead of ${load.marks}`);
+}
+
+async function askHttp({ name, port, key }: RunningServer, load: Load): Promise<string> {
+  const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: toChatRequest(load),
+  });
+  const text = await response.text();
+  if (response.status !== 200) throw new Error(`${name} answers with ${response.status}: ${text.slice(0, 500)}`);
+  return text;
+}
+
+function askGrpc({ port, key }: RunningServer, load: Load): Promise<string> {
+  const client = new Client(`127.0.0.1:${port}`, credentials.createInsecure());
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${key}`);
+  const path = `/parley.v1.CompletionService/${load.streamed ? "Stream" : "Create"}`;
+  const asBytes = (bytes: Buffer): Buffer => bytes;
+  const request = Buffer.from(toCompletionRequest(load));
+  return new Promise<string>((resolve, reject) => {
+    let text = "";
+    // A stream of one message is how a unary answer looks on the wire.
+    const call = client.makeServerStreamRequest(path, asBytes, asBytes, request, metadata);
+    call.on("data", (message: Buffer) => (text += message.toString("latin1")));
+    call.on("error", reject).on("end", () => resolve(text));
+  }).finally(() => client.close());
+}

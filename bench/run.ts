@@ -1,0 +1,68 @@
+// npm run bench: what Parley costs beside the bare floors. bench/README.md says how to read it.
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { cpus, tmpdir } from "node:os";
+import { join } from "node:path";
+import type { Ready } from "./child.ts";
+import { isPinned, PEER_CORE, startOwn, stopChild } from "./children.ts";
+import { compare } from "./compare.ts";
+import { nginxPath } from "./contestants/floors.ts";
+import { planLoads } from "./loads.ts";
+import { canReadCpuTime } from "./measure/cpu-time.ts";
+import type { LoadResult } from "./measure/result.ts";
+import { type Options, readOptions } from "./options.ts";
+import { profileLoad } from "./profile/run.ts";
+import { formatLoad } from "./report.ts";
+
+const RESULTS = join(import.meta.dirname, "results");
+
+try {
+  await bench(readOptions(process.argv.slice(2)));
+} catch (error) {
+  console.error(error instanceof Error ? error.message : error);
+  process.exitCode = 1;
+}
+
+async function bench(options: Options): Promise<void> {
+  if (!canReadCpuTime) throw new Error("Only Linux is measured: the CPU time of threads is read from /proc.");
+  console.log(`Node ${process.versions.node}, ${conditions().join(", ")}\n`);
+  const folder = mkdtempSync(join(tmpdir(), "parley-bench-"));
+  // After the children have been ended, however this ends.
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
+  mkdirSync(RESULTS, { recursive: true });
+  const [upstream, { port: upstreamPort }] = await startOwn<Ready>(PEER_CORE, "upstream/server.ts", []);
+  try {
+    const results: LoadResult[] = [];
+    for (const load of planLoads(options.parts, options)) {
+      const setting = { load, upstreamPort, folder };
+      if (options.profile) {
+        console.log(`${await profileLoad(setting, RESULTS)}\n`);
+        continue;
+      }
+      const result = await compare(setting, { ...options, upstream: upstream.pid! });
+      console.log(`${formatLoad(result)}\n`);
+      results.push(result);
+    }
+    if (!options.profile) save(options, results);
+    if (results.some((result) => result.results.some(({ problem }) => problem !== undefined))) process.exitCode = 1;
+  } finally {
+    await stopChild(upstream);
+  }
+}
+
+/** What of this machine the figures depend on. */
+function conditions(): readonly string[] {
+  return [
+    cpus()[0]?.model.trim() ?? "unknown processor",
+    isPinned ? "server on a core of its own" : "processes not bound to cores (no taskset, or one core)",
+    ...(nginxPath === undefined ? ["nginx is not installed and left out"] : []),
+  ];
+}
+
+function save({ rounds, seconds }: Options, loads: readonly LoadResult[]): void {
+  const file = join(RESULTS, "latest.json");
+  const at = new Date().toISOString();
+  const document = { at, node: process.versions.node, conditions: conditions(), rounds, seconds, loads };
+  writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
+  console.log(`Every slice is in ${file}.`);
+}

@@ -1,0 +1,274 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import {
+  type CompletionChunk,
+  type CompletionRequestSchema,
+  FinishReason,
+  Modality,
+  UsageSchema,
+} from "../../gen/parley/v1/completion_pb.js";
+import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
+import { type Call, createCompletions } from "../../src/core/completions.ts";
+import { Failure } from "../../src/core/failure.ts";
+import type { Capability, Principal } from "../../src/core/principal.ts";
+import type { CompletionRecord } from "../../src/core/record.ts";
+import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
+import type { Script } from "../support/scripted-provider.ts";
+import { requestTo } from "./requests.ts";
+
+type Asked = MessageInitShape<typeof CompletionRequestSchema>;
+
+const principal: Principal = {
+  keyId: "key_1",
+  keyName: "tests",
+  accountId: "account_1",
+  models: undefined,
+  capabilities: new Set(["chat", "images"]),
+};
+const usage = create(UsageSchema, { promptTokens: 100, completionTokens: 10, totalTokens: 110, cachedTokens: 40 });
+const counted: Script = {
+  batches: [[say("hi")], [say(" there"), finishChunk(0, FinishReason.STOP, "end_turn"), usageChunk(usage)]],
+  then: "end",
+  pauseMs: 100,
+};
+const price = { input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 0 };
+/** 60 × 5 + 40 × 0.5 + 10 × 25. */
+const COST_MICRO_USD = 570;
+
+/** Core over scripted models, for a key that may use all but the models and capabilities listed as forbidden. */
+function createCore(options: WorldOptions, forbidden: readonly (string | Capability)[] = []) {
+  const world = createWorld({ ...options, facts: { price, ...options.facts } });
+  const records: CompletionRecord[] = [];
+  const completions = createCompletions({
+    router: world.router,
+    clock: world.clock,
+    recorder: { record: (entry) => records.push(entry) },
+    permit(_, { models, capability }) {
+      const refused = [capability, ...models].find((need) => forbidden.includes(need));
+      if (refused !== undefined) throw new Failure("permission_denied", `Not ${refused}.`);
+    },
+  });
+  const caller = new AbortController();
+  const call: Call = {
+    principal,
+    requestId: "req_1",
+    completionId: "chatcmpl-1",
+    entrance: "http",
+    signal: caller.signal,
+    arrivedMs: world.clock.monotonic() - 7,
+  };
+  return {
+    world,
+    records,
+    caller,
+    create: (asked: Asked = {}) => world.clock.drive(completions.create(requestTo(asked), call)),
+    stream: (asked: Asked = {}) => completions.stream(requestTo(asked), call),
+    read: (asked: Asked = {}) => world.clock.drive(collect(completions.stream(requestTo(asked), call))),
+  };
+}
+
+const eventOf = (batches: readonly (readonly CompletionChunk[])[], name: CompletionChunk["event"]["case"]): unknown =>
+  batches.flat().find(({ event }) => event.case === name)?.event.value;
+
+describe("a whole completion", () => {
+  it("has the call's ID, its time, the model that answered, what it said and what it cost", async () => {
+    const completion = await createCore({ scripts: { a: [counted] } }).create();
+    expect(completion).toMatchObject({
+      id: "chatcmpl-1",
+      created: 1_767_225_600n,
+      model: "a",
+      choices: [{ index: 0, finishReason: FinishReason.STOP, nativeFinishReason: "end_turn" }],
+      usage: { promptTokens: 100 },
+      report: { costMicroUsd: BigInt(COST_MICRO_USD), attempts: [{ model: "a", outcome: "served" }] },
+    });
+  });
+
+  it("has no cost without a price, and none without a count", async () => {
+    const free = await createCore({ scripts: { a: [counted] }, facts: { price: undefined } }).create();
+    expect(free.report!.costMicroUsd).toBeUndefined();
+    const uncounted = await createCore({ scripts: { a: [serves("hi")] } }).create();
+    expect(uncounted.usage).toBeUndefined();
+    expect(uncounted.report!.costMicroUsd).toBeUndefined();
+  });
+
+  it("is priced by the model that answered, not by the one that was asked for", async () => {
+    const core = createCore({ scripts: { a: [fails(new Failure("upstream_rejected", "No."))], b: [counted] } });
+    core.world.router.replace([core.world.models[0]!, { ...core.world.models[1]!, price: { ...price, output: 0 } }]);
+    const { report, model } = await core.create({ fallbackModels: ["b"] });
+    expect(model).toBe("b");
+    expect(report!.costMicroUsd).toBe(BigInt(COST_MICRO_USD - 250));
+  });
+});
+
+describe("a streamed completion", () => {
+  it("starts with the ID and the model and ends with the report and the cost", async () => {
+    const { batches } = await createCore({ scripts: { a: [counted] } }).read();
+    expect(said(batches)).toBe("start hi  there finish usage report");
+    expect(eventOf(batches, "start")).toMatchObject({ id: "chatcmpl-1", created: 1_767_225_600n, model: "a" });
+    expect(eventOf(batches, "report")).toMatchObject({ costMicroUsd: BigInt(COST_MICRO_USD) });
+  });
+});
+
+describe("fields that the entrance did not know", () => {
+  it("are reported before those that the model cannot honour", async () => {
+    const core = createCore({ scripts: { a: [counted] }, translations: { a: { omitted: ["seed"] } } });
+    const asked = { unrecognizedFields: ["frobnicate", "messages[0].weight"] };
+    expect((await core.create(asked)).report!.omitted).toEqual(["frobnicate", "messages[0].weight", "seed"]);
+    expect(eventOf((await core.read(asked)).batches, "report")).toMatchObject({
+      omitted: ["frobnicate", "messages[0].weight", "seed"],
+    });
+  });
+
+  it("are a violation of a strict request, each", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await expect(core.create({ strict: true, unrecognizedFields: ["x", "y"] })).rejects.toMatchObject({
+      code: "invalid_request",
+      violations: [{ field: "x" }, { field: "y" }],
+    });
+    await expect(core.create({ strict: true })).resolves.toMatchObject({ model: "a" });
+  });
+});
+
+describe("what is wrong with a request is found in order", () => {
+  const invalid: Asked = { temperature: 9 };
+
+  it.each<[string, Asked, readonly string[], Record<string, unknown>]>([
+    ["no model at all", { model: "", ...invalid }, ["chat"], { code: "invalid_request", param: "model" }],
+    ["an unknown model", { model: "z", ...invalid }, ["chat"], { code: "model_not_found", param: "model" }],
+    [
+      "an unknown fallback model",
+      { fallbackModels: ["b", "z"], ...invalid },
+      ["chat"],
+      { code: "model_not_found", param: "fallback_models[1]" },
+    ],
+    ["a forbidden model", invalid, ["a"], { code: "permission_denied", message: "Not a." }],
+    [
+      "a forbidden fallback model",
+      { fallbackModels: ["b"], ...invalid },
+      ["b"],
+      { code: "permission_denied", message: "Not b." },
+    ],
+    [
+      "a forbidden capability",
+      { modalities: [Modality.TEXT, Modality.IMAGE] },
+      ["images"],
+      { code: "permission_denied", message: "Not images." },
+    ],
+    [
+      "a wrong value",
+      { ...invalid, strict: true, unrecognizedFields: ["x"] },
+      ["images"],
+      { code: "invalid_request", param: "temperature" },
+    ],
+    [
+      "an unknown field of a strict request",
+      { strict: true, unrecognizedFields: ["x"] },
+      [],
+      { code: "invalid_request", param: "x" },
+    ],
+    ["what the model cannot do", {}, [], { code: "invalid_request", message: "a cannot." }],
+  ])("%s", async (_, asked, forbidden, shown) => {
+    const translations = { a: new Failure("invalid_request", "a cannot.") };
+    const core = createCore({ scripts: { a: [counted], b: [counted] }, translations }, forbidden);
+    await expect(core.create(asked)).rejects.toMatchObject(shown);
+    expect((await core.read(asked)).failure).toMatchObject(shown);
+    expect(core.world.provider.calls).toEqual([]);
+    expect(core.records).toMatchObject([
+      { outcome: shown["code"], attempts: [], streamed: false },
+      { outcome: shown["code"], attempts: [], streamed: true },
+    ]);
+  });
+
+  it("models named twice are asked once, and those that make pictures are named", async () => {
+    const no = fails(new Failure("upstream_rejected", "No."));
+    const core = createCore({ scripts: { a: [no], b: [no] } });
+    const asked = { fallbackModels: ["a", "b", "b", "a"] };
+    expect(outcomes((await core.read(asked)).failure!.attempts)).toEqual([
+      "a:upstream_rejected",
+      "b:upstream_rejected",
+    ]);
+  });
+});
+
+describe("the record", () => {
+  const served = {
+    requestId: "req_1",
+    completionId: "chatcmpl-1",
+    principal,
+    entrance: "http",
+    requestedModel: "a",
+    servedModel: "a",
+    outcome: "served",
+    usage,
+    costMicroUsd: COST_MICRO_USD,
+    failure: undefined,
+  };
+
+  it("of a whole completion says everything", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await core.create();
+    expect(core.records).toEqual([
+      { ...served, streamed: false, durationMs: 307, firstContentMs: undefined, attempts: [expect.anything()] },
+    ]);
+  });
+
+  it("of a stream says when the first content came, too", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await core.read();
+    expect(core.records).toEqual([
+      { ...served, streamed: true, durationMs: 307, firstContentMs: 107, attempts: [expect.anything()] },
+    ]);
+  });
+
+  it("is made before the caller learns of the end", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    const ended = core.stream()[Symbol.asyncIterator]();
+    const rest = async (): Promise<number> => {
+      while ((await ended.next()).done !== true) expect(core.records).toEqual([]);
+      return core.records.length;
+    };
+    expect(await core.world.clock.drive(rest())).toBe(1);
+  });
+
+  it("of a failure before content names no model, and has the attempts", async () => {
+    const core = createCore({ scripts: { a: [fails(new Failure("upstream_rejected", "No."))] } });
+    const failure = await core.create().catch((reason: unknown) => reason);
+    expect(core.records).toMatchObject([
+      { outcome: "upstream_rejected", servedModel: undefined, usage: undefined, failure },
+    ]);
+    expect(outcomes(core.records[0]!.attempts)).toEqual(["a:upstream_rejected"]);
+  });
+
+  it("of a stream that broke names the model that was answering", async () => {
+    const core = createCore({ scripts: { a: [fails(new Failure("upstream_protocol", "Cut."), "half")] } });
+    await core.read();
+    expect(core.records).toMatchObject([{ outcome: "upstream_protocol", servedModel: "a", costMicroUsd: undefined }]);
+  });
+
+  it("of a caller who took only the beginning says cancelled, and which model was answering", async () => {
+    const core = createCore({ scripts: { a: [serves("one", "two")] } });
+    for await (const _ of core.stream()) break;
+    expect(core.records).toMatchObject([{ outcome: "cancelled", servedModel: "a", failure: undefined }]);
+    expect(outcomes(core.records[0]!.attempts)).toEqual(["a:cancelled"]);
+  });
+
+  it("of a caller who left after the report says served: everything was given", async () => {
+    const core = createCore({ scripts: { a: [serves("one")] } });
+    for await (const batch of core.stream()) if (batch[0]!.event.case === "report") break;
+    expect(core.records).toMatchObject([{ outcome: "served" }]);
+  });
+
+  it("of a caller who was gone says so", async () => {
+    const core = createCore({ scripts: { a: [{ then: "hang" }] } });
+    core.world.clock.after(500, () => core.caller.abort(new Failure("cancelled", "Gone.")));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    expect(core.records).toMatchObject([{ outcome: "cancelled", durationMs: 507 }]);
+  });
+
+  it("of a fault of our own says internal and keeps the reason for the log", async () => {
+    const fault = new TypeError("a fault");
+    const core = createCore({ scripts: { a: [fails(fault as unknown as Failure)] } });
+    await expect(core.create()).rejects.toMatchObject({ code: "internal" });
+    expect(core.records).toMatchObject([{ outcome: "internal", failure: { cause: fault } }]);
+  });
+});

@@ -1,0 +1,62 @@
+import { create } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { AttemptSchema } from "../../gen/parley/v1/report_pb.js";
+import { Failure, type FailureCode, invalidField } from "../../src/core/failure.ts";
+
+describe("a failure", () => {
+  it("that is one already is taken as it is", () => {
+    const failure = new Failure("cancelled", "Gone.");
+    expect(Failure.from(failure)).toBe(failure);
+  });
+
+  it.each([new TypeError("a secret"), "a secret", undefined, { message: "a secret" }])(
+    "that is not one of ours becomes an internal one that shows nothing of it: %s",
+    (reason) => {
+      const failure = Failure.from(reason);
+      expect(failure).toMatchObject({ code: "internal", message: "The gateway failed unexpectedly.", violations: [] });
+      expect(failure.cause).toBe(reason);
+      expect(JSON.stringify({ ...failure, cause: undefined })).not.toContain("secret");
+    },
+  );
+
+  it("keeps everything it says when attempts are added", () => {
+    const cause = new Error("why");
+    const failure = new Failure("upstream_unavailable", "Busy.", {
+      detail: "upstream_overloaded",
+      violations: [{ field: "model", description: "busy" }],
+      retryAfterMs: 0,
+      transient: false,
+      upstreamStatus: 529,
+      cause,
+    });
+    const attempts = [create(AttemptSchema, { model: "a", outcome: "upstream_unavailable" })];
+    expect({ ...failure.withAttempts(attempts) }).toEqual({ ...failure, attempts });
+    expect(failure.withAttempts(attempts)).toMatchObject({ message: "Busy.", cause });
+    expect(failure.attempts).toEqual([]);
+  });
+
+  it("of a field names it as the one at fault", () => {
+    const failure = invalidField("messages[0].role", "must be given");
+    expect(failure).toMatchObject({
+      code: "invalid_request",
+      violations: [{ field: "messages[0].role", description: "must be given" }],
+    });
+    expect(failure.message).toContain("messages[0].role: must be given");
+    expect(failure.param).toBe("messages[0].role");
+    expect(new Failure("internal", "No.").param).toBeUndefined();
+  });
+
+  it.each<[FailureCode, boolean]>([
+    ["upstream_unavailable", true],
+    ["upstream_protocol", true],
+    ["upstream_rate_limited", true],
+    ["upstream_rejected", false],
+    ["upstream_timeout", false],
+    ["upstream_refused_us", false],
+    ["rate_limited", false],
+    ["invalid_request", false],
+    ["internal", false],
+  ])("%s passes by itself: %s", (code, transient) => {
+    expect(new Failure(code, "no").transient).toBe(transient);
+  });
+});

@@ -1,0 +1,297 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { type CompletionRequestSchema, Modality, ResponseFormatSchema } from "../../gen/parley/v1/completion_pb.js";
+import { type Message, Role, ToolSchema } from "../../gen/parley/v1/message_pb.js";
+import { Failure } from "../../src/core/failure.ts";
+import { validate } from "../../src/core/validate.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import { message, requestTo } from "./requests.ts";
+
+type Wrong = MessageInitShape<typeof CompletionRequestSchema>;
+
+const text = modelOf("a", new ScriptedProvider(new FakeClock(), {}));
+const painter = modelOf("painter", text.provider, {
+  upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) },
+});
+
+function failureOf(wrong: Wrong, primary = text): Failure | undefined {
+  try {
+    validate(requestTo(wrong), primary, () => ["painter"]);
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+  return undefined;
+}
+
+const said = (...messages: readonly Message[]): Wrong => ({ messages: [...messages] });
+const user = message(Role.USER, "hi");
+const calls = (...ids: readonly string[]): Message =>
+  message(Role.ASSISTANT, "", { toolCalls: ids.map((id) => ({ id, name: "f", arguments: "{}" })) });
+const result = (toolCallId: string): Message => message(Role.TOOL, "42", { toolCallId });
+const tool = (name: string, parametersJson = ""): Wrong => ({
+  tools: [create(ToolSchema, { kind: { case: "function", value: { name, parametersJson } } })],
+});
+const schema = (name: string, schemaJson = ""): Wrong => ({
+  responseFormat: create(ResponseFormatSchema, { format: { case: "jsonSchema", value: { name, schemaJson } } }),
+});
+const image = (url: string): Wrong =>
+  said(
+    message(Role.USER, "", {
+      content: [{ content: { case: "image", value: { source: { case: "url", value: url } } } }],
+    }),
+  );
+const pairs = (count: number): Record<string, string> =>
+  Object.fromEntries(Array.from({ length: count }, (_, index) => [`k${index}`, "v"]));
+const RANGE = (min: number, max: number): string => `must be between ${min} and ${max}`;
+
+describe("a request is refused", () => {
+  it.each<[string, Wrong, string, string]>([
+    ["without messages", { messages: [] }, "messages", "must hold at least one message"],
+    [
+      "with too many messages",
+      { messages: Array<Message>(2_001).fill(user) },
+      "messages",
+      "must hold at most 2000 messages",
+    ],
+    [
+      "with a message without a role",
+      said(user, message(Role.UNSPECIFIED, "hi")),
+      "messages[1].role",
+      "must be one of system, developer, user, assistant, tool",
+    ],
+    [
+      "with a message with a role that nobody knows",
+      said(message(99 as Role, "hi")),
+      "messages[0].role",
+      "must be one of system, developer, user, assistant, tool",
+    ],
+    ["with an empty user message", said(message(Role.USER, "")), "messages[0].content", "must not be empty"],
+    ["with an empty system message", said(message(Role.SYSTEM, ""), user), "messages[0].content", "must not be empty"],
+    [
+      "with an empty part",
+      said(message(Role.USER, "", { content: [{}] })),
+      "messages[0].content[0]",
+      "must be text, an image, audio or a file",
+    ],
+    [
+      "with a picture in a system message",
+      said(
+        message(Role.SYSTEM, "", {
+          content: [{ content: { case: "image", value: { source: { case: "url", value: "https://a/b.png" } } } }],
+        }),
+      ),
+      "messages[0].content[0]",
+      "must be text in a system message",
+    ],
+    [
+      "with a picture from an http address",
+      image("http://a/b.png"),
+      "messages[0].content[0]",
+      "must be an https address or a data URL",
+    ],
+    [
+      "with a picture from a file",
+      image("file:///etc/passwd"),
+      "messages[0].content[0]",
+      "must be an https address or a data URL",
+    ],
+    [
+      "with a picture from nowhere",
+      said(message(Role.USER, "", { content: [{ content: { case: "image", value: {} } }] })),
+      "messages[0].content[0]",
+      "must have its data or an address",
+    ],
+    [
+      "with a tool message that answers no call",
+      said(user, message(Role.TOOL, "42")),
+      "messages[1].tool_call_id",
+      "is required in a tool message",
+    ],
+    [
+      "with a tool message for another call",
+      said(user, calls("c1"), result("c1"), result("c2")),
+      "messages[3].tool_call_id",
+      "must be the ID of a call in the assistant message before it",
+    ],
+    [
+      "with a call answered twice",
+      said(user, calls("c1"), result("c1"), result("c1")),
+      "messages[3].tool_call_id",
+      "must be the ID of a call in the assistant message before it",
+    ],
+    [
+      "with a call that is not answered at the end",
+      said(user, calls("c1", "c2"), result("c2")),
+      "messages[1].tool_calls",
+      "must be followed by tool messages for each tool_call_id; missing: c1",
+    ],
+    [
+      "with a call that is not answered before the next message",
+      said(user, calls("c1"), user, result("c1")),
+      "messages[1].tool_calls",
+      "must be followed by tool messages for each tool_call_id; missing: c1",
+    ],
+    [
+      "with calls in a user message",
+      said(message(Role.USER, "hi", { toolCalls: [{ id: "c1", name: "f" }] }), result("c1")),
+      "messages[0].tool_calls",
+      "belong to assistant messages",
+    ],
+    ["with temperature below", { temperature: -0.1 }, "temperature", RANGE(0, 2)],
+    ["with temperature above", { temperature: 2.1 }, "temperature", RANGE(0, 2)],
+    ["with temperature that is no number", { temperature: Number.NaN }, "temperature", RANGE(0, 2)],
+    ["with top_p below", { topP: -0.1 }, "top_p", RANGE(0, 1)],
+    ["with top_p above", { topP: 1.1 }, "top_p", RANGE(0, 1)],
+    ["with frequency_penalty below", { frequencyPenalty: -2.1 }, "frequency_penalty", RANGE(-2, 2)],
+    ["with frequency_penalty above", { frequencyPenalty: 2.1 }, "frequency_penalty", RANGE(-2, 2)],
+    ["with presence_penalty below", { presencePenalty: -2.1 }, "presence_penalty", RANGE(-2, 2)],
+    ["with presence_penalty above", { presencePenalty: Infinity }, "presence_penalty", RANGE(-2, 2)],
+    ["with top_logprobs above", { logprobs: true, topLogprobs: 21 }, "top_logprobs", RANGE(0, 20)],
+    ["with top_logprobs below", { logprobs: true, topLogprobs: -1 }, "top_logprobs", RANGE(0, 20)],
+    ["with top_logprobs but without logprobs", { topLogprobs: 2 }, "top_logprobs", "needs logprobs to be true"],
+    ["with n of zero", { n: 0 }, "n", RANGE(1, 128)],
+    ["with n too large", { n: 129 }, "n", RANGE(1, 128)],
+    ["with a logit bias out of range", { logitBias: { 50256: 101 } }, "logit_bias.50256", RANGE(-100, 100)],
+    ["with max_tokens of zero", { maxTokens: 0 }, "max_tokens", RANGE(1, 8_000)],
+    ["with max_tokens above the model's", { maxTokens: 8_001 }, "max_tokens", RANGE(1, 8_000)],
+    ["with five stop sequences", { stop: ["1", "2", "3", "4", "5"] }, "stop", "must hold at most 4 sequences"],
+    ["with an empty stop sequence", { stop: ["1", ""] }, "stop[1]", "must not be empty"],
+    [
+      "with nine fallback models",
+      { fallbackModels: [..."123456789"] },
+      "fallback_models",
+      "must hold at most 8 models",
+    ],
+    ["with too many metadata", { metadata: pairs(17) }, "metadata", "must hold at most 16 pairs"],
+    [
+      "with a long metadata key",
+      { metadata: { ["k".repeat(65)]: "v" } },
+      "metadata",
+      "must have keys of 1 to 64 characters",
+    ],
+    ["with an empty metadata key", { metadata: { "": "v" } }, "metadata", "must have keys of 1 to 64 characters"],
+    [
+      "with a long metadata value",
+      { metadata: { k: "v".repeat(513) } },
+      "metadata.k",
+      "must be at most 512 characters",
+    ],
+    ["with a tool of no kind", { tools: [{}] }, "tools[0]", "must be a function or a custom tool"],
+    ["with a tool without a name", tool(""), "tools[0].function.name", "must be 1 to 64 letters, digits, _ or -"],
+    [
+      "with a tool with a space in its name",
+      tool("my tool"),
+      "tools[0].function.name",
+      "must be 1 to 64 letters, digits, _ or -",
+    ],
+    [
+      "with a tool with a newline after its name",
+      tool("f\n"),
+      "tools[0].function.name",
+      "must be 1 to 64 letters, digits, _ or -",
+    ],
+    [
+      "with a custom tool with a long name",
+      { tools: [{ kind: { case: "custom", value: { name: "n".repeat(65) } } }] },
+      "tools[0].custom.name",
+      "must be 1 to 64 letters, digits, _ or -",
+    ],
+    [
+      "with parameters that are no schema",
+      tool("f", "[]"),
+      "tools[0].function.parameters",
+      "must be a JSON schema, which is an object",
+    ],
+    [
+      "with parameters that are no JSON",
+      tool("f", "{"),
+      "tools[0].function.parameters",
+      "must be a JSON schema, which is an object",
+    ],
+    [
+      "with a nameless schema",
+      schema(""),
+      "response_format.json_schema.name",
+      "must be 1 to 64 letters, digits, _ or -",
+    ],
+    [
+      "with a schema that is no object",
+      schema("s", "null"),
+      "response_format.json_schema.schema",
+      "must be a JSON schema, which is an object",
+    ],
+    ["for a picture alone", { modalities: [Modality.IMAGE] }, "modalities", "must include text"],
+    [
+      "for a modality that nobody knows",
+      { modalities: [Modality.TEXT, 9 as Modality] },
+      "modalities",
+      "must be of text, image and audio",
+    ],
+    [
+      "for a picture by a model that makes none",
+      { modalities: [Modality.TEXT, Modality.IMAGE] },
+      "modalities",
+      "must not include image: a does not make pictures (these do: painter)",
+    ],
+    [
+      "for speech by a model that cannot speak",
+      { modalities: [Modality.TEXT, Modality.AUDIO] },
+      "modalities",
+      "must not include audio: a does not make speech",
+    ],
+  ])("%s", (_, wrong, field, description) => {
+    const failure = failureOf(wrong);
+    expect(failure).toMatchObject({
+      code: "invalid_request",
+      message: `${field}: ${description}.`,
+      param: field,
+    });
+    expect(failure?.violations[0]).toEqual({ field, description });
+  });
+
+  it("with everything that is wrong about it, the first as its message", () => {
+    const failure = failureOf({ temperature: 3, topP: 2, stop: [""] });
+    expect(failure?.violations.map((violation) => violation.field)).toEqual(["temperature", "top_p", "stop[0]"]);
+    expect(failure?.message).toBe("temperature: must be between 0 and 2.");
+  });
+
+  it("with twenty wrong fields at most, however many there are", () => {
+    expect(failureOf({ messages: Array<Message>(2_000).fill(message(Role.UNSPECIFIED, "")) })?.violations).toHaveLength(
+      20,
+    );
+  });
+});
+
+describe("a request is taken", () => {
+  it.each<[string, Wrong]>([
+    ["with as many messages as there may be", { messages: Array<Message>(2_000).fill(user) }],
+    [
+      "with every number at its lowest",
+      { temperature: 0, topP: 0, frequencyPenalty: -2, presencePenalty: -2, n: 1, maxTokens: 1 },
+    ],
+    [
+      "with every number at its highest",
+      { temperature: 2, topP: 1, frequencyPenalty: 2, presencePenalty: 2, n: 128, maxTokens: 8_000 },
+    ],
+    ["with log probabilities", { logprobs: true, topLogprobs: 20, logitBias: { 1: -100, 2: 100 } }],
+    ["with four stop sequences", { stop: ["1", "2", "3", "\n"] }],
+    ["with eight fallback models", { fallbackModels: [..."12345678"] }],
+    ["with as much metadata as there may be", { metadata: { ...pairs(15), ["k".repeat(64)]: "v".repeat(512) } }],
+    ["with calls answered in another order", said(user, calls("c1", "c2"), result("c2"), result("c1"), user)],
+    ["with calls in several turns", said(user, calls("c1"), result("c1"), calls("c1"), result("c1"))],
+    ["with an empty assistant message", said(user, message(Role.ASSISTANT, ""), user)],
+    ["with an empty tool result", said(user, calls("c1"), message(Role.TOOL, "", { toolCallId: "c1" }))],
+    ["with a picture from an https address", image("HTTPS://example.com/a.png")],
+    ["with a tool without parameters", tool("get-weather_2")],
+    ["with a schema", schema("answer", '{"type":"object"}')],
+    ["for text", { modalities: [Modality.TEXT] }],
+  ])("%s", (_, right) => {
+    expect(failureOf(right)).toBeUndefined();
+  });
+
+  it("for a picture by a model that makes some", () => {
+    expect(failureOf({ modalities: [Modality.IMAGE, Modality.TEXT] }, painter)).toBeUndefined();
+  });
+});

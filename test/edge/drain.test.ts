@@ -1,0 +1,49 @@
+import { EventEmitter, getEventListeners } from "node:events";
+import { beforeEach, expect, it } from "vitest";
+import { Calls, type OpenCall } from "../../src/edge/calls.ts";
+import { drained, WRITE_STALL_MS } from "../../src/edge/drain.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+let clock: FakeClock;
+let call: OpenCall;
+let sink: EventEmitter;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  call = new Calls(clock).open(undefined);
+  sink = new EventEmitter();
+});
+
+function expectNothingLeft(): void {
+  expect(sink.listenerCount("drain")).toBe(0);
+  expect(getEventListeners(call.signal, "abort")).toEqual([]);
+  expect(clock.pending).toBe(0);
+}
+
+it("goes on when the caller has read enough", async () => {
+  const wait = drained(sink, { clock, call });
+  await clock.pass(WRITE_STALL_MS - 1);
+  sink.emit("drain");
+  await expect(wait).resolves.toBeUndefined();
+  expectNothingLeft();
+});
+
+it("takes a caller who reads nothing for gone", async () => {
+  const wait = expect(drained(sink, { clock, call })).rejects.toMatchObject({ code: "cancelled" });
+  await clock.pass(WRITE_STALL_MS);
+  await wait;
+  expectNothingLeft();
+});
+
+it("ends when the caller leaves", async () => {
+  const wait = expect(drained(sink, { clock, call })).rejects.toMatchObject({ code: "cancelled" });
+  call.leave();
+  await wait;
+  expectNothingLeft();
+});
+
+it("does not begin when the caller has left already", async () => {
+  call.leave();
+  await expect(drained(sink, { clock, call })).rejects.toMatchObject({ code: "cancelled" });
+  expectNothingLeft();
+});

@@ -1,0 +1,33 @@
+import type { FailureCode } from "../../../src/core/failure.ts";
+import { begins, type Breakage } from "../../support/scripted-upstream.ts";
+import type { Scenario } from "./scenario.ts";
+
+const DIALECTS = ["alpha", "beta", "local"] as const;
+
+/** What each way of breaking off is called. The status is that of the answer that had begun, where it is told. */
+const BREAKAGES: readonly (readonly [what: string, breakage: Breakage, failure: FailureCode])[] = [
+  ["closes the connection", "close", "upstream_protocol"],
+  ["resets the connection", "reset", "upstream_unavailable"],
+  ["ends without a reason", "end", "upstream_protocol"],
+  ["sends an error", "error", "upstream_unavailable"],
+  ["sends garbage", "garbage", "upstream_protocol"],
+  ["goes silent", "silence", "upstream_timeout"],
+];
+
+/** Streams that break after their first content: the caller keeps what it has, and is told that it is not all. */
+export const BREAKING: readonly Scenario[] = BREAKAGES.flatMap(([what, breakage, failure]) =>
+  DIALECTS.map((model): Scenario => ({
+    name: `ends a stream with a failure when ${model} ${what} in the middle, and asks no other model`,
+    mode: "stream",
+    ask: { model, fallbackModels: ["alpha", "beta", "local"] },
+    upstream: { [model]: [begins("Hel", breakage)] },
+    models: { [model]: { timeouts: { idle_ms: 60 } } },
+    then: {
+      failure,
+      after: "Hel",
+      attempts: [`${model} ${failure}`],
+      closesConnection: true,
+      ...(breakage === "error" && { detail: "upstream_overloaded" }),
+    },
+  })),
+);

@@ -1,0 +1,59 @@
+import { expect } from "vitest";
+import type { LogLine } from "../../support/gateway.ts";
+import { inShort } from "./reply.ts";
+import { type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
+import type { Expected, ModelName } from "./scenario.ts";
+
+/** Checks what is left when the caller is gone: the upstreams' calls, the one record, and nothing under way. */
+export async function checkTraces(run: Run, callsBefore: Calls): Promise<void> {
+  const { world, scenario, names } = run;
+  const attempts = attemptsOf(scenario.then);
+  await checkRecord(run, attempts);
+  await expect.poll(async () => (await world.gateway.readiness()).active_calls, PATIENCE).toBe(0);
+  const calls = countCalls(run);
+  for (const name of Object.keys(names) as ModelName[]) {
+    // Nobody is there to count the calls of the model whose provider cannot be reached.
+    const expected = name === "gone" ? 0 : attempts.filter((attempt) => isCallOf(name, attempt)).length;
+    expect({ [name]: calls[name] - callsBefore[name] }).toEqual({ [name]: expected });
+    const open = (): number => world.upstream.calls(names[name]).filter(({ state }) => state === "open").length;
+    await expect.poll(open, PATIENCE).toBe(0);
+  }
+}
+
+async function checkRecord({ world, scenario, entrance, mode, requestId }: Run, attempts: readonly string[]) {
+  const { then } = scenario;
+  const lines = (): LogLine[] => world.gateway.log.filter((line) => line["request_id"] === requestId);
+  if ("failure" in then && then.byLibrary === true) return expect(lines()).toEqual([]);
+  await expect.poll(lines, PATIENCE).toHaveLength(1);
+  const [line] = lines();
+  const outcome = "answer" in then ? "served" : then.failure;
+  if ("failure" in then && then.refused === true)
+    return expect(line).toMatchObject({ msg: "refused", entrance, outcome });
+  const served = "answer" in then ? { served_model: then.answer.model ?? "alpha", prompt_tokens: 7 } : {};
+  expect(line).toMatchObject({
+    msg: "completion",
+    entrance,
+    outcome,
+    model: scenario.ask?.model ?? "alpha",
+    streamed: mode === "stream",
+    ...served,
+  });
+  expect((line!["attempts"] as LoggedAttempt[]).map(toShort)).toEqual(attempts);
+}
+
+interface LoggedAttempt {
+  readonly model: string;
+  readonly outcome: string;
+  readonly upstream_status?: number;
+}
+
+const toShort = ({ model, outcome, upstream_status: status }: LoggedAttempt): string =>
+  inShort({ model, outcome, status });
+
+function attemptsOf(then: Expected): readonly string[] {
+  if (then.attempts !== undefined) return then.attempts;
+  return "answer" in then ? [`${then.answer.model ?? "alpha"} served 200`] : [];
+}
+
+const isCallOf = (name: string, attempt: string): boolean =>
+  attempt.startsWith(`${name} `) && attempt !== `${name} skipped`;

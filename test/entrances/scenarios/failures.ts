@@ -1,0 +1,59 @@
+import type { FailureCode } from "../../../src/core/failure.ts";
+
+/** What a failure looks like from outside. */
+interface Look {
+  /** Status and `error.type`. */
+  readonly http: string;
+  /** `error.code`, unless a detail takes its place. */
+  readonly code: string | null;
+  readonly grpc: string;
+  /** Whether callers are told how long to wait. */
+  readonly waits?: true;
+  /** Whether trying again is said to be pointless. */
+  readonly final?: true;
+}
+
+/**
+ * The promised failures, written down a second time: the product's own table is what these scenarios put to the test.
+ * `cancelled` has no look, for nobody is there to see it.
+ */
+export const LOOKS: Readonly<Record<Exclude<FailureCode, "cancelled">, Look>> = {
+  invalid_request: { http: "400 invalid_request_error", code: null, grpc: "INVALID_ARGUMENT" },
+  request_too_large: { http: "413 invalid_request_error", code: null, grpc: "RESOURCE_EXHAUSTED" },
+  unauthenticated: { http: "401 authentication_error", code: "absent", grpc: "UNAUTHENTICATED" },
+  permission_denied: { http: "403 permission_error", code: null, grpc: "PERMISSION_DENIED" },
+  model_not_found: { http: "404 not_found_error", code: "model_not_found", grpc: "NOT_FOUND" },
+  not_found: { http: "404 not_found_error", code: null, grpc: "UNIMPLEMENTED" },
+  rate_limited: { http: "429 rate_limit_error", code: "rate_limit_exceeded", grpc: "RESOURCE_EXHAUSTED", waits: true },
+  budget_spent: {
+    http: "429 rate_limit_error",
+    code: "budget_exceeded",
+    grpc: "RESOURCE_EXHAUSTED",
+    waits: true,
+    final: true,
+  },
+  overloaded: { http: "503 service_unavailable", code: "overloaded", grpc: "UNAVAILABLE", waits: true },
+  upstream_rejected: { http: "400 invalid_request_error", code: null, grpc: "INVALID_ARGUMENT" },
+  upstream_rate_limited: {
+    http: "429 rate_limit_error",
+    code: "rate_limit_exceeded",
+    grpc: "RESOURCE_EXHAUSTED",
+    waits: true,
+  },
+  upstream_unavailable: {
+    http: "503 service_unavailable",
+    code: "upstream_unavailable",
+    grpc: "UNAVAILABLE",
+    waits: true,
+  },
+  upstream_timeout: { http: "503 service_unavailable", code: "upstream_timeout", grpc: "UNAVAILABLE", waits: true },
+  upstream_protocol: { http: "500 server_error", code: "upstream_invalid_response", grpc: "INTERNAL", final: true },
+  upstream_refused_us: { http: "500 server_error", code: "upstream_auth_error", grpc: "INTERNAL", final: true },
+  deadline_exceeded: {
+    http: "503 service_unavailable",
+    code: "deadline_exceeded",
+    grpc: "DEADLINE_EXCEEDED",
+    waits: true,
+  },
+  internal: { http: "500 server_error", code: null, grpc: "INTERNAL", final: true },
+};

@@ -1,0 +1,88 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
+import { type ServiceError, status as Status } from "@grpc/grpc-js";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
+import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
+import {
+  type Completion,
+  type CompletionChunk,
+  FinishReason,
+  type Usage,
+} from "../../../gen/parley/v1/completion_pb.js";
+import type { ContentPart, Image } from "../../../gen/parley/v1/message_pb.js";
+import { type Attempt, AttemptListSchema, type Report } from "../../../gen/parley/v1/report_pb.js";
+import { inShort, type Reply, type SeenFailure, type SeenReport } from "./reply.ts";
+
+/** What the messages of a reply say; the rest is known to the call. */
+export type Said = Omit<Reply, "facts" | "complete">;
+
+/** Reads a whole completion. */
+export function readCompletion({ model, choices, usage, report }: Completion): Said {
+  const parts = choices.flatMap((choice) => choice.message?.content ?? []);
+  return {
+    model,
+    text: parts.map(({ content }: ContentPart) => (content.case === "text" ? content.value : "")).join(""),
+    pictures: parts.flatMap(({ content }: ContentPart) => (content.case === "image" ? toBase64(content.value) : [])),
+    finishReasons: choices.map((choice) => toWord(choice.finishReason)),
+    usage: usage && readUsage(usage),
+    report: report && readReport(report),
+    failure: undefined,
+  };
+}
+
+/** Reads the chunks of a stream, to its end or as far as they came. */
+export function readChunks(chunks: readonly CompletionChunk[]): Said {
+  const events = chunks.map(({ event }) => event);
+  const deltas = events.flatMap((event) => (event.case === "delta" ? event.value.content : []));
+  const start = events.find((event) => event.case === "start");
+  const usage = events.find((event) => event.case === "usage");
+  const report = events.find((event) => event.case === "report");
+  return {
+    model: start?.value.model,
+    text: deltas.map((content) => (content.case === "text" ? content.value : "")).join(""),
+    pictures: deltas.flatMap((content) => (content.case === "image" ? toBase64(content.value) : [])),
+    finishReasons: events.flatMap((event) => (event.case === "finish" ? toWord(event.value.finishReason) : [])),
+    usage: usage && readUsage(usage.value),
+    report: report && readReport(report.value),
+    failure: undefined,
+  };
+}
+
+/** Reads the status that ended a call, with its details. One that another side made up has none. */
+export function readError({ code, details: message, metadata }: ServiceError): SeenFailure {
+  const [packed] = metadata.get("grpc-status-details-bin");
+  const details = packed === undefined ? [] : fromBinary(StatusSchema, packed as Buffer).details;
+  const find = <T>(unpack: (detail: (typeof details)[number]) => T | undefined): T | undefined =>
+    details.map(unpack).find((detail) => detail !== undefined);
+  const info = find((detail) => anyUnpack(detail, ErrorInfoSchema));
+  const fields = find((detail) => anyUnpack(detail, BadRequestSchema))?.fieldViolations;
+  const delay = find((detail) => anyUnpack(detail, RetryInfoSchema))?.retryDelay;
+  const list = find((detail) => anyUnpack(detail, AttemptListSchema));
+  return {
+    status: `${Status[code]} ${info?.reason ?? "without details"}`,
+    code: info?.metadata["error_code"] ?? null,
+    message,
+    param: fields?.[0]?.field ?? null,
+    attempts: (list?.attempts ?? []).map(readAttempt),
+    retryAfterS: delay && durationMs(delay) / 1000,
+    final: undefined,
+  };
+}
+
+function readReport({ attempts, omitted, clamped }: Report): SeenReport {
+  return {
+    attempts: attempts.map(readAttempt),
+    omitted,
+    clamped: clamped.map(({ field, from, to }) => `${field} ${from}>${to}`),
+  };
+}
+
+const readAttempt = ({ model, outcome, upstreamStatus: status }: Attempt): string =>
+  inShort({ model, outcome, status });
+
+const readUsage = ({ promptTokens, completionTokens }: Usage): string => `${promptTokens}+${completionTokens}`;
+
+const toWord = (reason: FinishReason): string => FinishReason[reason].toLowerCase();
+
+const toBase64 = ({ source }: Image): string =>
+  source.case === "data" ? Buffer.from(source.value).toString("base64") : "";

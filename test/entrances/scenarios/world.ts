@@ -1,0 +1,112 @@
+import { Client, credentials } from "@grpc/grpc-js";
+import { generateApiKey } from "../../../src/access/api-key.ts";
+import { createKey, type KeyContext, revokeKey } from "../../../src/access/keys.ts";
+import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
+import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
+import type { KeyName, ModelName, Scenario } from "./scenario.ts";
+
+/** Nobody listens there. */
+const NOWHERE = "http://127.0.0.1:1/v1";
+
+/** What all scenarios happen in: a gateway, its upstream, its keys and a gRPC channel to it. */
+export interface World {
+  readonly gateway: TestGateway;
+  readonly upstream: ScriptedUpstream;
+  readonly grpc: Client;
+  /** The value of the `authorization` header. */
+  readonly authorization: Readonly<Record<KeyName, string | undefined>>;
+  /** Sets the scene of one scenario and returns the upstream names of its models: they are new, and in good health. */
+  prepare(scenario: Scenario): Promise<Readonly<Record<ModelName, string>>>;
+  close(): Promise<void>;
+}
+
+/** Starts everything. */
+export async function startWorld(): Promise<World> {
+  const upstream = await startScriptedUpstream();
+  const keys: Partial<Record<KeyName, string>> = {};
+  const gateway = await startTestGateway({
+    config: {
+      grpc: { listen: "127.0.0.1:0", max_receive_mib: 1 },
+      retries: { base_ms: 1, cap_ms: 1500 },
+      breaker: { failures: 3, rest_ms: 300, max_rest_ms: 600 },
+      ...describeModels(upstream.url, { name: "nothing yet", then: { answer: {} } }, "0"),
+    },
+    prepareKeys: (context) => makeKeys(context, keys),
+  });
+  const grpc = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
+  let prepared = 0;
+  return {
+    gateway,
+    upstream,
+    grpc,
+    authorization: {
+      any: `Bearer ${gateway.key}`,
+      "alpha only": `Bearer ${keys["alpha only"]}`,
+      "chat only": `Bearer ${keys["chat only"]}`,
+      expired: `Bearer ${keys.expired}`,
+      revoked: `Bearer ${keys.revoked}`,
+      unknown: `Bearer ${generateApiKey()}`,
+      misshapen: "Bearer sk_parley_short",
+      "another scheme": `Basic ${gateway.key}`,
+      none: undefined,
+    },
+    async prepare(scenario) {
+      prepared += 1;
+      const generation = String(prepared);
+      await gateway.configure(describeModels(upstream.url, scenario, generation));
+      const names = Object.keys(MODELS) as ModelName[];
+      for (const name of names) upstream.script(upstreamName(name, generation), scenario.upstream?.[name] ?? []);
+      const entries = names.map((name) => [name, upstreamName(name, generation)] as const);
+      return Object.fromEntries(entries) as Record<ModelName, string>;
+    },
+    async close() {
+      grpc.close();
+      await gateway.close();
+      await upstream.close();
+    },
+  };
+}
+
+const MODELS: Readonly<Record<ModelName, object>> = {
+  alpha: {
+    provider: "messages",
+    max_output_tokens: 1000,
+    modalities: { input: ["text", "image"], output: ["text"] },
+  },
+  beta: { provider: "generate", max_output_tokens: 500 },
+  local: { provider: "chat" },
+  painter: { provider: "generate", modalities: { input: ["text"], output: ["text", "image"] } },
+  gone: { provider: "nowhere" },
+};
+
+const upstreamName = (name: string, generation: string): string => `${name}-${generation}`;
+
+function describeModels(url: string, { models }: Scenario, generation: string): object {
+  const provider = { allow_private: true, api_keys: ["secret-of-the-gateway"] };
+  return {
+    providers: {
+      messages: { ...provider, dialect: "anthropic", base_url: url },
+      generate: { ...provider, dialect: "gemini", base_url: url },
+      chat: { ...provider, dialect: "openai", base_url: `${url}/v1` },
+      nowhere: { ...provider, dialect: "openai", base_url: NOWHERE },
+    },
+    models: Object.fromEntries(
+      Object.entries(MODELS).map(([name, model]) => [
+        name,
+        { ...model, upstream_model: upstreamName(name, generation), ...models?.[name as ModelName] },
+      ]),
+    ),
+  };
+}
+
+async function makeKeys(context: KeyContext, keys: Partial<Record<KeyName, string>>): Promise<void> {
+  const alphaOnly = await createKey(context, { name: "alpha only", models: ["alpha"] });
+  const chatOnly = await createKey(context, { name: "chat only", capabilities: ["chat"] });
+  const expired = await createKey(context, { name: "expired", lifetimeMs: 1 });
+  const revoked = await createKey(context, { name: "revoked" });
+  await revokeKey(context, revoked.record.id);
+  keys["alpha only"] = alphaOnly.secret;
+  keys["chat only"] = chatOnly.secret;
+  keys.expired = expired.secret;
+  keys.revoked = revoked.secret;
+}

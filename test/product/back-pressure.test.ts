@@ -1,0 +1,82 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Product, startProduct } from "../support/product.ts";
+import { type Flood, pieceText, startFlood } from "./support/flood.ts";
+import { DONE, TEXT_STREAMS } from "./support/text-streams.ts";
+import { localModel } from "./support/upstream.ts";
+
+const MIB = 1024 * 1024;
+/** 300 MB: the kernel's buffers on loopback alone swallow about eight, so less would show nothing. */
+const PIECES = 18_000;
+
+let flood: Flood;
+let product: Product;
+
+beforeAll(async () => {
+  flood = await startFlood(PIECES);
+  product = await startProduct({ config: localModel(flood.url) });
+});
+
+afterAll(async () => {
+  await product.stop();
+  await flood.close();
+});
+
+/** Waits until nothing has been pulled from the upstream for half a second, and says how much was. */
+async function stalledAt(): Promise<number> {
+  let last = -1;
+  let still = 0;
+  await expect
+    .poll(
+      () => {
+        const now = flood.pulledBytes();
+        still = now === last ? still + 1 : 0;
+        last = now;
+        return still;
+      },
+      { timeout: 10_000, interval: 50 },
+    )
+    .toBeGreaterThanOrEqual(10);
+  return last;
+}
+
+async function drain(texts: AsyncIterable<string>): Promise<void> {
+  for await (const text of texts) expect(text).not.toBe(DONE);
+}
+
+describe.each(TEXT_STREAMS)("a slow reader over %s", (_, open) => {
+  it(
+    "stalls the upstream, costs little memory, and gets everything in order when it reads on",
+    { timeout: 60_000 },
+    async () => {
+      const controller = new AbortController();
+      const texts = open(product, controller.signal);
+      const beforeBytes = product.rssBytes();
+      expect(await texts.next()).toEqual({ done: false, value: pieceText(0) });
+
+      const pulled = await stalledAt();
+      expect(pulled).toBeGreaterThan(0);
+      expect(pulled).toBeLessThanOrEqual(16 * MIB);
+      expect(product.rssBytes() - beforeBytes).toBeLessThanOrEqual(64 * MIB);
+
+      let next = 1;
+      let ending = "";
+      for (let read = await texts.next(); read.done !== true; read = await texts.next()) {
+        if (read.value === pieceText(next)) next += 1;
+        else ending += read.value;
+      }
+      expect(ending).toBe(DONE);
+      expect(next).toBe(PIECES);
+    },
+  );
+
+  it("that leaves closes the upstream within a second", async () => {
+    const controller = new AbortController();
+    const texts = open(product, controller.signal);
+    await texts.next();
+    await stalledAt();
+    controller.abort();
+    await expect.poll(() => flood.exchanges.at(-1)?.closed, { timeout: 1000, interval: 10 }).toBe(true);
+    // What had arrived may still be read; then the stream ends as it did: aborted.
+    await expect(drain(texts)).rejects.toThrow(/abort|cancel/i);
+  });
+});

@@ -1,0 +1,259 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { connect, createServer, type AddressInfo } from "node:net";
+import { promisify } from "node:util";
+import { afterEach, describe, expect, it } from "vitest";
+import { makeHome, type Product, type ProductOptions, runProduct, startProduct } from "../support/product.ts";
+import { DONE, TEXT_STREAMS } from "./support/text-streams.ts";
+import {
+  answerJson,
+  answerText,
+  beginStream,
+  END_EVENTS,
+  localModel,
+  startUpstream,
+  textEvent,
+  type Upstream,
+  type UpstreamExchange,
+} from "./support/upstream.ts";
+
+const undo: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const step of undo.splice(0).toReversed()) await step();
+});
+
+async function openProduct(options: ProductOptions = {}): Promise<Product> {
+  const product = await startProduct(options);
+  undo.push(() => product.stop());
+  return product;
+}
+
+async function openUpstream(answer: (exchange: UpstreamExchange) => void): Promise<Upstream> {
+  const upstream = await startUpstream(answer);
+  undo.push(() => upstream.close());
+  return upstream;
+}
+
+/** A home that outlives its products, and ends with the test. */
+function openHome(): string {
+  const home = makeHome();
+  undo.push(() => rmSync(home, { recursive: true, force: true }));
+  return home;
+}
+
+const FAST = { simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 } };
+
+function complete({ url }: Product, key: string, model = "local/test"): Promise<Response> {
+  return fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model, messages: [{ role: "user", content: "hi" }] }),
+  });
+}
+
+async function statusOf(call: Promise<Response>): Promise<number> {
+  const response = await call;
+  await response.body?.cancel();
+  return response.status;
+}
+
+const modelStatus = (product: Product, id: string): Promise<number> =>
+  statusOf(fetch(`${product.url}/v1/models/${id}`, { headers: { authorization: `Bearer ${product.firstKey}` } }));
+
+/** Whether something listens there. */
+async function listens(port: number): Promise<boolean> {
+  const socket = connect(port, "127.0.0.1");
+  try {
+    await once(socket, "connect");
+    return true;
+  } catch {
+    return false;
+  } finally {
+    socket.destroy();
+  }
+}
+
+describe("the first start", () => {
+  it("prints a key and a curl line that works when pasted; the second start prints no key", async () => {
+    const home = openHome();
+    const first = await openProduct({ home, config: FAST });
+    expect(first.firstKey).toMatch(/^sk_parley_[0-9A-Za-z]{46}$/);
+    const line = first.output.stdout.split("\n").find((candidate) => candidate.startsWith("curl "));
+    const { stdout } = await promisify(execFile)("bash", ["-c", `${line} --silent --show-error --max-time 10`]);
+    expect(JSON.parse(stdout)).toMatchObject({ object: "chat.completion", model: "alpha-haiku-4.5" });
+    first.signal("SIGTERM");
+    expect(await first.ending).toEqual({ code: 0, signal: null });
+
+    const second = await openProduct({ home, config: FAST });
+    expect(second.firstKey).toBe("");
+    expect(second.output.stdout).not.toContain("curl");
+    expect(await statusOf(complete(second, first.firstKey, "alpha-haiku-4.5"))).toBe(200);
+  });
+
+  it("says which address is taken, and leaves nothing running", async () => {
+    const home = openHome();
+    const holder = createServer();
+    await once(holder.listen(0, "127.0.0.1"), "listening");
+    undo.push(() => void holder.close());
+    const { port } = holder.address() as AddressInfo;
+    const free = "127.0.0.1:0";
+    const env = { PARLEY_HTTP_LISTEN: free, PARLEY_GRPC_LISTEN: free, PARLEY_OPERATIONS_LISTEN: free };
+    for (const entrance of ["http", "grpc", "operations"]) {
+      const taken = { [`PARLEY_${entrance.toUpperCase()}_LISTEN`]: `127.0.0.1:${port}` };
+      const { ending, output } = runProduct(["serve"], { home, env: { ...env, ...taken } });
+      expect(await ending).toEqual({ code: 1, signal: null });
+      expect(output.stdout).toBe("");
+      expect(output.stderr).toContain(
+        `parley: ${entrance}.listen: cannot use 127.0.0.1:${port}: another program listens there\n`,
+      );
+      expect(output.stderr).not.toMatch(/^ +at /m);
+    }
+  });
+});
+
+describe("keys made while the server runs", () => {
+  it("work at once, and are refused within five seconds of being revoked", { timeout: 20_000 }, async () => {
+    const product = await openProduct({ config: FAST });
+    const created = runProduct(["keys", "create", "--name", "second", "--json"], product);
+    expect(await created.ending).toMatchObject({ code: 0 });
+    const { id, key } = JSON.parse(created.output.stdout) as { id: string; key: string };
+    expect(await statusOf(complete(product, key, "beta-3-flash"))).toBe(200);
+
+    const revoked = runProduct(["keys", "revoke", id], product);
+    expect(await revoked.ending).toMatchObject({ code: 0 });
+    await expect
+      .poll(() => statusOf(complete(product, key, "beta-3-flash")), { timeout: 5_000, interval: 100 })
+      .toBe(401);
+    expect(await statusOf(complete(product, product.firstKey, "beta-3-flash"))).toBe(200);
+  });
+});
+
+describe("SIGHUP", () => {
+  it("takes a changed file, and keeps the old one when the new one is wrong, saying why and where", async () => {
+    const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
+    const config = localModel(upstream.url);
+    const product = await openProduct({ config });
+    expect(await modelStatus(product, "local/second")).toBe(404);
+
+    const first = (config.models as Record<string, object>)["local/test"];
+    product.writeConfig({ ...config, models: { ...config.models, "local/second": first } });
+    product.signal("SIGHUP");
+    await expect.poll(() => modelStatus(product, "local/second")).toBe(200);
+    expect(await statusOf(complete(product, product.firstKey, "local/second"))).toBe(200);
+
+    product.writeConfig('http: { listen: "127.0.0.1:0" }\nproviders:\n  local: { dialekt: openai }\n');
+    product.signal("SIGHUP");
+    await expect.poll(() => product.output.stderr).toContain("the old one stays");
+    const line = product.output.stderr.split("\n").find((text) => text.includes("the old one stays"));
+    const { reason } = JSON.parse(line ?? "") as { reason: string };
+    expect(reason).toContain("parley.yaml:3:12:");
+    expect(reason).toContain("dialekt");
+    expect(await modelStatus(product, "local/second")).toBe(200);
+  });
+});
+
+/** A product with one stream of each entrance under way: each has said "Once", and waits for its upstream. */
+async function withStreams(): Promise<{ product: Product; upstream: Upstream; streams: AsyncGenerator<string>[] }> {
+  const upstream = await openUpstream(({ response }) => {
+    beginStream(response);
+    response.write(textEvent("Once"));
+  });
+  const product = await openProduct({ config: localModel(upstream.url) });
+  const gone = new AbortController();
+  undo.push(() => gone.abort());
+  const streams = TEXT_STREAMS.map(([, open]) => open(product, gone.signal));
+  for (const stream of streams) expect(await stream.next()).toEqual({ done: false, value: "Once" });
+  return { product, upstream, streams };
+}
+
+describe("SIGTERM", () => {
+  it("lets streams under way end, takes nothing new, and exits with 0", async () => {
+    const { product, upstream, streams } = await withStreams();
+    product.signal("SIGTERM");
+    await expect.poll(() => statusOf(fetch(`${product.operationsUrl}/readyz`))).toBe(503);
+    await expect.poll(() => listens(product.httpPort)).toBe(false);
+    await expect.poll(() => listens(product.grpcPort)).toBe(false);
+
+    for (const { response } of upstream.exchanges) response.end(textEvent(" upon") + END_EVENTS);
+    for (const stream of streams) expect(await Array.fromAsync(stream)).toEqual([" upon", DONE]);
+    expect(await product.ending).toEqual({ code: 0, signal: null });
+  });
+
+  it("ends streams with an error when it comes a second time, and exits with 0", async () => {
+    const { product, upstream, streams } = await withStreams();
+    product.signal("SIGTERM");
+    await expect.poll(() => product.output.stderr).toContain("draining");
+    product.signal("SIGTERM");
+    const endings = await Promise.allSettled(streams.map((stream) => Array.fromAsync(stream)));
+    const shuttingDown = { status: "rejected", reason: { message: expect.stringContaining("shutting down") } };
+    expect(endings).toMatchObject([shuttingDown, shuttingDown, shuttingDown]);
+    expect(await product.ending).toEqual({ code: 0, signal: null });
+    await expect.poll(() => upstream.exchanges.every((exchange) => exchange.closed)).toBe(true);
+  });
+});
+
+describe("SIGKILL", () => {
+  it("loses no key: the next start serves those who had one", async () => {
+    const home = openHome();
+    const first = await openProduct({ home, config: FAST });
+    expect(await statusOf(complete(first, first.firstKey, "beta-3-flash"))).toBe(200);
+    first.signal("SIGKILL");
+    expect(await first.ending).toEqual({ code: null, signal: "SIGKILL" });
+
+    const second = await openProduct({ home, config: FAST });
+    expect(await statusOf(complete(second, first.firstKey, "beta-3-flash"))).toBe(200);
+  });
+});
+
+describe("what operators see", () => {
+  it("counts completions, refusals and tokens on the operations port", async () => {
+    const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
+    const product = await openProduct({ config: localModel(upstream.url) });
+    expect(await statusOf(complete(product, product.firstKey))).toBe(200);
+    expect(await statusOf(complete(product, "sk_parley_wrong"))).toBe(401);
+    const metrics = await (await fetch(`${product.operationsUrl}/metrics`)).text();
+    expect(metrics).toContain(
+      'parley_completions_total{entrance="http",model="local/test",outcome="served",streamed="false"} 1',
+    );
+    expect(metrics).toContain('parley_refusals_total{entrance="http",code="unauthenticated"} 1');
+    expect(metrics).toContain('parley_attempts_total{model="local/test",outcome="served"} 1');
+    expect(metrics).toContain('parley_tokens_total{model="local/test",kind="prompt"} 3');
+    expect(metrics).toMatch(/^parley_active_calls 0$/m);
+    expect(await (await fetch(`${product.operationsUrl}/readyz`)).json()).toMatchObject({ ready: true });
+    expect(await statusOf(fetch(`${product.operationsUrl}/healthz`))).toBe(200);
+  });
+
+  it("never holds a secret or a word of a conversation, at the finest log level and when everything fails", async () => {
+    const credential = "canary-provider-credential";
+    const upstream = await openUpstream(({ body, response }) => {
+      // Providers are known to repeat the credential that they refuse.
+      const error = { message: `Incorrect API key provided: ${credential}. You said: ${body}`, type: "x" };
+      answerJson(response, 401, { error });
+    });
+    const { providers, models } = localModel(upstream.url) as { providers: { local: object }; models: object };
+    const local = { ...providers.local, api_keys: [credential], headers: { "x-extra": "canary-header" } };
+    const product = await openProduct({ config: { providers: { local }, models, log: { level: "trace" } } });
+    const { firstKey } = product;
+    const wrongKey = `${firstKey.slice(0, -1)}${firstKey.endsWith("A") ? "B" : "A"}`;
+
+    const answer = await complete(product, firstKey);
+    expect(answer.status).toBe(500);
+    expect(await answer.text()).not.toContain("canary");
+    expect(await statusOf(complete(product, wrongKey))).toBe(401);
+    expect(await statusOf(complete(product, "canary-not-a-key"))).toBe(401);
+    expect(await statusOf(fetch(`${product.url}/nowhere?key=${firstKey}`))).toBe(404);
+    product.signal("SIGTERM");
+    await product.ending;
+
+    expect(upstream.exchanges[0]?.request.headers.authorization).toBe(`Bearer ${credential}`);
+    const { stdout, stderr } = product.output;
+    // The greeting shows the first key twice: by itself and in the curl line.
+    expect(stdout.split(firstKey)).toHaveLength(3);
+    expect(stdout).not.toContain("canary");
+    for (const secret of [firstKey, wrongKey, "canary", '"content":"hi"']) expect(stderr).not.toContain(secret);
+    expect(stderr).toContain('"outcome":"upstream_refused_us"');
+    expect(stderr).toContain('"outcome":"unauthenticated"');
+  });
+});

@@ -1,0 +1,328 @@
+import { getEventListeners } from "node:events";
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { expect, it } from "vitest";
+import { type CompletionChunk, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { createCompletions } from "../../src/core/completions.ts";
+import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import type { Principal } from "../../src/core/principal.ts";
+import type { CompletionRecord } from "../../src/core/record.ts";
+import { toChunks } from "../../src/core/whole.ts";
+import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
+import { createWorld, say, stop, stream, type World } from "./routed.ts";
+
+/*
+ * Whatever the upstream models do and whenever the caller leaves, the router keeps its promises. A case is drawn, run
+ * in a world whose time is moved by hand, and judged only by what could be seen from outside.
+ */
+
+/** What the upstream model of one candidate does. */
+interface Candidate {
+  /** The first and the second call. */
+  readonly scripts: readonly [Script, Script];
+  readonly health: "well" | "resting" | "cannot take it";
+}
+
+/** What the caller does: nothing, taking only so many batches, or being gone after some time. */
+interface Caller {
+  readonly takes: number;
+  readonly gone: { readonly afterMs: number; readonly as: "cancelled" | "deadline_exceeded" } | undefined;
+  /** How long it thinks about each batch. */
+  readonly readsMs: number;
+}
+
+interface Case {
+  readonly candidates: readonly Candidate[];
+  readonly caller: Caller;
+}
+
+const FAILURES: readonly FailureCode[] = [
+  "upstream_rejected",
+  "upstream_rate_limited",
+  "upstream_unavailable",
+  "upstream_timeout",
+  "upstream_protocol",
+  "upstream_refused_us",
+  "invalid_request",
+  "internal",
+];
+const TOTAL_MS = 200_000;
+/** Enough to open a breaker before the case begins. */
+const WARM_UP = 3;
+
+const anyFailure = fc
+  .record({
+    code: fc.constantFrom(...FAILURES),
+    retryAfterMs: fc.option(fc.constantFrom(0, 1_000, 30_000), { nil: undefined }),
+  })
+  .map(
+    ({ code, retryAfterMs }) => new Failure(code, "As scripted.", retryAfterMs === undefined ? {} : { retryAfterMs }),
+  );
+
+const anyScript: fc.Arbitrary<Script> = fc
+  .record({
+    sizes: fc.array(fc.integer({ min: 1, max: 3 }), { maxLength: 4 }),
+    then: fc.oneof(
+      { weight: 2, arbitrary: fc.constant("end" as const) },
+      { weight: 1, arbitrary: fc.constant("hang" as const) },
+      { weight: 3, arbitrary: anyFailure },
+    ),
+    pauseMs: fc.constantFrom(0, 0, 10, 20_000, 70_000),
+  })
+  .map(({ sizes, then, pauseMs }) => {
+    // Every delta is its own text, so that nothing can be mistaken for something else.
+    const batches: CompletionChunk[][] = sizes.map((size, batch) =>
+      Array.from({ length: size }, (_, index) => say(`${batch}.${index} `)),
+    );
+    if (then === "end" && batches.length > 0) batches.push([stop]);
+    return { batches, then, pauseMs };
+  });
+
+const anyCase: fc.Arbitrary<Case> = fc.record({
+  candidates: fc.array(
+    fc.record({
+      scripts: fc.tuple(anyScript, anyScript),
+      health: fc.oneof(
+        { weight: 5, arbitrary: fc.constant("well" as const) },
+        { weight: 1, arbitrary: fc.constantFrom("resting" as const, "cannot take it" as const) },
+      ),
+    }),
+    { minLength: 1, maxLength: 4 },
+  ),
+  caller: fc.record({
+    takes: fc.oneof(
+      { weight: 3, arbitrary: fc.constant(Infinity) },
+      { weight: 1, arbitrary: fc.integer({ min: 1, max: 4 }) },
+    ),
+    gone: fc.option(
+      fc.record({
+        afterMs: fc.oneof(fc.nat(200), fc.nat(250_000)),
+        as: fc.constantFrom("cancelled" as const, "deadline_exceeded" as const),
+      }),
+      { nil: undefined, freq: 2 },
+    ),
+    readsMs: fc.constantFrom(0, 0, 5, 50_000),
+  }),
+});
+
+const principal: Principal = {
+  keyId: "key",
+  keyName: "key",
+  accountId: "account",
+  models: undefined,
+  capabilities: new Set(["chat"]),
+};
+
+/** Everything that could be seen of one case. */
+interface Seen {
+  readonly world: World;
+  /** Calls of the case itself, without the warm-up. */
+  readonly calls: readonly ScriptedCall[];
+  readonly chunks: readonly CompletionChunk[];
+  readonly failure: Failure | undefined;
+  /** The caller took all it wanted before the end. */
+  readonly left: boolean;
+  readonly records: readonly CompletionRecord[];
+  readonly signal: AbortSignal;
+}
+
+async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Promise<Seen> {
+  const id = (index: number): string => `m${index}`;
+  const well: Candidate[] = candidates.map((each, index) =>
+    // Else the request is refused before it comes to the router.
+    index === 0 && each.health === "cannot take it" ? { ...each, health: "well" } : each,
+  );
+  const warmUp: Script[] = Array.from({ length: WARM_UP }, () => ({
+    then: new Failure("upstream_refused_us", "Warm-up."),
+  }));
+  const world = createWorld({
+    scripts: Object.fromEntries(
+      well.map(({ scripts, health }, index) => [id(index), health === "resting" ? [...warmUp, ...scripts] : scripts]),
+    ),
+    translations: Object.fromEntries(
+      well.flatMap(({ health }, index) =>
+        health === "cannot take it" ? [[id(index), new Failure("invalid_request", "It cannot take this.")]] : [],
+      ),
+    ),
+    facts: { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: TOTAL_MS } },
+    breaker: { failures: WARM_UP, restMs: 50_000 },
+  });
+  for (const [index, { health }] of well.entries()) {
+    for (let count = 0; health === "resting" && count < WARM_UP; count++) {
+      await stream({ ...world, models: [world.models[index]!] });
+    }
+  }
+  const { clock, router, models, provider } = world;
+  const before = provider.calls.length;
+
+  const records: CompletionRecord[] = [];
+  const completions = createCompletions({
+    router,
+    clock,
+    permit: () => {},
+    recorder: { record: (entry) => records.push(entry) },
+  });
+  const controller = new AbortController();
+  const { signal } = controller;
+  const cancelTimer =
+    caller.gone && clock.after(caller.gone.afterMs, () => controller.abort(new Failure(caller.gone!.as, "Gone.")));
+  const request = create(CompletionRequestSchema, {
+    model: models[0]!.id,
+    fallbackModels: models.slice(1).map((model) => model.id),
+    messages: [create(MessageSchema, { role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] })],
+  });
+  const call = {
+    principal,
+    requestId: "req_1",
+    completionId: "chatcmpl-1",
+    entrance: "http" as const,
+    signal,
+    arrivedMs: clock.monotonic(),
+  };
+
+  const chunks: CompletionChunk[] = [];
+  let failure: Failure | undefined;
+  let left = false;
+  const read = async (): Promise<void> => {
+    if (mode === "whole") {
+      const { choices, usage, report } = await completions.create(request, call);
+      chunks.push(...toChunks({ choices, usage }));
+      chunks.push({ event: { case: "report", value: report! } } as CompletionChunk);
+      return;
+    }
+    let taken = 0;
+    for await (const batch of completions.stream(request, call)) {
+      expect(batch.length).toBeGreaterThan(0);
+      chunks.push(...batch);
+      taken += 1;
+      left = taken >= caller.takes;
+      if (left) return;
+      if (caller.readsMs > 0) await new Promise<void>((resolve) => void clock.after(caller.readsMs, resolve));
+    }
+  };
+  try {
+    await clock.drive(read());
+  } catch (reason) {
+    if (!(reason instanceof Failure)) throw reason;
+    failure = reason;
+  }
+  cancelTimer?.();
+  return { world, calls: provider.calls.slice(before), chunks, failure, left, records, signal };
+}
+
+const isContent = ({ event }: CompletionChunk): boolean => event.case !== "start" && event.case !== "report";
+const upstreamOf = (model: string): string => `${model}-upstream`;
+
+/** No content twice, none lost, none from a second model: what arrived is what one call gave, from its beginning. */
+function expectOneAnswer({ chunks, calls }: Seen): void {
+  const content = chunks.filter(isContent);
+  if (chunks.length === 0) return;
+  const [start] = chunks;
+  expect(start!.event.case).toBe("start");
+  expect(chunks.filter(({ event }) => event.case === "start")).toHaveLength(1);
+  const last = calls.at(-1)!;
+  expect(upstreamOf((start!.event.value as { model: string }).model)).toBe(last.model);
+  expect(content).toEqual(last.script.batches!.slice(0, last.given).flat());
+  for (const earlier of calls.slice(0, -1)) expect(earlier.given).toBe(0);
+  const reports = chunks.filter(({ event }) => event.case === "report");
+  expect(reports.length).toBeLessThanOrEqual(1);
+  if (reports.length === 1) {
+    expect(chunks.at(-1)).toBe(reports[0]);
+    expect(last).toMatchObject({ state: "ended", given: last.script.batches!.length });
+  }
+}
+
+/** The primary at most twice, then each fallback at most once, in the order of the list. */
+function expectPlanKept({ calls, world: { models } }: Seen): void {
+  const names = calls.map((call) => call.model);
+  const order = models.map((model) => upstreamOf(model.id));
+  const planned = [order[0], ...order];
+  let at = 0;
+  for (const name of names) {
+    at = planned.indexOf(name, at) + 1;
+    expect(at, `${names.join()} is not in the plan`).toBeGreaterThan(0);
+  }
+}
+
+/** Every attempt is noted once, in order, and nothing else is: what was called, and what was skipped. */
+function expectAttemptsComplete({ records, calls, chunks, failure, left, world: { models } }: Seen): void {
+  const { attempts } = records[0]!;
+  const called = attempts.filter((attempt) => attempt.outcome !== "skipped");
+  expect(called.map((attempt) => upstreamOf(attempt.model))).toEqual(calls.map((call) => call.model));
+  calls.forEach(({ state }, index) => {
+    const { outcome } = called[index]!;
+    expect(outcome === "served", `${outcome} after ${state}`).toBe(
+      state === "ended" && !(outcome === "upstream_protocol"),
+    );
+  });
+  const ids = models.map((model) => model.id);
+  const noted = attempts.map((attempt) => attempt.model);
+  const retried = noted[1] === ids[0];
+  expect(retried ? noted.slice(1) : noted).toEqual(ids.slice(0, noted.length - (retried ? 1 : 0)));
+  if (failure !== undefined) expect(failure.attempts).toEqual(attempts);
+  const report = chunks.at(-1)?.event;
+  if (report?.case === "report") expect(report.value.attempts).toEqual(attempts);
+  else if (!left) expect(attempts.some((attempt) => attempt.outcome === "served")).toBe(false);
+}
+
+/** What was left behind: no open upstream call, no timer, no listener. */
+function expectNothingLeft({ calls, world: { clock }, signal }: Seen): void {
+  for (const call of calls) {
+    expect(call.state).not.toBe("open");
+    expect(getEventListeners(call.signal, "abort")).toEqual([]);
+  }
+  expect(clock.pending).toBe(0);
+  expect(getEventListeners(signal, "abort")).toEqual([]);
+}
+
+/** One record, which says how it ended. */
+function expectOneRecord({ records, chunks, failure }: Seen): void {
+  expect(records).toHaveLength(1);
+  const served = chunks.at(-1)?.event.case === "report";
+  expect(records[0]!.outcome).toBe(served ? "served" : (failure?.code ?? "cancelled"));
+  expect(records[0]!.failure).toBe(failure);
+}
+
+/** The failure that is shown: the caller's own, that of a broken answer, that of the whole time, or the primary's. */
+function expectRightFailure({ failure, signal, chunks, records, world }: Seen): void {
+  if (failure === undefined) return;
+  const { attempts } = records[0]!;
+  const lastAttempt = attempts.at(-1);
+  if (signal.aborted && failure.code === (signal.reason as Failure).code) return;
+  if (chunks.length > 0) return expect(failure.code).toBe(lastAttempt!.outcome);
+  if (failure.message.startsWith("The completion took longer")) return expect(failure.code).toBe("upstream_timeout");
+  if (!failure.code.startsWith("upstream_")) return expect(failure.code).toBe(lastAttempt!.outcome);
+  // Nothing is left of the plan, then.
+  expect(attempts.at(-1)!.model).toBe(world.models.at(-1)!.id);
+  const primary = attempts
+    .filter(({ model, outcome }) => model === world.models[0]!.id && outcome !== "skipped")
+    .at(-1);
+  expect(failure.code).toBe(primary?.outcome ?? "upstream_refused_us");
+}
+
+function judge(seen: Seen): void {
+  expectOneRecord(seen);
+  expectPlanKept(seen);
+  expectAttemptsComplete(seen);
+  expectNothingLeft(seen);
+  expectRightFailure(seen);
+}
+
+it("keeps its promises for a stream, whatever the upstream models and the caller do", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyCase, async (drawn) => {
+      const seen = await run(drawn, "stream");
+      judge(seen);
+      expectOneAnswer(seen);
+    }),
+    { numRuns: 600 },
+  );
+});
+
+it("keeps its promises for a whole answer, whatever the upstream models and the caller do", async () => {
+  await fc.assert(
+    fc.asyncProperty(anyCase, async (drawn) => judge(await run(drawn, "whole"))),
+    { numRuns: 400 },
+  );
+});
