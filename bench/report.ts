@@ -1,6 +1,6 @@
 import type { LoadResult, Result } from "./measure/result.ts";
 
-const COLUMNS = ["", "CPU-µs", "quiet", "ratio", "quiet", "per s", "server", "load", "upstream"] as const;
+const COLUMNS = ["", "CPU-µs", "quiet", "ratio", "quiet", "per s", "server", "waiting", "load", "upstream"] as const;
 
 /** The results of one load as lines of a table for a terminal. */
 export function formatLoad({ load, unit, floor, results }: LoadResult): string {
@@ -27,6 +27,7 @@ function toRow({ contestant, problem, cpuUs, ratio, unitsPerSecond, ...shares }:
     ratio.quiet.toFixed(2),
     Math.round(unitsPerSecond).toLocaleString("en"),
     percent(shares.serverShare),
+    percent(shares.serverWaitShare),
     percent(shares.generatorShare),
     percent(shares.upstreamShare),
   ];

@@ -3,11 +3,19 @@ import { readdirSync, readFileSync } from "node:fs";
 /** Whether this system keeps the clocks that are read here. */
 export const canReadCpuTime = process.platform === "linux";
 
-/** Nanoseconds on CPU: the first field of a thread's `schedstat`. Throws when it is not one. */
-export function parseSchedstat(text: string): number {
-  const match = /^(\d+) \d+ \d+\s*$/.exec(text);
+/** What the scheduler has given so far, in microseconds. */
+export interface CpuTime {
+  /** Time on a CPU. */
+  readonly usedUs: number;
+  /** Time ready to run, while something else had the CPU. */
+  readonly waitedUs: number;
+}
+
+/** Reads a thread's `schedstat`: nanoseconds on CPU and waiting for it. Throws when it is not one. */
+export function parseSchedstat(text: string): CpuTime {
+  const match = /^(\d+) (\d+) \d+\s*$/.exec(text);
   if (match === null) throw new Error(`not a schedstat: ${JSON.stringify(text)}`);
-  return Number(match[1]);
+  return { usedUs: Number(match[1]) / 1000, waitedUs: Number(match[2]) / 1000 };
 }
 
 /** The parent's id in `/proc/PID/stat`, whose second field is a name that may hold spaces and parentheses. */
@@ -30,19 +38,20 @@ export function processTree(root: number): readonly number[] {
   return tree;
 }
 
-/**
- * Microseconds that all threads of these processes have spent on a CPU so far, to the nanosecond of the scheduler's own
- * account. Threads that have ended are not in it: servers keep theirs.
- */
-export function cpuTimeUs(pids: readonly number[]): number {
-  let ns = 0;
+/** Of all threads of these processes. Threads that have ended are not in it: servers keep theirs. */
+export function cpuTime(pids: readonly number[]): CpuTime {
+  let usedUs = 0;
+  let waitedUs = 0;
   for (const pid of pids) {
     for (const thread of listIfThere(`/proc/${pid}/task`)) {
       const schedstat = readIfThere(`/proc/${pid}/task/${thread}/schedstat`);
-      if (schedstat !== undefined) ns += parseSchedstat(schedstat);
+      if (schedstat === undefined) continue;
+      const time = parseSchedstat(schedstat);
+      usedUs += time.usedUs;
+      waitedUs += time.waitedUs;
     }
   }
-  return ns / 1000;
+  return { usedUs, waitedUs };
 }
 
 /** A process may end between two looks at it. */

@@ -13,6 +13,7 @@ export interface Result {
   readonly ratio: { readonly median: number; readonly quiet: number };
   readonly unitsPerSecond: number;
   readonly serverShare: number;
+  readonly serverWaitShare: number;
   readonly generatorShare: number;
   readonly upstreamShare: number;
   readonly slices: readonly Slice[];
@@ -46,6 +47,7 @@ export function summarise(load: Load, slices: ReadonlyMap<string, readonly Slice
       },
       unitsPerSecond: middle((slice) => slice.unitsPerSecond),
       serverShare: middle((slice) => slice.serverShare),
+      serverWaitShare: middle((slice) => slice.serverWaitShare),
       generatorShare: middle((slice) => slice.generatorShare),
       upstreamShare: middle((slice) => slice.upstreamShare),
       slices: own,

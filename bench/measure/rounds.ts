@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
 import type { SliceReply, SliceRequest } from "../load/generator.ts";
 import { type Load, unitOf } from "../loads.ts";
-import { cpuTimeUs, processTree } from "./cpu-time.ts";
+import { cpuTime, type CpuTime, processTree } from "./cpu-time.ts";
 
 /** One server under one load, with a load generator of its own that is ready. */
 export interface Contestant {
@@ -18,6 +18,8 @@ export interface Slice {
   readonly cpuUs: number;
   readonly unitsPerSecond: number;
   readonly serverShare: number;
+  /** The server was ready to run while something else had its core. */
+  readonly serverWaitShare: number;
   readonly generatorShare: number;
   readonly upstreamShare: number;
   readonly elapsedMs: number;
@@ -79,17 +81,19 @@ async function measureSlice(
   { seconds, upstream }: RoundsOptions,
 ): Promise<Slice> {
   const servers = processTree(server);
-  const read = (): readonly number[] => [cpuTimeUs(servers), cpuTimeUs([generator.pid!]), cpuTimeUs([upstream])];
+  const read = (): readonly CpuTime[] => [servers, [generator.pid!], [upstream]].map(cpuTime);
   const before = read();
   const { answers, marks, wrong, firstWrong, elapsedMs } = await runSlice(generator, seconds);
   await delay(SETTLE_MS);
-  const [serverUs = 0, generatorUs = 0, upstreamUs = 0] = read().map((us, index) => us - before[index]!);
+  const after = read();
+  const [serverUs = 0, generatorUs = 0, upstreamUs = 0] = after.map(({ usedUs }, at) => usedUs - before[at]!.usedUs);
   const units = unitOf(load) === "chunk" ? marks : answers;
   const share = (us: number): number => us / (elapsedMs * 1000);
   return {
     cpuUs: serverUs / units,
     unitsPerSecond: (units * 1000) / elapsedMs,
     serverShare: share(serverUs),
+    serverWaitShare: share(after[0]!.waitedUs - before[0]!.waitedUs),
     generatorShare: share(generatorUs),
     upstreamShare: share(upstreamUs),
     elapsedMs,

@@ -14,6 +14,9 @@ export interface OpenCall {
 /** The longest deadline that is kept by a timer; a later one is bounded by the models' own time limits anyway. */
 const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 
+/** A caller who leaves so shortly before its deadline has kept it on its own side: gRPC's clients do, a network's delay early. */
+const OWN_DEADLINE_MS = 50;
+
 /** The calls under way in this process, of both entrances: what a drain waits for. */
 export class Calls {
   readonly #clock: Clock;
@@ -37,6 +40,7 @@ export class Calls {
       controller.abort(
         new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done."),
       );
+    const expiresMs = deadlineMs === undefined ? Infinity : this.#clock.monotonic() + deadlineMs;
     const cancelTimer =
       deadlineMs === undefined
         ? undefined
@@ -44,7 +48,9 @@ export class Calls {
     return {
       signal: controller.signal,
       leave: () => {
-        if (this.#open.has(controller)) controller.abort(new Failure("cancelled", "The caller left."));
+        if (!this.#open.has(controller)) return;
+        if (this.#clock.monotonic() >= expiresMs - OWN_DEADLINE_MS) expire();
+        else controller.abort(new Failure("cancelled", "The caller left."));
       },
       close: () => {
         cancelTimer?.();

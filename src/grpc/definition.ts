@@ -44,8 +44,8 @@ function methodDefinition(method: DescMethod): MethodDefinition<Decoded<Message>
   };
 }
 
-/** Server reflection for these services, so that stock tools need no files of ours. */
-export function reflectionOf(services: readonly DescService[]): ReflectionService {
+/** Server reflection for these services, so that stock tools need no files of ours; `details` are what errors carry. */
+export function reflectionOf(services: readonly DescService[], details: readonly DescFile[]): ReflectionService {
   const files = new Map<string, Buffer>();
   const add = (file: DescFile): void => {
     if (files.has(file.name)) return;
@@ -53,6 +53,7 @@ export function reflectionOf(services: readonly DescService[]): ReflectionServic
     files.set(file.name, Buffer.from(toBinary(FileDescriptorProtoSchema, file.proto)));
   };
   for (const service of services) add(service.file);
+  for (const file of details) add(file);
   // Of a proto-loader package, the reflection service reads nothing but these serialised descriptors.
   const definition = { all: { format: "", type: {}, fileDescriptorProtos: [...files.values()] } };
   return new ReflectionService(definition as ConstructorParameters<typeof ReflectionService>[0], {

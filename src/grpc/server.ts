@@ -1,5 +1,13 @@
-import { Server, ServerCredentials, type UntypedServiceImplementation } from "@grpc/grpc-js";
+import {
+  logVerbosity,
+  Server,
+  ServerCredentials,
+  setLogVerbosity,
+  type UntypedServiceImplementation,
+} from "@grpc/grpc-js";
 import { HealthImplementation } from "grpc-health-check";
+import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.js";
+import { Health } from "../../gen/health/v1/health_pb.js";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../edge/services.ts";
@@ -29,6 +37,8 @@ export async function startGrpcServer(
   services: EdgeServices,
   { listen, maxReceiveBytes, maxSendBytes }: GrpcOptions,
 ): Promise<GrpcServer> {
+  // What goes wrong reaches us as errors; the library's own lines on standard error are no log lines.
+  setLogVerbosity(logVerbosity.NONE);
   const server = new Server({
     "grpc.max_receive_message_length": maxReceiveBytes,
     "grpc.max_send_message_length": maxSendBytes,
@@ -50,7 +60,7 @@ export async function startGrpcServer(
   const names = ["", ...served.map((service) => service.typeName)];
   const health = new HealthImplementation(Object.fromEntries(names.map((name) => [name, "SERVING"])));
   health.addToServer(server);
-  reflectionOf(served).addToServer(server);
+  reflectionOf([...served, Health], [file_google_rpc_error_details]).addToServer(server);
 
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(listen, ServerCredentials.createInsecure(), (error, bound) =>

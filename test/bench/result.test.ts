@@ -11,6 +11,7 @@ function slice(fields: Partial<Slice>): Slice {
     cpuUs: 10,
     unitsPerSecond: 10_000,
     serverShare: 0.5,
+    serverWaitShare: 0,
     generatorShare: 0.1,
     upstreamShare: 0.1,
     elapsedMs: 1000,

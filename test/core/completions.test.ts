@@ -10,7 +10,7 @@ import {
 import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
 import { type Call, createCompletions } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
-import type { Capability, Principal } from "../../src/core/principal.ts";
+import type { Principal } from "../../src/core/principal.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import type { Script } from "../support/scripted-provider.ts";
@@ -28,7 +28,7 @@ const principal: Principal = {
 const usage = create(UsageSchema, { promptTokens: 100, completionTokens: 10, totalTokens: 110, cachedTokens: 40 });
 const counted: Script = {
   batches: [[say("hi")], [say(" there"), finishChunk(0, FinishReason.STOP, "end_turn"), usageChunk(usage)]],
-  then: "end",
+  ending: "end",
   pauseMs: 100,
 };
 const price = { input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 0 };
@@ -36,7 +36,7 @@ const price = { input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imag
 const COST_MICRO_USD = 570;
 
 /** Core over scripted models, for a key that may use all but the models and capabilities listed as forbidden. */
-function createCore(options: WorldOptions, forbidden: readonly (string | Capability)[] = []) {
+function createCore(options: WorldOptions, forbidden: readonly string[] = []) {
   const world = createWorld({ ...options, facts: { price, ...options.facts } });
   const records: CompletionRecord[] = [];
   const completions = createCompletions({
@@ -259,7 +259,7 @@ describe("the record", () => {
   });
 
   it("of a caller who was gone says so", async () => {
-    const core = createCore({ scripts: { a: [{ then: "hang" }] } });
+    const core = createCore({ scripts: { a: [{ ending: "hang" }] } });
     core.world.clock.after(500, () => core.caller.abort(new Failure("cancelled", "Gone.")));
     await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
     expect(core.records).toMatchObject([{ outcome: "cancelled", durationMs: 507 }]);

@@ -160,7 +160,7 @@ describe("a request is refused", () => {
     ["with an empty stop sequence", { stop: ["1", ""] }, "stop[1]", "must not be empty"],
     [
       "with nine fallback models",
-      { fallbackModels: [..."123456789"] },
+      { fallbackModels: Array<string>(9).fill("b") },
       "fallback_models",
       "must hold at most 8 models",
     ],
@@ -277,7 +277,7 @@ describe("a request is taken", () => {
     ],
     ["with log probabilities", { logprobs: true, topLogprobs: 20, logitBias: { 1: -100, 2: 100 } }],
     ["with four stop sequences", { stop: ["1", "2", "3", "\n"] }],
-    ["with eight fallback models", { fallbackModels: [..."12345678"] }],
+    ["with eight fallback models", { fallbackModels: Array<string>(8).fill("b") }],
     ["with as much metadata as there may be", { metadata: { ...pairs(15), ["k".repeat(64)]: "v".repeat(512) } }],
     ["with calls answered in another order", said(user, calls("c1", "c2"), result("c2"), result("c1"), user)],
     ["with calls in several turns", said(user, calls("c1"), result("c1"), calls("c1"), result("c1"))],

@@ -25,6 +25,20 @@ describe("a call", () => {
     expect(call.signal.reason).toMatchObject({ code: "deadline_exceeded" });
   });
 
+  it("whose caller leaves just before its deadline was ended by the deadline", () => {
+    const call = calls.open(1_000);
+    clock.advance(990);
+    call.leave();
+    expect(call.signal.reason).toMatchObject({ code: "deadline_exceeded" });
+  });
+
+  it("whose caller leaves long before its deadline is cancelled", () => {
+    const call = calls.open(1_000);
+    clock.advance(900);
+    call.leave();
+    expect(call.signal.reason).toMatchObject({ code: "cancelled" });
+  });
+
   it.each([0, -50])("with a deadline of %s ms is over at once", (deadlineMs) => {
     const call = calls.open(deadlineMs);
     clock.advance(0);

@@ -1,12 +1,17 @@
-import { afterAll, beforeAll, describe, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Mode } from "../../src/core/router.ts";
+import { type Act, refuses, type ScriptedCall, staysSilent } from "../support/scripted-upstream.ts";
+import { toOpenAiJson, toRequest } from "./scenarios/ask.ts";
 import { BREAKING } from "./scenarios/breaking.ts";
 import { FAILING } from "./scenarios/failing.ts";
 import { FALLING_BACK } from "./scenarios/falling-back.ts";
+import { callHttp } from "./scenarios/http-client.ts";
 import { LEAVING } from "./scenarios/leaving.ts";
+import { playScenario } from "./scenarios/play.ts";
 import { REFUSING } from "./scenarios/refusing.ts";
+import type { Reply } from "./scenarios/reply.ts";
 import { RESTING } from "./scenarios/resting.ts";
-import { playScenario } from "./scenarios/run.ts";
+import { PATIENCE } from "./scenarios/run.ts";
 import type { EntranceName, Scenario } from "./scenarios/scenario.ts";
 import { SERVING } from "./scenarios/serving.ts";
 import { VALIDATING } from "./scenarios/validating.ts";
@@ -33,6 +38,12 @@ afterAll(async () => {
   await world.close();
 });
 
+/** The sum of a counter over all of its labels. */
+function sumOf(metrics: string, counter: string): number {
+  const samples = metrics.split("\n").filter((line) => line.startsWith(`${counter}{`));
+  return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
+}
+
 describe("both entrances, whole and streamed", () => {
   let runs = 0;
   for (const scenario of TABLE) {
@@ -40,11 +51,67 @@ describe("both entrances, whole and streamed", () => {
       for (const mode of modesOf(scenario)) {
         runs += 1;
         const requestId = `scenario-${runs}`;
-        it(`${scenario.name} (${entrance}, ${mode})`, () =>
-          playScenario({ world, scenario, entrance, mode, requestId }));
+        it(`${scenario.name} (${entrance}, ${mode})`, async () => {
+          expect.hasAssertions();
+          await playScenario({ world, scenario, entrance, mode, requestId });
+        });
       }
     }
   }
+});
+
+describe("many callers at once", () => {
+  it("share three retries while a provider refuses all of them", async () => {
+    const held: ScriptedCall[] = [];
+    const refusesTogether: Act = (call) => {
+      held.push(call);
+      if (held.length === 6) for (const each of held) refuses(429)(each);
+    };
+    const upstream = { alpha: [...Array.from({ length: 6 }, () => refusesTogether), staysSilent] };
+    const names = await world.prepare({ name: "six callers", upstream, expected: { answer: {} } });
+    const replies: Reply[] = [];
+    const calls = Array.from({ length: 6 }, () => {
+      const call = callHttp({
+        port: world.gateway.httpPort,
+        mode: "whole",
+        body: JSON.stringify(toOpenAiJson(toRequest(), "whole")),
+        headers: { authorization: world.authorization.any! },
+      });
+      call.reply.then(
+        (reply) => replies.push(reply),
+        () => {},
+      );
+      return call;
+    });
+    await expect.poll(() => replies.length, PATIENCE).toBe(3);
+    await expect.poll(() => world.upstream.calls(names.alpha).length, PATIENCE).toBe(9);
+    for (const { failure } of replies) expect(failure?.attempts).toEqual(["alpha upstream_rate_limited 429"]);
+    for (const call of calls) call.leave();
+    await expect.poll(async () => (await world.gateway.readiness()).active_calls, PATIENCE).toBe(0);
+  });
+});
+
+describe("after all of them", () => {
+  it("has counted each completion and each refusal once", async () => {
+    const { log } = world.gateway;
+    const metrics = await world.gateway.metrics();
+    const logged = (msg: string): number => log.filter((line) => line.msg === msg).length;
+    expect(logged("completion")).toBeGreaterThan(TABLE.length);
+    expect(sumOf(metrics, "parley_completions_total")).toBe(logged("completion"));
+    expect(sumOf(metrics, "parley_refusals_total")).toBe(logged("refused"));
+  });
+
+  it("has logged nothing else, and no secret", () => {
+    const { log, key } = world.gateway;
+    expect(new Set(log.map((line) => line.msg))).toEqual(new Set(["completion", "refused"]));
+    const text = JSON.stringify(log);
+    for (const secret of [key, "secret-of-the-gateway", "Hello?", "Hello."]) expect(text).not.toContain(secret);
+  });
+
+  it("closes the last connection to its upstreams with itself", async () => {
+    await world.gateway.close();
+    await expect.poll(() => world.upstream.openSockets, PATIENCE).toBe(0);
+  });
 });
 
 function entrancesOf({ at }: Scenario): readonly EntranceName[] {

@@ -1,6 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
-import { mutations } from "./support/mutations.ts";
 import { RawConnection, type RawResponse, rawRequest } from "./support/raw-http.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
 
@@ -43,21 +42,19 @@ const JSON_TYPE = "content-type: application/json";
 const auth = (): string => `authorization: Bearer ${product.firstKey}`;
 const chatHeaders = (...more: readonly string[]): string[] => [HOST, JSON_TYPE, auth(), ...more];
 
-/** Checks that the answer is one of our errors, in OpenAI's shape, and gives nothing away. */
-function expectRefusal(response: RawResponse, status: number, type = "invalid_request_error"): string {
-  expect(response).toMatchObject({ status, headers: { "content-type": "application/json" } });
-  const { error } = JSON.parse(response.body) as { error: { type: string; message: string } };
-  expect(error.type).toBe(type);
-  expect(response.body).not.toMatch(/node:|\.ts\b|\bat .*:\d+:\d+|node_modules/);
-  return error.message;
+/** An answer as the refusal that it is. Throws when it is not in OpenAI's shape, or gives something away. */
+function refusalOf({ status, headers, body }: RawResponse): { status: number; type: string; message: string } {
+  if (headers["content-type"] !== "application/json") throw new Error(`${status} is not JSON: ${body}`);
+  if (/node:|\.ts\b|\bat .*:\d+:\d+|node_modules/.test(body)) throw new Error(`this gives too much away: ${body}`);
+  const { error } = JSON.parse(body) as { error: { type: string; message: string } };
+  return { status, type: error.type, message: error.message };
 }
 
-/** No upstream hears of what `run` does. */
-async function unheard(run: () => Promise<void>): Promise<void> {
-  const before = upstream.exchanges.length;
-  await run();
-  expect(upstream.exchanges.length).toBe(before);
-}
+const invalid = (status: number): object => ({ status, type: "invalid_request_error" });
+const NOT_FOUND = { status: 404, type: "not_found_error" };
+
+/** What the upstream has been asked so far: a refusal must not add to it. */
+const heard = (): number => upstream.exchanges.length;
 
 describe("a request whose head is ambiguous or malformed", () => {
   it.each([
@@ -95,16 +92,19 @@ describe("a request whose head is ambiguous or malformed", () => {
     ["an unknown method", () => rawRequest("BREW /v1/chat/completions", chatHeaders())],
     ["no HTTP at all", () => Buffer.from("\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03")],
   ])("is refused for %s, in our shape", async (_, bytes) => {
-    await unheard(async () => void expectRefusal(await send(bytes()), 400));
+    const before = heard();
+    expect(refusalOf(await send(bytes()))).toMatchObject(invalid(400));
+    expect(heard()).toBe(before);
   });
 
   it("is refused with 431 for headers that are too large or too many", async () => {
-    await unheard(async () => {
-      const large = await send(rawRequest("GET /v1/models", [HOST, auth(), `x-large: ${"a".repeat(17 * 1024)}`]));
-      expectRefusal(large, 431);
-      const many = Array.from({ length: 101 }, (_, index) => `x-${index}: ${index}`);
-      expectRefusal(await send(rawRequest("GET /v1/models", [...many, HOST, auth()])), 431);
-    });
+    const before = heard();
+    const large = rawRequest("GET /v1/models", [HOST, auth(), `x-large: ${"a".repeat(17 * 1024)}`]);
+    expect(refusalOf(await send(large))).toMatchObject(invalid(431));
+    const fields = Array.from({ length: 101 }, (_, index) => `x-${index}: ${index}`);
+    const many = rawRequest("GET /v1/models", [...fields, HOST, auth()]);
+    expect(refusalOf(await send(many))).toMatchObject(invalid(431));
+    expect(heard()).toBe(before);
   });
 
   it("is not a way past the check of the key", async () => {
@@ -112,26 +112,25 @@ describe("a request whose head is ambiguous or malformed", () => {
     const connection = dial().write(
       rawRequest(CHAT, [HOST, JSON_TYPE, "content-length: 0", "transfer-encoding: chunked"], `0\r\n\r\n${smuggled}`),
     );
-    expectRefusal(await connection.response(), 400);
+    expect(refusalOf(await connection.response())).toMatchObject(invalid(400));
     await expect(connection.response()).rejects.toThrow("the connection ended");
   });
 });
 
 describe("methods and paths", () => {
-  it.each(["TRACE", "CONNECT", "DELETE", "PUT", "PROPFIND"])("%s is served nowhere", async (method) => {
-    const target = method === "CONNECT" ? "parley.example:80" : "/v1/chat/completions";
-    const answer = await dial()
-      .write(rawRequest(`${method} ${target}`, chatHeaders()))
-      .response()
-      .catch(() => undefined);
-    // A CONNECT is not even answered: its connection is closed.
-    if (method === "CONNECT") expect(answer).toBeUndefined();
-    else expectRefusal(answer!, 404, "not_found_error");
+  it.each(["TRACE", "DELETE", "PUT", "PROPFIND"])("%s is served nowhere", async (method) => {
+    const answer = await send(rawRequest(`${method} /v1/chat/completions`, chatHeaders()));
+    expect(refusalOf(answer)).toMatchObject(NOT_FOUND);
+  });
+
+  it("CONNECT is not even answered", async () => {
+    const asked = send(rawRequest("CONNECT parley.example:80", chatHeaders()));
+    await expect(asked).rejects.toThrow("the connection ended");
   });
 
   it("name the method that a path has, and nothing where there is none", async () => {
     const wrongMethod = await send(rawRequest("GET /v1/chat/completions", [HOST, auth()]));
-    expectRefusal(wrongMethod, 404, "not_found_error");
+    expect(refusalOf(wrongMethod)).toMatchObject(NOT_FOUND);
     expect(wrongMethod.headers["allow"]).toBe("POST");
     for (const path of [
       "/v1/nothing",
@@ -142,8 +141,8 @@ describe("methods and paths", () => {
       "/v1/models/%zz",
       "/",
     ]) {
-      expectRefusal(await send(rawRequest(`GET ${path}`, [HOST])), 404, "not_found_error");
-      expectRefusal(await send(rawRequest(`GET ${path}`, [HOST, auth()])), 404, "not_found_error");
+      expect(refusalOf(await send(rawRequest(`GET ${path}`, [HOST])))).toMatchObject(NOT_FOUND);
+      expect(refusalOf(await send(rawRequest(`GET ${path}`, [HOST, auth()])))).toMatchObject(NOT_FOUND);
     }
   });
 
@@ -181,7 +180,9 @@ describe("a request's body", () => {
     ],
     ["compression", () => rawRequest(CHAT, chatHeaders("content-encoding: gzip"), Buffer.from("1f8b0800", "hex"))],
   ])("is refused when it is or has %s", async (_, bytes) => {
-    await unheard(async () => void expectRefusal(await send(bytes()), 400));
+    const before = heard();
+    expect(refusalOf(await send(bytes()))).toMatchObject(invalid(400));
+    expect(heard()).toBe(before);
   });
 
   it("may be nested 64 levels deep", async () => {
@@ -190,16 +191,17 @@ describe("a request's body", () => {
 
   it("of five million brackets is refused without holding anybody up", async () => {
     const startedAt = performance.now();
-    expectRefusal(await send(rawRequest(CHAT, chatHeaders(), "[".repeat(5_000_000))), 400);
+    expect(refusalOf(await send(rawRequest(CHAT, chatHeaders(), "[".repeat(5_000_000))))).toMatchObject(invalid(400));
     // Parsing alone would take seconds.
     expect(performance.now() - startedAt).toBeLessThan(1500);
   });
 
   it("cannot change the program through __proto__ and constructor", async () => {
     const poison = `{"__proto__":{"model":"local/test","polluted":true},"constructor":{"prototype":{"polluted":true}},"messages":[{"role":"user","content":"hi","__proto__":{"polluted":true}}]}`;
-    await unheard(async () => {
-      expect(expectRefusal(await send(rawRequest(CHAT, chatHeaders(), poison)), 400)).toContain("model");
-    });
+    const before = heard();
+    const { message } = refusalOf(await send(rawRequest(CHAT, chatHeaders(), poison)));
+    expect(message).toContain("model");
+    expect(heard()).toBe(before);
     const { body } = await send(rawRequest("GET /v1/models/local/test", [HOST, auth()]));
     expect(body).not.toContain("polluted");
     expect(await send(rawRequest(CHAT, chatHeaders(), BODY))).toMatchObject({ status: 200 });
@@ -208,7 +210,7 @@ describe("a request's body", () => {
   it("over 32 MiB is refused by its announced length, readably, and the connection closed", async () => {
     const connection = dial().write(rawRequest(CHAT, chatHeaders(`content-length: ${33 * MIB}`), "{"));
     const answer = await connection.response();
-    expectRefusal(answer, 413);
+    expect(refusalOf(answer)).toMatchObject(invalid(413));
     expect(answer.headers["connection"]).toBe("close");
     await expect.poll(() => connection.closed, { timeout: 3000 }).toBe(true);
   });
@@ -217,13 +219,13 @@ describe("a request's body", () => {
     const chunk = `${MIB.toString(16)}\r\n${" ".repeat(MIB)}\r\n`;
     const connection = dial().write(rawRequest(CHAT, chatHeaders("transfer-encoding: chunked"), chunk));
     for (let sent = 1; sent < 34; sent++) connection.write(chunk);
-    expectRefusal(await connection.response(), 413);
+    expect(refusalOf(await connection.response())).toMatchObject(invalid(413));
     await expect.poll(() => connection.closed, { timeout: 3000 }).toBe(true);
   });
 
   it("is asked for by 100-continue only after the key was checked", async () => {
     const refused = dial().write(rawRequest(CHAT, [HOST, JSON_TYPE, "expect: 100-continue", "content-length: 10"]));
-    expectRefusal(await refused.response(), 401, "authentication_error");
+    expect(refusalOf(await refused.response())).toMatchObject({ status: 401, type: "authentication_error" });
 
     const welcome = dial().write(
       rawRequest(CHAT, chatHeaders("expect: 100-continue", `content-length: ${BODY.length}`)),
@@ -255,13 +257,13 @@ describe("connections", () => {
     ]);
   });
 
-  it("whose headers do not come to an end are closed within eleven seconds", { timeout: 15_000 }, async () => {
+  it("whose headers do not come to an end are closed within about eleven seconds", { timeout: 15_000 }, async () => {
     const startedAt = performance.now();
     const silent = dial();
     const slow = dial().write(`${CHAT} HTTP/1.1\r\n${HOST}\r\nx-slow: `);
     await expect.poll(() => silent.closed && slow.closed, { timeout: 12_500, interval: 50 }).toBe(true);
     expect(performance.now() - startedAt).toBeLessThan(12_000);
-    expectRefusal(await slow.response(), 408);
+    expect(refusalOf(await slow.response())).toMatchObject(invalid(408));
   });
 });
 
@@ -303,45 +305,4 @@ describe("pages of other origins", () => {
     });
     expect((await preflight("https://evil.example")).headers).not.toHaveProperty("access-control-allow-origin");
   });
-});
-
-describe("two thousand requests with random damage", () => {
-  it(
-    "are each answered by the table, or their connection closed; and the product lives",
-    { timeout: 60_000 },
-    async () => {
-      const valid = [
-        rawRequest(CHAT, chatHeaders("connection: close"), BODY),
-        rawRequest(
-          CHAT,
-          chatHeaders("connection: close"),
-          JSON.stringify({ ...JSON.parse(BODY), stream: true, stop: ["a"], temperature: 1 }),
-        ),
-        rawRequest("GET /v1/models/local%2Ftest", [HOST, auth(), "connection: close"]),
-        rawRequest(
-          "POST /parley.v1.CompletionService/Create",
-          chatHeaders("connection: close", "connect-protocol-version: 1"),
-          BODY,
-        ),
-      ];
-      const statuses = new Map<number, number>();
-      const attack = async (bytes: Buffer): Promise<void> => {
-        const connection = new RawConnection(product.httpPort);
-        // Damage may leave a request that waits for more: half a close tells it that there is none.
-        const answer = await connection.write(bytes).finish();
-        statuses.set(answer.status, (statuses.get(answer.status) ?? 0) + 1);
-        expect(answer.text).not.toMatch(/node:internal|\.ts:\d+|node_modules|^ +at /m);
-      };
-      const queue = mutations(valid, { count: 2000, seed: 20_261_121 });
-      await Promise.all(
-        Array.from({ length: 16 }, async () => {
-          for (const bytes of queue) await attack(bytes);
-        }),
-      );
-      expect([...statuses.keys()].filter((status) => status >= 500)).toEqual([]);
-      expect([...statuses.keys()]).toEqual(expect.arrayContaining([200, 400, 401, 404]));
-      expect(await send(rawRequest(CHAT, chatHeaders(), BODY))).toMatchObject({ status: 200 });
-      expect(product.output.stderr).not.toContain('"outcome":"internal"');
-    },
-  );
 });

@@ -40,7 +40,7 @@ afterAll(async () => {
 beforeEach(() => {
   script = [];
   // The client reads real keys and addresses from here.
-  for (const name of Object.keys(process.env)) if (/^OPENAI_/.test(name)) vi.stubEnv(name, undefined);
+  for (const name of Object.keys(process.env)) if (name.startsWith("OPENAI_")) vi.stubEnv(name, undefined);
 });
 
 function client(options: { apiKey?: string; maxRetries?: number } = {}): OpenAI {

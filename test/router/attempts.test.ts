@@ -206,7 +206,7 @@ describe("after the first content", () => {
   });
 
   it("a stream that was never begun by the provider is unreadable, and the next model is tried", async () => {
-    const world = createWorld({ scripts: { a: [{ then: "end" }], b: [serves("hi")] } });
+    const world = createWorld({ scripts: { a: [{ ending: "end" }], b: [serves("hi")] } });
     const call = newCall();
     await stream(world, call);
     expect(outcomes(call.attempts)).toEqual(["a:upstream_protocol", "a:upstream_protocol", "b:served"]);
@@ -261,7 +261,7 @@ describe("time", () => {
 
   it("of attempts is added up for the caller's routing facts", async () => {
     const world = createWorld({
-      scripts: { a: [{ then: failure("upstream_rejected"), pauseMs: 300 }], b: [{ ...serves("hi"), pauseMs: 200 }] },
+      scripts: { a: [{ ending: failure("upstream_rejected"), pauseMs: 300 }], b: [{ ...serves("hi"), pauseMs: 200 }] },
     });
     const { batches } = await stream(world);
     expect(batches[0]![0]!.event.value).toMatchObject({ upstreamMs: 500 });

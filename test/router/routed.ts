@@ -1,5 +1,10 @@
 import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, CompletionRequestSchema, FinishReason } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  CompletionRequestSchema,
+  type Delta,
+  FinishReason,
+} from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
@@ -71,10 +76,10 @@ export async function stream(
 }
 
 /** Collects batches until the end or the failure. */
-export async function collect(stream: AsyncIterable<readonly CompletionChunk[]>): Promise<Streamed> {
+export async function collect(given: AsyncIterable<readonly CompletionChunk[]>): Promise<Streamed> {
   const batches: (readonly CompletionChunk[])[] = [];
   try {
-    for await (const batch of stream) batches.push(batch);
+    for await (const batch of given) batches.push(batch);
     return { batches, failure: undefined };
   } catch (reason) {
     if (!(reason instanceof Failure)) throw reason;
@@ -103,24 +108,26 @@ export function outcomes(attempts: readonly Attempt[]): string[] {
 export function said(batches: readonly (readonly CompletionChunk[])[]): string {
   return batches
     .flat()
-    .map(({ event }) => (event.case === "delta" ? String(event.value.content.value) : event.case))
+    .map(({ event }) => (event.case === "delta" ? textOf(event.value) : event.case))
     .join(" ");
 }
+
+const textOf = ({ content }: Delta): string => (content.case === "text" ? content.value : (content.case ?? "nothing"));
 
 export const say = (text: string): CompletionChunk => deltaChunk(0, { case: "text", value: text });
 export const stop = finishChunk(0, FinishReason.STOP, "stop");
 
 /** Answers with these words, one per batch. */
 export function serves(...words: readonly string[]): Script {
-  return { batches: [...words.map((word) => [say(word)]), [stop]], then: "end" };
+  return { batches: [...words.map((word) => [say(word)]), [stop]], ending: "end" };
 }
 
 /** Fails in this way after these words. */
 export function fails(failure: Failure, ...words: readonly string[]): Script {
-  return { batches: words.map((word) => [say(word)]), then: failure };
+  return { batches: words.map((word) => [say(word)]), ending: failure };
 }
 
 /** Says nothing more after these words. */
 export function hangs(...words: readonly string[]): Script {
-  return { batches: words.map((word) => [say(word)]), then: "hang" };
+  return { batches: words.map((word) => [say(word)]), ending: "hang" };
 }

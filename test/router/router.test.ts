@@ -37,7 +37,7 @@ it("keeps health when the configuration changes, for the models that stay", asyn
 });
 
 it("ends a request under way with the models that it began with", async () => {
-  const world = createWorld({ scripts: { a: [{ then: refused, pauseMs: 1_000 }], b: [serves("hi")] } });
+  const world = createWorld({ scripts: { a: [{ ending: refused, pauseMs: 1_000 }], b: [serves("hi")] } });
   world.clock.after(500, () => world.router.replace([]));
   const { batches } = await stream(world);
   expect(batches[0]![0]!.event.value).toMatchObject({ model: "b" });

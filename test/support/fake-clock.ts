@@ -60,10 +60,11 @@ export class FakeClock implements Clock {
 
   /** Lets time pass until `work` is done. Throws when it waits for something that no timer will bring. */
   async drive<T>(work: Promise<T>): Promise<T> {
-    let done = false;
-    const finish = (): void => void (done = true);
-    work.then(finish, finish);
-    for (await settle(); !done; await settle()) {
+    const done = work.then(
+      () => true,
+      () => true,
+    );
+    while (!(await Promise.race([done, settle().then(() => false)]))) {
       const timer = this.#next();
       if (timer === undefined) throw new Error("the work waits for something that never comes");
       this.#fire(timer);

@@ -32,6 +32,8 @@ export interface TestGateway {
   readiness(): Promise<{ readonly active_calls: number; readonly breakers: Readonly<Record<string, string>> }>;
   /** The operations port's metrics, as text. */
   metrics(): Promise<string>;
+  /** Ends calls under way at once, as at the end of a drain. */
+  abort(): void;
   close(): Promise<void>;
 }
 
@@ -60,6 +62,7 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
     configure: (next) => gateway.reload(parse({ ...config, ...next })),
     readiness: async () => (await operations("/readyz")).json() as ReturnType<TestGateway["readiness"]>,
     metrics: async () => (await operations("/metrics")).text(),
+    abort: () => gateway.abort(),
     async close() {
       await gateway.close();
       rmSync(dataDir, { recursive: true, force: true });

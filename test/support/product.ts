@@ -123,7 +123,7 @@ export function runProduct(
   child.stdout.setEncoding("utf8").on("data", (text: string) => void (output.stdout += text));
   child.stderr.setEncoding("utf8").on("data", (text: string) => void (output.stderr += text));
   // "close" and not "exit": by then all that was printed has been read.
-  const ending = once(child, "close").then(([code, signal]) => ({ code, signal }) as Ending);
+  const ending = once(child, "close").then(([code, signal]): Ending => ({ code, signal }));
   return { child, output, ending };
 }
 
@@ -134,7 +134,7 @@ async function greeted({ child, output, ending }: RunningCommand): Promise<void>
     const timer = setTimeout(give, PATIENCE_MS, "The product did not greet in time.");
     void ending.then(() => give("The product ended without a greeting."));
     child.stdout!.on("data", () => {
-      if (!/\n\n$/.test(output.stdout)) return;
+      if (!output.stdout.endsWith("\n\n")) return;
       clearTimeout(timer);
       resolve();
     });

@@ -17,7 +17,7 @@ export interface Script {
   /** Said in this order before it ends. */
   readonly batches?: readonly (readonly CompletionChunk[])[];
   /** Then it ends well, says nothing more until a time limit or the caller ends it, or fails in this way. */
-  readonly then: "end" | "hang" | Failure;
+  readonly ending: "end" | "hang" | Failure;
   /** The silence before each batch and before the end. */
   readonly pauseMs?: number;
 }
@@ -71,19 +71,19 @@ export class ScriptedProvider implements Provider {
 
   async *stream({ model, signal, idleMs }: UpstreamCall): AsyncGenerator<readonly CompletionChunk[]> {
     const call = this.#begin(model.name, signal);
-    const { batches = [], then, pauseMs = 0 } = call.script;
+    const { batches = [], ending, pauseMs = 0 } = call.script;
     try {
       for (const batch of batches) {
         await this.#wait(pauseMs, signal);
         call.given += 1;
         yield batch;
       }
-      if (then === "hang") {
+      if (ending === "hang") {
         await this.#wait(idleMs, signal);
         throw new Failure("upstream_timeout", "The upstream provider fell silent.");
       }
       await this.#wait(pauseMs, signal);
-      if (then !== "end") throw then;
+      if (ending !== "end") throw ending;
       call.state = "ended";
     } catch (reason) {
       call.state = signal.aborted ? "aborted" : "failed";

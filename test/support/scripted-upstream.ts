@@ -49,20 +49,21 @@ export async function startScriptedUpstream(): Promise<ScriptedUpstream> {
   const scripts = new Map<string, readonly Act[]>();
   const seen = new Map<string, SeenCall[]>();
   const sockets = new Set<Socket>();
-  const server = createServer((request, response) => {
-    void readBody(request).then((body) => {
-      const { model, dialect, streamed } = identify(request.url!, body);
-      const call: SeenCall = { path: request.url!, headers: request.headers, body, state: "open" };
-      const calls = seen.get(model) ?? [];
-      seen.set(model, [...calls, call]);
-      response.once("close", () => {
-        call.state = response.writableFinished ? "answered" : "closed";
-      });
-      const acts = scripts.get(model) ?? [];
-      const act = acts[calls.length] ?? acts.at(-1) ?? refuses(418);
-      act({ dialect, streamed, response });
+  const perform = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
+    const body = await readBody(request);
+    const { model, dialect, streamed } = identify(request.url!, body);
+    const call: SeenCall = { path: request.url!, headers: request.headers, body, state: "open" };
+    const calls = seen.get(model) ?? [];
+    seen.set(model, [...calls, call]);
+    response.once("close", () => {
+      call.state = response.writableFinished ? "answered" : "closed";
     });
-  });
+    const acts = scripts.get(model) ?? [];
+    const act = acts[calls.length] ?? acts.at(-1) ?? refuses(418);
+    act({ dialect, streamed, response });
+  };
+  // A request that is broken off, or is no JSON, was no call: its connection is all there is to end.
+  const server = createServer((request, response) => void perform(request, response).catch(() => response.destroy()));
   server.on("connection", (socket) => {
     sockets.add(socket);
     socket.once("close", () => sockets.delete(socket));
@@ -170,8 +171,8 @@ function sendJson({ response }: ScriptedCall, body: object): void {
 }
 
 const breakOff: Readonly<Record<Breakage, Act>> = {
-  close: ({ response }) => void response.socket?.destroySoon(),
-  reset: ({ response }) => void response.socket?.resetAndDestroy(),
+  close: ({ response }) => response.socket?.destroySoon(),
+  reset: ({ response }) => response.socket?.resetAndDestroy(),
   end: ({ response }) => void response.end(),
   error: ({ dialect, response }) => void response.end(dialect.errorEvent(529, "Scripted.")),
   garbage: ({ response }) => void response.end("data: {nonsense\n\ndata: {nonsense\n\n"),

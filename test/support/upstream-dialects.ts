@@ -146,6 +146,7 @@ const OPENAI_ERRORS: Named = [
   [400, "invalid_request_error"],
   [401, "authentication_error"],
   [429, "rate_limit_error"],
+  [529, "overloaded_error"],
   [500, "server_error"],
 ];
 

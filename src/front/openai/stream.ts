@@ -57,7 +57,8 @@ export class ChunkWriter {
 
   #delta({ choiceIndex, content, logprobs }: Delta): string {
     const choice = this.#choice(choiceIndex);
-    const fields = deltaFields(content, choice);
+    // An empty text says nothing, unless there are probabilities to say with it.
+    const fields = content.value === "" && logprobs === undefined ? undefined : deltaFields(content, choice);
     const role = this.#role(choiceIndex, choice);
     if (fields === undefined) return role;
     const probabilities = logprobs === undefined ? "null" : JSON.stringify(write.logprobs(logprobs));

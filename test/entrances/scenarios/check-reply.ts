@@ -9,15 +9,15 @@ const SECRETS = /127\.0\.0\.1|localhost|secret-of-the-gateway|ECONN|UND_ERR/i;
 
 /** Checks what the caller has seen, word for word where words were promised. */
 export function checkReply(run: Run, reply: Reply): void {
-  const { then } = run.scenario;
-  if ("answer" in then) checkAnswer(run, reply, then);
-  else checkFailure(run, reply, then);
+  const { expected } = run.scenario;
+  if ("answer" in expected) checkAnswer(run, reply, expected);
+  else checkFailure(run, reply, expected);
 }
 
-function checkAnswer(run: Run, reply: Reply, { answer, ...then }: ExpectedAnswer): void {
+function checkAnswer(run: Run, reply: Reply, { answer, ...expected }: ExpectedAnswer): void {
   const { model = "alpha", text = "Hello.", finishReasons = ["stop"], pictures = [] } = answer;
   const { omitted = [], clamped = [] } = answer;
-  const attempts = then.attempts ?? [`${model} served 200`];
+  const attempts = expected.attempts ?? [`${model} served 200`];
   expect(reply.failure).toBeUndefined();
   expect({ ...reply, facts: {} }).toEqual({
     model,
@@ -34,49 +34,51 @@ function checkAnswer(run: Run, reply: Reply, { answer, ...then }: ExpectedAnswer
   expect(reply.facts["parley-served-model"]).toBe(model);
 }
 
-function checkFailure(run: Run, reply: Reply, then: ExpectedFailure): void {
-  const { after = "", attempts = [], byLibrary } = then;
+function checkFailure(run: Run, reply: Reply, expected: ExpectedFailure): void {
+  const { after = "", attempts = [], byLibrary } = expected;
   expect(reply.failure).toBeDefined();
   expect(reply.text).toBe(after);
   expect(reply.complete).toBe(false);
-  if (byLibrary === true) return expect(reply.failure!.status).toBe(`${look(then).grpc} without details`);
-  if (run.entrance === "grpc" && then.failure === "deadline_exceeded") {
+  if (byLibrary === true) return expect(reply.failure!.status).toBe(`${look(expected).grpc} without details`);
+  if (run.entrance === "grpc" && expected.failure === "deadline_exceeded") {
     // Both sides keep the deadline; whose word arrives first depends on microseconds.
     return expect(reply.failure!.status).toMatch(/^DEADLINE_EXCEEDED /);
   }
-  if (run.entrance === "http") checkHttpFailure(reply, then);
-  else checkGrpcFailure(reply.failure!, then);
-  expect(reply.failure).toMatchObject({ attempts, param: then.param ?? null });
-  expect(reply.failure!.message).toMatch(then.message ?? /^[^\n]{5,600}$/);
+  if (run.entrance === "http") checkHttpFailure(reply, expected);
+  else checkGrpcFailure(reply.failure!, expected);
+  expect(reply.failure).toMatchObject({ attempts, param: expected.param ?? null });
+  expect(reply.failure!.message).toMatch(expected.message ?? /^[^\n]{5,600}$/);
   expect(reply.failure!.message).not.toMatch(SECRETS);
-  if (after !== "" || (run.entrance === "http" && then.refused !== true)) checkRoutingFacts(run, reply, attempts);
+  if (after !== "" || (run.entrance === "http" && expected.refused !== true)) checkRoutingFacts(run, reply, attempts);
   expect(reply.facts["x-request-id"]).toBe(run.requestId);
 }
 
-function checkHttpFailure({ failure }: Reply, then: ExpectedFailure): void {
-  const { http, code, waits, final } = look(then);
-  const begun = then.after !== undefined;
+function checkHttpFailure({ failure }: Reply, expected: ExpectedFailure): void {
+  const { http, code, waits, final } = look(expected);
+  const begun = expected.after !== undefined;
   expect(failure).toMatchObject({
     status: begun ? http.replace(/^\d+/, "200") : http,
-    code: then.detail ?? code,
-    final: begun ? undefined : final === true || countTriedModels(then) > 1,
+    code: expected.detail ?? code,
+    final: begun ? undefined : final === true || countTriedModels(expected) > 1,
   });
-  checkWait(failure!, then, waits === true && !begun);
+  checkWait(failure!, expected, waits === true && !begun);
 }
 
-function checkGrpcFailure(failure: SeenFailure, then: ExpectedFailure): void {
-  const { grpc, code, waits } = look(then);
+function checkGrpcFailure(failure: SeenFailure, expected: ExpectedFailure): void {
+  const { grpc, code, waits } = look(expected);
   expect(failure).toMatchObject({
-    status: `${grpc} ${then.failure.toUpperCase()}`,
-    code: then.detail ?? (code === "absent" ? null : code),
+    status: `${grpc} ${expected.failure.toUpperCase()}`,
+    code: expected.detail ?? (code === "absent" ? null : code),
   });
-  checkWait(failure, then, waits === true);
+  checkWait(failure, expected, waits === true);
 }
 
-function checkWait({ retryAfterS }: SeenFailure, then: ExpectedFailure, expected: boolean): void {
-  if (!expected) return expect(retryAfterS).toBeUndefined();
-  expect(retryAfterS).toBeGreaterThanOrEqual(then.retryAfterS ?? 1);
-  expect(retryAfterS).toBeLessThanOrEqual(then.retryAfterS ?? 60);
+function checkWait({ retryAfterS }: SeenFailure, expected: ExpectedFailure, waits: boolean): void {
+  if (!waits) return expect(retryAfterS).toBeUndefined();
+  // HTTP rounds up to whole seconds, gRPC says what is left of them.
+  const seconds = Math.ceil(retryAfterS ?? 0);
+  expect(seconds).toBeGreaterThanOrEqual(expected.retryAfterS ?? 1);
+  expect(seconds).toBeLessThanOrEqual(expected.retryAfterS ?? 60);
 }
 
 function checkRoutingFacts(run: Run, { facts, model }: Reply, attempts: readonly string[]): void {

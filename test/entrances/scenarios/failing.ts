@@ -47,7 +47,7 @@ function refusalOf(model: ModelName, status: number, { failure, detail, calls }:
     name: `says ${failure} when ${model} answers with ${status}`,
     ask: { model },
     upstream: { [model]: [refuses(status)] },
-    then: {
+    expected: {
       failure,
       attempts: Array.from({ length: calls }, () => attempt),
       ...(detail !== undefined && { detail }),
@@ -63,7 +63,7 @@ export const FAILING: readonly Scenario[] = [
   {
     name: "passes on that a prompt is longer than the context window",
     upstream: { alpha: [refuses(400, "prompt is too long: 201000 tokens > 200000 maximum")] },
-    then: {
+    expected: {
       failure: "upstream_rejected",
       detail: "context_length_exceeded",
       param: "messages",
@@ -73,7 +73,7 @@ export const FAILING: readonly Scenario[] = [
   {
     name: "passes on how long a provider wants to be left alone",
     upstream: { alpha: [refuses(429, "Slow down.", { "retry-after": "17" })] },
-    then: {
+    expected: {
       failure: "upstream_rate_limited",
       retryAfterS: 17,
       attempts: ["alpha upstream_rate_limited 429"],
@@ -83,12 +83,12 @@ export const FAILING: readonly Scenario[] = [
   {
     name: "asks callers to wait a minute at most",
     upstream: { alpha: [refuses(503, "Come back tomorrow.", { "retry-after": "86400" })] },
-    then: { failure: "upstream_unavailable", retryAfterS: 60, attempts: ["alpha upstream_unavailable 503"] },
+    expected: { failure: "upstream_unavailable", retryAfterS: 60, attempts: ["alpha upstream_unavailable 503"] },
   },
   {
     name: "says so when nobody listens at a provider's address",
     ask: { model: "gone" },
-    then: { failure: "upstream_unavailable", attempts: ["gone upstream_unavailable", "gone upstream_unavailable"] },
+    expected: { failure: "upstream_unavailable", attempts: ["gone upstream_unavailable", "gone upstream_unavailable"] },
   },
   ...(
     [
@@ -98,7 +98,7 @@ export const FAILING: readonly Scenario[] = [
   ).map(([what, act]): Scenario => ({
     name: `says so when a provider ${what} the connection in place of an answer`,
     upstream: { alpha: [act] },
-    then: {
+    expected: {
       failure: "upstream_unavailable",
       attempts: ["alpha upstream_unavailable", "alpha upstream_unavailable"],
     },
@@ -107,14 +107,14 @@ export const FAILING: readonly Scenario[] = [
     name: "gives up on a provider that stays silent, and closes the connection to it",
     upstream: { alpha: [staysSilent] },
     models: { alpha: impatient },
-    then: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout"] },
+    expected: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout"] },
   },
   {
     name: "gives up when everything together takes longer than the gateway allows",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
     models: { alpha: { timeouts: { total_ms: 60 } } },
-    then: {
+    expected: {
       failure: "upstream_timeout",
       message: /longer than this gateway allows/,
       attempts: ["alpha upstream_timeout"],
@@ -122,55 +122,73 @@ export const FAILING: readonly Scenario[] = [
   },
   ...(
     [
-      ["a web page", sends(200, "text/html", "<html>Welcome</html>")],
-      ["an empty object", sends(200, "application/json", "{}")],
-      ["half of its JSON", begins("Hello.", "garbage")],
+      ["a web page", "alpha upstream_protocol", sends(200, "text/html", "<html>Welcome</html>")],
+      ["an empty object", "alpha upstream_protocol 200", sends(200, "application/json", "{}")],
+      ["half of its JSON", "alpha upstream_protocol", begins("Hello.", "garbage")],
     ] as const
-  ).map(([what, act]): Scenario => ({
+  ).map(([what, attempt, act]): Scenario => ({
     name: `says so when a provider answers with ${what}`,
     mode: "whole",
     upstream: { alpha: [act] },
-    then: { failure: "upstream_protocol", attempts: ["alpha upstream_protocol", "alpha upstream_protocol"] },
+    expected: { failure: "upstream_protocol", attempts: [attempt, attempt] },
   })),
-  ...DIALECTS.map((model): Scenario => ({
+  ...(
+    [
+      ["alpha", "alpha upstream_protocol 200"],
+      ["beta", "beta upstream_protocol"],
+      ["local", "local upstream_protocol"],
+    ] as const
+  ).map(([model, attempt]): Scenario => ({
     name: `takes a whole answer of ${model} without a reason for its end for a failure`,
     ask: { model },
     mode: "whole",
     upstream: { [model]: [begins("Hello.", "end")] },
-    then: { failure: "upstream_protocol", attempts: [`${model} upstream_protocol`, `${model} upstream_protocol`] },
+    expected: { failure: "upstream_protocol", attempts: [attempt, attempt] },
   })),
-  ...DIALECTS.map((model): Scenario => ({
+  ...(
+    [
+      ["alpha", "alpha upstream_unavailable 200"],
+      // Errors on the Gemini wire bring a status of their own.
+      ["beta", "beta upstream_unavailable 529"],
+      ["local", "local upstream_unavailable 200"],
+    ] as const
+  ).map(([model, attempt]): Scenario => ({
     name: `takes an error that ${model} sends with a success' status for the error that it is`,
     ask: { model },
     upstream: { [model]: [begins("", "error")] },
-    then: {
+    expected: {
       failure: "upstream_unavailable",
       detail: "upstream_overloaded",
-      attempts: [`${model} upstream_unavailable 200`, `${model} upstream_unavailable 200`],
+      attempts: [attempt, attempt],
     },
   })),
   {
     name: "says so when a provider closes the connection in the middle of a whole answer",
     mode: "whole",
     upstream: { alpha: [begins("Hello.", "close")] },
-    then: { failure: "upstream_protocol", attempts: ["alpha upstream_protocol", "alpha upstream_protocol"] },
+    expected: { failure: "upstream_protocol", attempts: ["alpha upstream_protocol", "alpha upstream_protocol"] },
   },
   {
     name: "says so when a provider goes silent in the middle of a whole answer",
     mode: "whole",
     upstream: { alpha: [begins("Hello.", "silence")] },
     models: { alpha: impatient },
-    then: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout"] },
+    expected: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout"] },
   },
   {
     name: "is served by the primary's second attempt when the first failure has passed",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(503), hello] },
-    then: { answer: {}, attempts: ["alpha upstream_unavailable 503", "alpha served 200"] },
+    expected: { answer: {}, attempts: ["alpha upstream_unavailable 503", "alpha served 200"] },
   },
   {
-    name: "waits as long as the provider asks before the second attempt",
+    name: "does not try again when the provider says that it is pointless",
+    upstream: { alpha: [refuses(503, "No.", { "x-should-retry": "false" }), hello] },
+    expected: { failure: "upstream_unavailable", attempts: ["alpha upstream_unavailable 503"] },
+  },
+  {
+    name: "tries again at once when the provider asks for no patience",
     upstream: { alpha: [refuses(503, "A moment.", { "retry-after": "0" }), hello] },
-    then: { answer: {}, attempts: ["alpha upstream_unavailable 503", "alpha served 200"] },
+    expected: { answer: {}, attempts: ["alpha upstream_unavailable 503", "alpha served 200"] },
   },
 ];

@@ -27,26 +27,26 @@ export const FALLING_BACK: readonly Scenario[] = [
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [act], beta: [hello] },
     models: { alpha: { timeouts: { first_content_ms: 60, idle_ms: 60 } } },
-    then: { answer: { model: "beta" }, attempts: [...attempts, "beta served 200"] },
+    expected: { answer: { model: "beta" }, attempts: [...attempts, "beta served 200"] },
   })),
   {
     name: "falls back when the primary breaks off a stream before its first content",
     mode: "stream",
     ask: { fallbackModels: ["local"] },
     upstream: { alpha: [begins("", "end")], local: [hello] },
-    then: { answer: { model: "local" }, attempts: [...twice("alpha upstream_protocol 200"), "local served 200"] },
+    expected: { answer: { model: "local" }, attempts: [...twice("alpha upstream_protocol 200"), "local served 200"] },
   },
   {
     name: "falls back when the primary cannot be reached",
     ask: { model: "gone", fallbackModels: ["local"] },
     upstream: { local: [hello] },
-    then: { answer: { model: "local" }, attempts: [...twice("gone upstream_unavailable"), "local served 200"] },
+    expected: { answer: { model: "local" }, attempts: [...twice("gone upstream_unavailable"), "local served 200"] },
   },
   {
     name: "tries fallback models in their order, each of them once",
     ask: { fallbackModels: ["gone", "local", "beta"] },
     upstream: { alpha: [refuses(400)], local: [refuses(503)], beta: [hello] },
-    then: {
+    expected: {
       answer: { model: "beta" },
       attempts: [
         "alpha upstream_rejected 400",
@@ -60,7 +60,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     name: "ignores the primary and repetitions among the fallback models",
     ask: { fallbackModels: ["alpha", "beta", "beta", "alpha", "local", "beta"] },
     upstream: { alpha: [refuses(400)], beta: [refuses(400)], local: [hello] },
-    then: {
+    expected: {
       answer: { model: "local" },
       attempts: ["alpha upstream_rejected 400", "beta upstream_rejected 400", "local served 200"],
     },
@@ -69,7 +69,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     name: "answers with the primary's failure when all models fail, and lists the attempts",
     ask: { fallbackModels: ["beta", "local"] },
     upstream: { alpha: [refuses(503)], beta: [refuses(401)], local: [refuses(400)] },
-    then: {
+    expected: {
       failure: "upstream_unavailable",
       attempts: [...unavailable, "beta upstream_refused_us 401", "local upstream_rejected 400"],
     },
@@ -79,7 +79,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(429, "Wait.", { "retry-after": "9" })], beta: [staysSilent] },
     models: { beta: { timeouts: { first_content_ms: 60, idle_ms: 60 } } },
-    then: {
+    expected: {
       failure: "upstream_rate_limited",
       retryAfterS: 9,
       attempts: ["alpha upstream_rate_limited 429", "beta upstream_timeout"],
@@ -89,7 +89,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     name: "moves max_tokens into the range of a fallback model and lists it",
     ask: { maxTokens: 800, fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(400)], beta: [hello] },
-    then: {
+    expected: {
       answer: { model: "beta", clamped: ["max_tokens 800>500"] },
       attempts: ["alpha upstream_rejected 400", "beta served 200"],
     },
@@ -98,7 +98,7 @@ export const FALLING_BACK: readonly Scenario[] = [
     name: "skips a fallback model that a strict request would lose something at",
     ask: { maxTokens: 800, strict: true, fallbackModels: ["beta", "local"] },
     upstream: { alpha: [refuses(400)], beta: [hello], local: [hello] },
-    then: {
+    expected: {
       answer: { model: "local" },
       attempts: ["alpha upstream_rejected 400", "beta skipped", "local served 200"],
     },
@@ -107,18 +107,18 @@ export const FALLING_BACK: readonly Scenario[] = [
     name: "leaves the client's own retry alone when the only fallback model was skipped",
     ask: { maxTokens: 800, strict: true, fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(503)], beta: [hello] },
-    then: { failure: "upstream_unavailable", attempts: [...unavailable, "beta skipped"] },
+    expected: { failure: "upstream_unavailable", attempts: [...unavailable, "beta skipped"] },
   },
   {
     name: "skips a fallback model that cannot give as many choices",
     ask: { model: "local", n: 2, fallbackModels: ["alpha"] },
     upstream: { local: [refuses(400)], alpha: [hello] },
-    then: { failure: "upstream_rejected", attempts: ["local upstream_rejected 400", "alpha skipped"] },
+    expected: { failure: "upstream_rejected", attempts: ["local upstream_rejected 400", "alpha skipped"] },
   },
   {
     name: "skips a fallback model that makes no pictures when pictures are asked for",
     ask: { model: "painter", modalities: [Modality.TEXT, Modality.IMAGE], fallbackModels: ["beta"] },
     upstream: { painter: [refuses(400)], beta: [hello] },
-    then: { failure: "upstream_rejected", attempts: ["painter upstream_rejected 400", "beta skipped"] },
+    expected: { failure: "upstream_rejected", attempts: ["painter upstream_rejected 400", "beta skipped"] },
   },
 ];

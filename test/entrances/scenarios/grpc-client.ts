@@ -15,6 +15,8 @@ import type { Reply, RunningCall } from "./reply.ts";
 /** One call of `CompletionService`: `Create` for a whole answer, `Stream` for a streamed one. */
 export interface GrpcCall {
   readonly client: Client;
+  /** In place of the mode's own. */
+  readonly path?: string | undefined;
   readonly mode: Mode;
   /** The request message, or what stands in its place. */
   readonly bytes: Buffer;
@@ -26,7 +28,7 @@ const { create, stream } = serviceDefinition(CompletionService);
 const asItIs = (bytes: Buffer): Buffer => bytes;
 
 /** Calls the gRPC entrance over the client's shared connection. */
-export function callGrpc({ client, mode, bytes, metadata, deadlineMs }: GrpcCall): RunningCall {
+export function callGrpc({ client, path, mode, bytes, metadata, deadlineMs }: GrpcCall): RunningCall {
   const sent = new Metadata();
   for (const [name, value] of Object.entries(metadata)) sent.set(name, value);
   const options: CallOptions = deadlineMs === undefined ? {} : { deadline: Date.now() + deadlineMs };
@@ -40,7 +42,7 @@ export function callGrpc({ client, mode, bytes, metadata, deadlineMs }: GrpcCall
     };
     if (mode === "whole") {
       call = client.makeUnaryRequest<Buffer, Completion>(
-        create!.path,
+        path ?? create!.path,
         asItIs,
         create!.responseDeserialize as (bytes: Buffer) => Completion,
         bytes,
@@ -51,7 +53,7 @@ export function callGrpc({ client, mode, bytes, metadata, deadlineMs }: GrpcCall
       );
     } else {
       const reading = client.makeServerStreamRequest<Buffer, CompletionChunk>(
-        stream!.path,
+        path ?? stream!.path,
         asItIs,
         stream!.responseDeserialize as (bytes: Buffer) => CompletionChunk,
         bytes,

@@ -6,22 +6,27 @@ import type { Reply, RunningCall } from "./reply.ts";
 /** One POST to `/v1/chat/completions`. */
 export interface HttpCall {
   readonly port: number;
+  readonly path?: string | undefined;
   readonly mode: Mode;
   readonly body: string | Buffer;
-  /** Also replaces `content-length`: then the body is announced but not sent to its end. */
+  /** May have a `content-length`: then the body is announced but not sent to its end. */
   readonly headers: Readonly<Record<string, string>>;
 }
 
 /** Calls the HTTP entrance over a connection of its own, which is kept alive until one side closes it. */
-export function callHttp({ port, mode, body, headers }: HttpCall): RunningCall {
+export function callHttp({ port, path = "/v1/chat/completions", mode, body, headers }: HttpCall): RunningCall {
   const agent = new Agent({ keepAlive: true });
   const call = request({
     agent,
     port,
     host: "127.0.0.1",
-    path: "/v1/chat/completions",
+    path,
     method: "POST",
-    headers: { "content-type": "application/json", "content-length": Buffer.byteLength(body), ...headers },
+    headers: {
+      "content-type": "application/json",
+      ...(headers["transfer-encoding"] === undefined && { "content-length": Buffer.byteLength(body) }),
+      ...headers,
+    },
   });
   let received = "";
   const reply = new Promise<Reply>((resolve, reject) => {

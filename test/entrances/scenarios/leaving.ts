@@ -3,27 +3,27 @@ import type { Scenario } from "./scenario.ts";
 
 const hello = says("Hello.");
 
-/** Callers who leave, or have waited long enough. */
+/** Calls that end before their answer does: the caller leaves, has waited long enough, or the gateway stops. */
 export const LEAVING: readonly Scenario[] = [
   {
     name: "closes the upstream connection when the caller leaves before the first content",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
     leaves: "in the first call",
-    then: { failure: "cancelled", attempts: ["alpha cancelled"], breaker: "closed" },
+    expected: { failure: "cancelled", attempts: ["alpha cancelled"], breaker: "closed" },
   },
   {
     name: "closes the upstream connection when the caller leaves during a retry",
     upstream: { alpha: [refuses(503), staysSilent] },
     leaves: "in the second call",
-    then: { failure: "cancelled", attempts: ["alpha upstream_unavailable 503", "alpha cancelled"] },
+    expected: { failure: "cancelled", attempts: ["alpha upstream_unavailable 503", "alpha cancelled"] },
   },
   {
     name: "closes the upstream connection when the caller leaves during a fallback",
     ask: { fallbackModels: ["beta", "local"] },
     upstream: { alpha: [refuses(400)], beta: [staysSilent], local: [hello] },
     leaves: "in the second call",
-    then: { failure: "cancelled", attempts: ["alpha upstream_rejected 400", "beta cancelled"] },
+    expected: { failure: "cancelled", attempts: ["alpha upstream_rejected 400", "beta cancelled"] },
   },
   {
     name: "closes the upstream connection when the caller leaves in the middle of a stream",
@@ -31,24 +31,24 @@ export const LEAVING: readonly Scenario[] = [
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [begins("Hel", "silence")], beta: [hello] },
     leaves: "after content",
-    then: { failure: "cancelled", attempts: ["alpha cancelled"], breaker: "closed" },
+    expected: { failure: "cancelled", attempts: ["alpha cancelled 200"], breaker: "closed" },
   },
   {
     name: "answers in time when the caller's deadline passes before the first content, and asks no other model",
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [staysSilent], beta: [hello] },
     deadlineMs: 100,
-    then: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"], breaker: "closed" },
+    expected: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"], breaker: "closed" },
   },
   {
     name: "ends a stream when the caller's deadline passes in the middle",
     mode: "stream",
     upstream: { alpha: [begins("Hel", "silence")] },
     deadlineMs: 150,
-    then: {
+    expected: {
       failure: "deadline_exceeded",
       after: "Hel",
-      attempts: ["alpha deadline_exceeded"],
+      attempts: ["alpha deadline_exceeded 200"],
       closesConnection: true,
     },
   },
@@ -57,13 +57,27 @@ export const LEAVING: readonly Scenario[] = [
     ask: { fallbackModels: ["beta"] },
     upstream: { alpha: [refuses(400)], beta: [staysSilent] },
     deadlineMs: 100,
-    then: { failure: "deadline_exceeded", attempts: ["alpha upstream_rejected 400", "beta deadline_exceeded"] },
+    expected: { failure: "deadline_exceeded", attempts: ["alpha upstream_rejected 400", "beta deadline_exceeded"] },
   },
   {
     name: "keeps the time limit that OpenAI's own clients announce",
     at: "http",
     http: { headers: { "x-stainless-timeout": "0.1" } },
     upstream: { alpha: [staysSilent] },
-    then: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"] },
+    expected: { failure: "deadline_exceeded", attempts: ["alpha deadline_exceeded"] },
+  },
+  {
+    name: "says that it is overloaded when it stops before the first content",
+    ask: { fallbackModels: ["beta"] },
+    upstream: { alpha: [staysSilent], beta: [hello] },
+    stops: "in the first call",
+    expected: { failure: "overloaded", attempts: ["alpha overloaded"], breaker: "closed" },
+  },
+  {
+    name: "ends a stream with a failure when it stops in the middle",
+    mode: "stream",
+    upstream: { alpha: [begins("Hel", "silence")] },
+    stops: "after content",
+    expected: { failure: "overloaded", after: "Hel", attempts: ["alpha overloaded 200"], closesConnection: true },
   },
 ];

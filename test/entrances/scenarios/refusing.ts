@@ -8,25 +8,25 @@ const mib = 1024 * 1024;
 /** Requests that are refused before anybody looks at what they mean. */
 export const REFUSING: readonly Scenario[] = [
   ...(["none", "misshapen", "another scheme", "unknown", "expired", "revoked"] as const satisfies KeyName[]).map(
-    (key): Scenario => ({ name: `refuses a call with this key: ${key}`, key, then: unauthenticated }),
+    (key): Scenario => ({ name: `refuses a call with this key: ${key}`, key, expected: unauthenticated }),
   ),
   {
     name: "asks for a key before it says that a body cannot be read",
     key: "none",
     ...unreadable,
-    then: unauthenticated,
+    expected: unauthenticated,
   },
   {
     name: "says where a body stops being JSON",
     at: "http",
     ...unreadable,
-    then: { failure: "invalid_request", refused: true, message: /^The request body is not valid JSON/ },
+    expected: { failure: "invalid_request", refused: true, message: /^The request body is not valid JSON/ },
   },
   {
     name: "says that bytes are not a message",
     at: "grpc",
     ...unreadable,
-    then: { failure: "invalid_request", refused: true, param: "request", message: /parley\.v1\.CompletionRequest/ },
+    expected: { failure: "invalid_request", refused: true, param: "request", message: /parley\.v1\.CompletionRequest/ },
   },
   ...(
     [
@@ -41,7 +41,7 @@ export const REFUSING: readonly Scenario[] = [
     name: `refuses a body that ${what}`,
     at: "http",
     http: { body },
-    then: { failure: "invalid_request", refused: true, message },
+    expected: { failure: "invalid_request", refused: true, message },
   })),
   ...(
     [
@@ -61,50 +61,70 @@ export const REFUSING: readonly Scenario[] = [
     name: `names the field when its type is wrong: ${JSON.stringify(fields)}`,
     at: "http",
     http: { fields },
-    then: { failure: "invalid_request", refused: true, param },
+    expected: { failure: "invalid_request", refused: true, param },
   })),
   {
     name: "says that a type is wrong before it says that a model is unknown",
     at: "http",
     ask: { model: "nobody" },
     http: { fields: { temperature: "hot" } },
-    then: { failure: "invalid_request", refused: true, param: "temperature" },
+    expected: { failure: "invalid_request", refused: true, param: "temperature" },
   },
   {
     name: "takes a body only for what it says it is",
     at: "http",
     http: { headers: { "content-type": "text/plain" } },
-    then: { failure: "invalid_request", refused: true, message: /content-type/ },
+    expected: { failure: "invalid_request", refused: true, message: /content-type/ },
   },
   {
     name: "takes no compressed body",
     at: "http",
     http: { headers: { "content-encoding": "gzip" } },
-    then: { failure: "invalid_request", refused: true, message: /content-encoding/ },
+    expected: { failure: "invalid_request", refused: true, message: /content-encoding/ },
   },
   {
     name: "refuses a deadline that is no time",
     at: "http",
     http: { headers: { "x-request-timeout-ms": "soon" } },
-    then: { failure: "invalid_request", refused: true, param: "x-request-timeout-ms" },
+    expected: { failure: "invalid_request", refused: true, param: "x-request-timeout-ms" },
   },
   {
     name: "refuses a body that is announced to be larger than 32 MiB, without reading it",
     at: "http",
     http: { headers: { "content-length": String(33 * mib) } },
-    then: { failure: "request_too_large", refused: true, message: /32 MiB/, closesConnection: true },
+    expected: { failure: "request_too_large", refused: true, message: /32 MiB/, closesConnection: true },
+  },
+  {
+    name: "refuses a body that turns out to be larger than 32 MiB",
+    at: "http",
+    mode: "whole",
+    http: { body: Buffer.alloc(33 * mib, " "), headers: { "transfer-encoding": "chunked" } },
+    expected: { failure: "request_too_large", refused: true, message: /32 MiB/, closesConnection: true },
+  },
+  {
+    name: "has nothing at a path that does not exist, and needs no key to say so",
+    at: "http",
+    key: "none",
+    path: "/v1/chat/complete",
+    expected: { failure: "not_found", refused: true, message: /\/v1\/chat\/complete/ },
+  },
+  {
+    name: "has nothing at a method that does not exist",
+    at: "grpc",
+    path: "/parley.v1.CompletionService/Complete",
+    expected: { failure: "not_found", byLibrary: true },
   },
   {
     name: "refuses a message that is larger than the configured size",
     at: "grpc",
     grpcBytes: Buffer.alloc(mib + 1),
-    then: { failure: "request_too_large", byLibrary: true },
+    expected: { failure: "request_too_large", byLibrary: true },
   },
   {
     name: "forgets a caller who leaves while its request is sent",
     at: "http",
     http: { headers: { "content-length": "100000" } },
     leaves: "while sending",
-    then: { failure: "cancelled", refused: true },
+    expected: { failure: "cancelled", refused: true },
   },
 ];

@@ -40,6 +40,8 @@ export interface Scenario {
   };
   /** What gRPC sends in place of the request. */
   readonly grpcBytes?: Buffer;
+  /** In place of the entrance's own path for completions. */
+  readonly path?: string;
   /** Default: `any`. */
   readonly key?: KeyName;
   /** What each upstream model does with its calls, the last act again and again. */
@@ -50,9 +52,11 @@ export interface Scenario {
   readonly deadlineMs?: number;
   /** When the caller leaves: while its request is sent, once so many upstream calls came, or after the first content. */
   readonly leaves?: "while sending" | "in the first call" | "in the second call" | "after content" | "after the end";
+  /** The gateway gives up its calls, as at the end of a drain: once so many upstream calls came, or after content. */
+  readonly stops?: "in the first call" | "after content";
   /** The same request, sent so many times before; then its primary's breaker is waited for. */
   readonly before?: { readonly times: number; readonly breaker: "open" | "half_open" | "closed" };
-  readonly then: Expected;
+  readonly expected: Expected;
 }
 
 /** What has to be seen. */

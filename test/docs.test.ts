@@ -1,0 +1,71 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { z } from "zod";
+import { describe, expect, it } from "vitest";
+import { fileSchema } from "../src/config/schema.ts";
+import { FAILURE_TABLE } from "../src/edge/failure-table.ts";
+
+const root = join(import.meta.dirname, "..");
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+
+const GRPC_NAMES: Readonly<Record<number, string>> = {
+  1: "CANCELLED",
+  3: "INVALID_ARGUMENT",
+  4: "DEADLINE_EXCEEDED",
+  5: "NOT_FOUND",
+  7: "PERMISSION_DENIED",
+  8: "RESOURCE_EXHAUSTED",
+  12: "UNIMPLEMENTED",
+  13: "INTERNAL",
+  14: "UNAVAILABLE",
+  16: "UNAUTHENTICATED",
+};
+
+describe("docs/errors.md", () => {
+  const rows = new Map(
+    [...read("docs/errors.md").matchAll(/^\| `(\w+)` \|(.*)\|$/gm)].map(([, code = "", rest = ""]) => [
+      code,
+      rest.split("|").map((cell) => cell.trim()),
+    ]),
+  );
+
+  it("has a row for every failure, and no other", () => {
+    expect([...rows.keys()].toSorted()).toEqual(Object.keys(FAILURE_TABLE).toSorted());
+  });
+
+  it.each(Object.entries(FAILURE_TABLE))("says of %s what the code does", (code, row) => {
+    const [http, type, errorCode, grpc] = rows.get(code)!;
+    expect(grpc).toBe(GRPC_NAMES[row.grpc]);
+    if (code === "cancelled") return;
+    expect([http, type]).toEqual([String(row.http), row.type]);
+    const absent = code === "unauthenticated" ? "*absent*" : "–";
+    expect(errorCode).toBe(row.code ?? absent);
+  });
+});
+
+describe("docs/configuration.md", () => {
+  const text = read("docs/configuration.md");
+
+  it.each(keysOf(z.toJSONSchema(fileSchema, { io: "input" })))("explains %s", (key) => {
+    expect(text).toMatch(new RegExp(String.raw`\b${key}\b`));
+  });
+});
+
+describe("the documentation", () => {
+  const files = ["README.md", "CHANGELOG.md", ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })]
+    .filter((path) => path.endsWith(".md"))
+    .map((path) => (path.endsWith("README.md") || path === "CHANGELOG.md" ? path : join("docs", path)));
+
+  it.each(files)("%s has no link that leads nowhere", (file) => {
+    const targets = [...read(file).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
+    expect(targets.filter((target) => !existsSync(join(root, dirname(file), target)))).toEqual([]);
+  });
+});
+
+/** The names of all properties in a JSON schema, without those that users choose. */
+function keysOf(schema: unknown): string[] {
+  if (typeof schema !== "object" || schema === null) return [];
+  const { properties = {}, ...rest } = schema as { properties?: Record<string, unknown> };
+  const own = Object.entries(properties).flatMap(([key, value]) => [key, ...keysOf(value)]);
+  return [...new Set([...own, ...Object.values(rest).flatMap(keysOf)])];
+}

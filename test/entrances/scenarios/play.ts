@@ -1,0 +1,102 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { expect } from "vitest";
+import { toOpenAiJson, toRequest } from "./ask.ts";
+import { checkReply } from "./check-reply.ts";
+import { checkTraces } from "./check-traces.ts";
+import { callGrpc } from "./grpc-client.ts";
+import { callHttp } from "./http-client.ts";
+import type { RunningCall } from "./reply.ts";
+import type { Scenario } from "./scenario.ts";
+import { type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
+
+/** Plays a scenario and checks the reply, what the upstreams saw, and what is left behind. */
+export async function playScenario(base: Omit<Run, "names">): Promise<void> {
+  const { world, scenario } = base;
+  const run: Run = { ...base, names: await world.prepare(scenario) };
+  for (let past = 0; past < (scenario.before?.times ?? 0); past += 1) {
+    const call = send(run, `${run.requestId}-before-${past}`);
+    await call.reply;
+    call.leave();
+  }
+  if (scenario.before !== undefined) await breakerIs(run, scenario.before.breaker);
+  const callsBefore = countCalls(run);
+
+  const call = send(run, run.requestId);
+  try {
+    if (scenario.leaves !== undefined && scenario.leaves !== "after the end") await leave(run, call, callsBefore);
+    else {
+      if (scenario.stops !== undefined) await stop(run, call, callsBefore);
+      checkReply(run, await call.reply);
+    }
+    if (scenario.expected.closesConnection === true && run.entrance === "http") {
+      await expect.poll(() => call.closedByGateway(), PATIENCE).toBe(true);
+    }
+  } finally {
+    call.leave();
+  }
+  if (scenario.expected.breaker !== undefined) await breakerIs(run, scenario.expected.breaker);
+  await checkTraces(run, callsBefore);
+}
+
+async function leave(run: Run, call: RunningCall, callsBefore: Calls): Promise<void> {
+  await reached(run, call, { moment: run.scenario.leaves!, callsBefore });
+  call.reply.catch(() => {});
+  call.leave();
+}
+
+async function stop(run: Run, call: RunningCall, callsBefore: Calls): Promise<void> {
+  await reached(run, call, { moment: run.scenario.stops!, callsBefore });
+  run.world.gateway.abort();
+}
+
+async function reached(
+  run: Run,
+  call: RunningCall,
+  { moment, callsBefore }: { moment: NonNullable<Scenario["leaves"]>; callsBefore: Calls },
+): Promise<void> {
+  const arrived = (): number => total(countCalls(run)) - total(callsBefore);
+  switch (moment) {
+    case "while sending":
+      await expect.poll(async () => (await run.world.gateway.readiness()).active_calls, PATIENCE).toBe(1);
+      break;
+    case "in the first call":
+      await expect.poll(arrived, PATIENCE).toBe(1);
+      break;
+    case "in the second call":
+      await expect.poll(arrived, PATIENCE).toBe(2);
+      break;
+    default:
+      await expect.poll(() => call.begun(), PATIENCE).toBe(true);
+  }
+}
+
+function send(run: Run, requestId: string): RunningCall {
+  const { world, scenario, mode } = run;
+  const { http, grpcBytes, deadlineMs, path } = scenario;
+  const authorization = world.authorization[scenario.key ?? "any"];
+  const headers = { "x-request-id": requestId, ...(authorization !== undefined && { authorization }) };
+  const request = toRequest(scenario.ask);
+  if (run.entrance === "grpc") {
+    const bytes = grpcBytes ?? Buffer.from(toBinary(CompletionRequestSchema, request));
+    return callGrpc({ client: world.grpc, path, mode, bytes, metadata: headers, deadlineMs });
+  }
+  const deadline = deadlineMs === undefined ? {} : { "x-request-timeout-ms": String(deadlineMs) };
+  return callHttp({
+    port: world.gateway.httpPort,
+    path,
+    mode,
+    body: http?.body ?? JSON.stringify({ ...toOpenAiJson(request, mode), ...http?.fields }),
+    headers: { ...headers, ...deadline, ...http?.headers },
+  });
+}
+
+async function breakerIs({ world, names }: Run, state: string): Promise<void> {
+  const breaker = async (): Promise<string | undefined> =>
+    (await world.gateway.readiness()).breakers[`messages/${names.alpha}`];
+  await expect.poll(breaker, PATIENCE).toBe(state);
+}
+
+function total(calls: Calls): number {
+  return Object.values(calls).reduce((sum, count) => sum + count, 0);
+}
