@@ -22,6 +22,7 @@ process.once("exit", () => {
 /** How long a child may take to end when asked to. */
 const STOP_MS = 10_000;
 
+/** What to start, and where. */
 export interface Command {
   readonly core: number;
   readonly program: string;

@@ -3,8 +3,10 @@ import { parseArgs } from "node:util";
 /** What can be measured on its own. */
 export const PARTS = ["unary", "stream", "grpc"] as const;
 
+/** One of them. */
 export type Part = (typeof PARTS)[number];
 
+/** What the command line asks for. */
 export interface Options {
   /** In the order of `PARTS`; all of them when none was named. */
   readonly parts: readonly Part[];

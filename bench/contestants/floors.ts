@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import type { Ready } from "../child.ts";
@@ -18,18 +17,22 @@ export const BYTE_RELAY = "byte relay (node:http + undici)";
 /** The floor that ratios over gRPC are to. */
 export const GRPC_RELAY = "byte relay (grpc-js + undici)";
 
+/** Where nginx is; undefined where it is not installed. */
 export const nginxPath = findProgram("nginx");
 
+/** A byte relay over HTTP. */
 export async function startByteRelay({ upstreamPort }: Setting): Promise<RunningServer> {
   const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/byte-relay.ts", [String(upstreamPort)]);
   return { name: BYTE_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
+/** A gRPC server that makes its answers itself. */
 export async function startGrpcEcho({ load }: Setting): Promise<RunningServer> {
   const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", [JSON.stringify(load)]);
   return { name: "echo without upstream (grpc-js)", process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
+/** A byte relay from gRPC to the upstream. */
 export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<RunningServer> {
   const args = [JSON.stringify(load), String(upstreamPort)];
   const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", args);
@@ -39,7 +42,7 @@ export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<R
 const NGINX_ATTEMPTS = 100;
 const NGINX_PAUSE_MS = 50;
 
-/** One nginx process that keeps its connections on both sides and buffers nothing. */
+/** One nginx process that keeps its connections on both sides and buffers no answers. Throws when it does not start. */
 export async function startNginx({ upstreamPort, folder }: Setting): Promise<RunningServer> {
   const prefix = mkdtempSync(join(folder, "nginx-"));
   mkdirSync(join(prefix, "temp"));

@@ -92,7 +92,11 @@ export function createGrpcCaller({ load, target }: Assignment, tally: () => Tall
       }
       fill();
     });
-    opened.on("error", (error) => lose(error.message)).on("close", () => lose("the connection was closed"));
+    const lost = (problem: string): void => {
+      // One that was given up already has had its say.
+      if (socket === opened) lose(problem);
+    };
+    opened.on("error", (error) => lost(error.message)).on("close", () => lost("the connection was closed"));
     opened.write(clientPreface());
     return opened;
   };

@@ -66,7 +66,11 @@ export function createHttpCaller({ load, target }: Assignment, tally: () => Tall
       },
     });
     // A connection that idles out between two slices is replaced by the next call.
-    opened.on("error", (error) => lose(error.message)).on("close", () => lose("the connection was closed"));
+    const lost = (problem: string): void => {
+      // One that was given up already has had its say.
+      if (socket === opened) lose(problem);
+    };
+    opened.on("error", (error) => lost(error.message)).on("close", () => lost("the connection was closed"));
     return opened;
   };
   const send = (): void => {

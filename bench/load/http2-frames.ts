@@ -11,6 +11,7 @@ const SETTING_HEADER_TABLE_SIZE = 1;
 const SETTING_ENABLE_PUSH = 2;
 const SETTING_INITIAL_WINDOW_SIZE = 4;
 
+/** One frame; stream 0 is the connection. */
 export interface Frame {
   readonly type: number;
   readonly flags: number;

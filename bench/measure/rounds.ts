@@ -27,6 +27,7 @@ export interface Slice {
   readonly firstWrong: string | undefined;
 }
 
+/** How the rounds are run. */
 export interface RoundsOptions {
   readonly rounds: number;
   readonly seconds: number;

@@ -9,6 +9,7 @@ export interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
+/** A function as called from one place; its parent is whoever has it among its children. */
 export interface ProfileNode {
   readonly id: number;
   readonly callFrame: { readonly functionName: string; readonly url: string; readonly lineNumber: number };
@@ -23,6 +24,7 @@ export interface Cost {
   readonly charged: number;
 }
 
+/** Where the time went. */
 export interface ProfileSummary {
   readonly busyMs: number;
   /** By place: our layers, packages, Node's own modules, collection and native code. The dearest first. */

@@ -4,6 +4,7 @@
  */
 export const MARK = "~brk";
 
+/** So many marks are in the answer that is not a stream. */
 export const MARKS_IN_WHOLE_ANSWER = 8;
 
 /** A stream of so many text events; at interval 0 as fast as it is read. */

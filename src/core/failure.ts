@@ -80,9 +80,9 @@ export class Failure extends Error {
     return this.violations[0]?.field;
   }
 
-  /** The same failure with the list of attempts that led to it. */
-  withAttempts(attempts: readonly Attempt[]): Failure {
-    const { code, message, detail, violations, retryAfterMs, transient, upstreamStatus, cause } = this;
+  /** The same failure with some of its facts changed. */
+  with(changes: Pick<FailureOptions, "attempts" | "upstreamStatus">): Failure {
+    const { code, message, detail, violations, retryAfterMs, transient, upstreamStatus, attempts, cause } = this;
     return new Failure(code, message, {
       violations,
       transient,
@@ -91,6 +91,7 @@ export class Failure extends Error {
       ...(detail !== undefined && { detail }),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...(upstreamStatus !== undefined && { upstreamStatus }),
+      ...changes,
     });
   }
 
@@ -104,5 +105,5 @@ export class Failure extends Error {
 
 /** An `invalid_request` about one field. */
 export function invalidField(field: string, description: string): Failure {
-  return new Failure("invalid_request", `${field}: ${description}`, { violations: [{ field, description }] });
+  return new Failure("invalid_request", `${field}: ${description}.`, { violations: [{ field, description }] });
 }

@@ -3,6 +3,8 @@ import { Failure } from "../core/failure.ts";
 
 /** How deep arrays and objects may be nested in a request. */
 export const MAX_JSON_DEPTH = 64;
+/** How many values and keys a request may have together: far more than 2,000 messages with tools and pictures need. */
+export const MAX_JSON_TOKENS = 200_000;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
@@ -11,8 +13,10 @@ const BACKSLASH = 0x5c;
 export function parseBody(body: Buffer): unknown {
   if (body.length === 0) throw unreadable("is empty; it must be a JSON object");
   if (!isUtf8(body)) throw unreadable("is not valid UTF-8");
-  // Counted before parsing: a few megabytes of brackets would hold the event loop for seconds.
-  if (isDeeperThan(body, MAX_JSON_DEPTH)) throw unreadable(`is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  // Measured before parsing: a few megabytes of brackets, or of tiny fields, would hold the event loop for seconds.
+  const { depth, tokens } = measureJson(body);
+  if (depth > MAX_JSON_DEPTH) throw unreadable(`is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  if (tokens > MAX_JSON_TOKENS) throw unreadable(`has more than ${MAX_JSON_TOKENS} keys and values`);
   let value: unknown;
   try {
     value = JSON.parse(body.toString("utf8"));
@@ -33,27 +37,36 @@ function positionOf(reason: unknown): string {
   return found === null ? "" : ` (at character ${found[1]})`;
 }
 
-/** Whether the JSON text opens more arrays and objects than `limit` without closing them. Strings are jumped over. */
-export function isDeeperThan(json: Buffer, limit: number): boolean {
+/**
+ * How deep a JSON text is nested and how many keys and values it has at least. Strings are jumped over. Stops as soon
+ * as either is more than a request may have.
+ */
+export function measureJson(json: Buffer): { readonly depth: number; readonly tokens: number } {
+  let open = 0;
   let depth = 0;
-  for (let at = 0; at < json.length; at++) {
+  let tokens = 1;
+  for (let at = 0; at < json.length && depth <= MAX_JSON_DEPTH && tokens <= MAX_JSON_TOKENS; at++) {
     switch (json[at]) {
       case QUOTE:
         at = endOfString(json, at);
         break;
+      case 0x2c: // ,
+      case 0x3a: // :
+        tokens += 1;
+        break;
       case 0x5b: // [
       case 0x7b: // {
-        depth += 1;
-        if (depth > limit) return true;
+        open += 1;
+        if (open > depth) depth = open;
         break;
       case 0x5d: // ]
       case 0x7d: // }
-        depth -= 1;
+        open -= 1;
         break;
       default:
     }
   }
-  return false;
+  return { depth, tokens };
 }
 
 /** The position of the quote that closes the string opened at `from`, or the end. */

@@ -32,14 +32,17 @@ const MAX_REFUSAL_CHARS = 64 * 1024;
 /** Posts and maps the whole JSON answer. What `map` cannot read becomes `upstream_protocol`. */
 export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
   const answer = await upstream.post({ ...call, headers: { ...call.headers, accept: "application/json" } });
-  await refuse(answer, call);
-  const text = await answer.text();
-  return readJson(text, map);
+  try {
+    await refuse(answer, call);
+    return map(parseExactly(await answer.text()));
+  } catch (reason) {
+    throw call.signal.aborted ? reason : toFailure(reason, answer);
+  }
 }
 
 /**
  * Posts and maps a stream: a batch per read of the socket. A whole JSON answer in place of a stream goes through
- * `mapWhole`, for it is either an error or a completion that the provider did not care to stream.
+ * `map.whole`, for it is either an error or a completion that the provider did not care to stream.
  */
 export async function* fetchStream(
   upstream: Upstream,
@@ -47,17 +50,16 @@ export async function* fetchStream(
   map: { readonly reader: StreamReader; readonly whole: (json: unknown) => readonly CompletionChunk[] },
 ): AsyncGenerator<readonly CompletionChunk[]> {
   const answer = await upstream.post({ ...call, headers: { ...call.headers, accept: "text/event-stream" } });
-  await refuse(answer, call);
-  const type = String(answer.headers["content-type"] ?? "");
-  if (/^application\/json\b/i.test(type)) {
-    yield readJson(await answer.text(), map.whole);
-    return;
-  }
-  if (!/^text\/event-stream\b/i.test(type)) {
+  try {
+    await refuse(answer, call);
+    const type = String(answer.headers["content-type"] ?? "");
+    if (/^application\/json\b/i.test(type)) yield map.whole(parseExactly(await answer.text()));
+    else if (/^text\/event-stream\b/i.test(type)) yield* readEvents(answer, map.reader);
+    else throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
+  } catch (reason) {
     answer.abandon();
-    throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
+    throw call.signal.aborted ? reason : toFailure(reason, answer);
   }
-  yield* readEvents(answer, map.reader);
 }
 
 async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncGenerator<readonly CompletionChunk[]> {
@@ -67,7 +69,7 @@ async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncG
     for (;;) {
       const bytes = await answer.read();
       const out: CompletionChunk[] = [];
-      let failure: Failure | undefined;
+      let failure: { readonly reason: unknown } | undefined;
       try {
         if (bytes === undefined) {
           readAll(parser.end(), reader, out);
@@ -76,11 +78,11 @@ async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncG
           for (const piece of bytes) readAll(parser.push(piece), reader, out);
         }
       } catch (reason) {
-        failure = toProtocolFailure(reason);
+        failure = { reason };
       }
       // What came before the failure in the same read was said, and is delivered: how bytes are split changes nothing.
       if (out.length > 0) yield out;
-      if (failure !== undefined) throw failure;
+      if (failure !== undefined) throw failure.reason;
       complete = reader.complete || bytes === undefined;
       if (complete) return;
     }
@@ -103,16 +105,10 @@ async function refuse(answer: UpstreamAnswer, call: DialectCall): Promise<void> 
   throw call.toFailure({ status: answer.status, headers: answer.headers, body });
 }
 
-function readJson<T>(text: string, map: (json: unknown) => T): T {
-  try {
-    return map(parseExactly(text));
-  } catch (reason) {
-    throw toProtocolFailure(reason);
-  }
-}
-
-/** A Failure as it is; anything else came of reading what we do not understand. */
-function toProtocolFailure(reason: unknown): Failure {
-  if (reason instanceof Failure) return reason;
-  return new Failure("upstream_protocol", "The upstream provider's answer could not be read.", { cause: reason });
+/** A Failure as it is, with the status that the provider answered; anything else came of reading what we do not understand. */
+function toFailure(reason: unknown, { status: upstreamStatus }: UpstreamAnswer): Failure {
+  if (reason instanceof Failure)
+    return reason.upstreamStatus === upstreamStatus ? reason : reason.with({ upstreamStatus });
+  const message = "The upstream provider's answer could not be read.";
+  return new Failure("upstream_protocol", message, { cause: reason, upstreamStatus });
 }

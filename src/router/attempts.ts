@@ -100,7 +100,7 @@ export class AttemptRun {
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
     this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
     if (attempt.model === this.#plan.candidates[0]) this.#primaryFailure = failure;
-    if (over || committed || !isUpstreamFailure(failure)) throw failure.withAttempts(this.#call.attempts);
+    if (over || committed || !isUpstreamFailure(failure)) throw failure.with({ attempts: this.#call.attempts });
   }
 
   /** The caller took what it wanted and left. */
@@ -156,7 +156,10 @@ export class AttemptRun {
     const failure = this.#primaryFailure;
     if (this.#next !== 1 || failure === undefined || this.#retries >= PRIMARY_RETRIES) return undefined;
     const waitMs = backoffMs(failure, this.#retries, { options: this.#ports.backoff, random: this.#ports.random });
-    if (waitMs === undefined || this.#ports.breakerOf(primary).state !== "closed") return undefined;
+    if (waitMs === undefined) return undefined;
+    // A rate limit's own rest is over when the wait is; any other rest says that a retry is not worth it.
+    const rests = failure.code !== "upstream_rate_limited" && this.#ports.breakerOf(primary).state !== "closed";
+    if (rests) return undefined;
     this.#giveBack = this.#ports.budgetOf(primary).take();
     if (this.#giveBack === undefined) return undefined;
     this.#retries += 1;
@@ -182,12 +185,12 @@ export class AttemptRun {
 
   #throwIfOver(): void {
     const { signal } = this.#overall;
-    if (signal.aborted) throw Failure.from(signal.reason).withAttempts(this.#call.attempts);
+    if (signal.aborted) throw Failure.from(signal.reason).with({ attempts: this.#call.attempts });
   }
 
   #noneLeft(): Failure {
     const failure = this.#primaryFailure ?? new Failure("upstream_unavailable", "No upstream model is available.");
-    return failure.withAttempts(this.#call.attempts);
+    return failure.with({ attempts: this.#call.attempts });
   }
 
   #skip(model: Model, failure: Failure, why = failure.message): undefined {

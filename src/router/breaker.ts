@@ -10,6 +10,9 @@ export interface BreakerOptions {
   readonly maxRestMs: number;
 }
 
+/** However long a provider asks us to wait, it is asked again after this. */
+const MAX_RATE_LIMIT_REST_MS = 10 * 60_000;
+
 /** It also opens when more than half of this many latest attempts failed. */
 const WINDOW = 20;
 
@@ -91,7 +94,8 @@ export class Breaker {
 
   #failed(failure: Failure, probe: boolean): void {
     if (failure.code === "upstream_rate_limited") {
-      if (failure.retryAfterMs !== undefined) this.#rest(failure, failure.retryAfterMs);
+      if (failure.retryAfterMs !== undefined)
+        this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_REST_MS));
       return;
     }
     if (!COUNTED.has(failure.code)) return;

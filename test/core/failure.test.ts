@@ -30,7 +30,7 @@ describe("a failure", () => {
     };
     const failure = new Failure("upstream_unavailable", "Busy.", facts);
     const attempts = [create(AttemptSchema, { model: "a", outcome: "upstream_unavailable" })];
-    const same = failure.withAttempts(attempts);
+    const same = failure.with({ attempts });
     expect(same).toMatchObject({ code: "upstream_unavailable", message: "Busy.", ...facts, attempts });
     expect(failure.attempts).toEqual([]);
   });

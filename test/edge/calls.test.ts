@@ -53,6 +53,16 @@ describe("a call", () => {
     expect(call.signal.aborted).toBe(true);
   });
 
+  it.each([
+    [949, "cancelled"],
+    [951, "deadline_exceeded"],
+  ])("with a deadline of 1,000 ms whose caller leaves after %s ms is %s", (afterMs, code) => {
+    const call = calls.open(1_000);
+    clock.advance(afterMs);
+    call.leave();
+    expect(call.signal.reason).toMatchObject({ code });
+  });
+
   it("keeps the first reason", () => {
     const call = calls.open(1_000);
     call.leave();

@@ -4,6 +4,7 @@ import { type Act, refuses, type ScriptedCall, staysSilent } from "../support/sc
 import { toOpenAiJson, toRequest } from "./scenarios/ask.ts";
 import { BREAKING } from "./scenarios/breaking.ts";
 import { FAILING } from "./scenarios/failing.ts";
+import { LOOKS } from "./scenarios/failures.ts";
 import { FALLING_BACK } from "./scenarios/falling-back.ts";
 import { callHttp } from "./scenarios/http-client.ts";
 import { LEAVING } from "./scenarios/leaving.ts";
@@ -58,6 +59,16 @@ describe("both entrances, whole and streamed", () => {
       }
     }
   }
+});
+
+describe("the table", () => {
+  it("has a row for every failure that callers can bring about", () => {
+    // There are no limits yet; `internal` takes a mistake in the gateway.
+    const unreachable = new Set(["rate_limited", "budget_spent", "internal"]);
+    const promised = ["cancelled", ...Object.keys(LOOKS)].filter((code) => !unreachable.has(code));
+    const played = TABLE.flatMap(({ expected }) => ("failure" in expected ? expected.failure : []));
+    expect(new Set(played)).toEqual(new Set(promised));
+  });
 });
 
 describe("many callers at once", () => {

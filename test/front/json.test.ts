@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { isDeeperThan, MAX_JSON_DEPTH, parseBody } from "../../src/front/json.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_TOKENS, measureJson, parseBody } from "../../src/front/json.ts";
 
 /** How deep a value is nested, the slow and sure way. */
 function depthOf(value: unknown): number {
@@ -8,13 +8,21 @@ function depthOf(value: unknown): number {
   return 1 + Math.max(0, ...Object.values(value).map(depthOf));
 }
 
-describe("the depth of JSON", () => {
-  it("is counted as a parser would", () => {
+/** Values that follow another one, and keys: what costs time one by one. */
+function tokensOf(value: unknown): number {
+  if (typeof value !== "object" || value === null) return 0;
+  const inner = Object.values(value);
+  const own = Math.max(inner.length - 1, 0) + (Array.isArray(value) ? 0 : inner.length);
+  return own + inner.reduce((sum: number, each) => sum + tokensOf(each), 0);
+}
+
+describe("the measure of JSON", () => {
+  it("is what a parser would count", () => {
     fc.assert(
-      fc.property(fc.json({ maxDepth: 4, stringUnit: "binary" }), (json) => {
-        const depth = depthOf(JSON.parse(json));
-        expect(isDeeperThan(Buffer.from(json), depth)).toBe(false);
-        expect(isDeeperThan(Buffer.from(json), depth - 1)).toBe(depth > 0);
+      fc.property(fc.json({ maxDepth: 4, stringUnit: "binary" }), (text) => {
+        const json = JSON.stringify(JSON.parse(text)); // without keys that are given twice
+        const value: unknown = JSON.parse(json);
+        expect(measureJson(Buffer.from(json))).toEqual({ depth: depthOf(value), tokens: 1 + tokensOf(value) });
       }),
       { numRuns: 300 },
     );
@@ -28,12 +36,11 @@ describe("the depth of JSON", () => {
     [String.raw`["\\\\",[[]]]`, 3],
     ['{"[[[":1}', 1],
   ])("does not count what stands in strings: %s", (json, depth) => {
-    expect(isDeeperThan(Buffer.from(json), depth)).toBe(false);
-    expect(isDeeperThan(Buffer.from(json), depth - 1)).toBe(true);
+    expect(measureJson(Buffer.from(json)).depth).toBe(depth);
   });
 
-  it.each(['"', '"\\', '{"a', "]]]]", "", '"\\"'])("of broken JSON ends the count: %j", (json) => {
-    expect(isDeeperThan(Buffer.from(json), 64)).toBe(false);
+  it.each(['"', '"\\', '{"a', "]]]]", "", '"\\"'])("of broken JSON comes to an end: %j", (json) => {
+    expect(measureJson(Buffer.from(json)).depth).toBeLessThanOrEqual(1);
   });
 });
 
@@ -79,5 +86,11 @@ describe("a body", () => {
   it("of millions of brackets is refused before it is parsed", () => {
     const bomb = Buffer.alloc(8 * 1024 * 1024, "[");
     expect(() => parseBody(bomb)).toThrow("nested deeper");
+  });
+
+  it("of very many tiny fields is refused before it is parsed, and one of a few less is not", () => {
+    const fields = (count: number): Buffer => Buffer.from(`{${'"a":1,'.repeat(count - 1)}"a":1}`);
+    expect(() => parseBody(fields(2_000_000))).toThrow("more than 200000 keys and values");
+    expect(parseBody(fields(MAX_JSON_TOKENS / 2))).toEqual({ a: 1 });
   });
 });

@@ -45,6 +45,16 @@ describe("one model", () => {
     expect(world.clock.monotonic() - beganMs).toBe(1_500);
   });
 
+  it("is retried after a rate limit's own rest, when that is short", async () => {
+    const limited = new Failure("upstream_rate_limited", "Slow down.", { retryAfterMs: 1_000 });
+    const world = createWorld({ scripts: { a: [fails(limited), serves("hi")] }, random: () => 0 });
+    const call = newCall();
+    const beganMs = world.clock.monotonic();
+    await stream(world, call);
+    expect(outcomes(call.attempts)).toEqual(["a:upstream_rate_limited", "a:served"]);
+    expect(world.clock.monotonic() - beganMs).toBe(1_000);
+  });
+
   it.each(["upstream_rejected", "upstream_timeout", "upstream_refused_us"] as const)(
     "is not retried when the same would happen again: %s",
     async (code) => {
@@ -68,11 +78,30 @@ describe("one model", () => {
   });
 
   it("is not retried while too many other retries are under way", async () => {
-    const world = createWorld({ scripts: { a: [fails(unavailable)] }, breaker: { failures: 100 } });
+    const world = createWorld({ scripts: { a: [fails(failure("upstream_rate_limited"))] } });
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
-    const runs = Array.from({ length: 10 }, () => collect(world.router.stream(plan, newCall())));
-    await world.clock.drive(Promise.all(runs));
-    expect(world.provider.calls).toHaveLength(10 + 3);
+    const tenAtOnce = async (): Promise<number> => {
+      const before = world.provider.calls.length;
+      await world.clock.drive(
+        Promise.all(Array.from({ length: 10 }, () => collect(world.router.stream(plan, newCall())))),
+      );
+      return world.provider.calls.length - before;
+    };
+    expect(await tenAtOnce()).toBe(10 + 3);
+    // Those that are over neither take room from later ones nor make more of it.
+    for (let count = 0; count < 20; count++) expect((await stream(world)).failure?.attempts).toHaveLength(2);
+    expect(await tenAtOnce()).toBe(10 + 3);
+  });
+
+  it("can be retried again and again by requests that were served, or left, by then", async () => {
+    const world = createWorld({
+      scripts: { a: Array.from({ length: 20 }, (_, index) => (index % 2 === 0 ? fails(unavailable) : serves("hi"))) },
+    });
+    for (let count = 0; count < 5; count++) expect((await stream(world)).failure).toBeUndefined();
+    const call = newCall();
+    world.clock.after(10, () => call.caller.abort(new Failure("cancelled", "Gone.")));
+    expect((await stream(world, call)).failure).toMatchObject({ code: "cancelled" });
+    expect(world.provider.calls).toHaveLength(11);
   });
 });
 

@@ -24,8 +24,7 @@ export const BREAKING: readonly Scenario[] = [
       expected: {
         failure,
         after: "Hel",
-        // Errors on the Gemini wire bring a status of their own.
-        attempts: [`${model} ${failure} ${breakage === "error" && model === "beta" ? 529 : 200}`],
+        attempts: [`${model} ${failure} 200`],
         closesConnection: true,
         ...(breakage === "error" && { detail: "upstream_overloaded" }),
       },

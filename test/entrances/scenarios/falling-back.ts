@@ -16,7 +16,7 @@ const WRONGS: readonly (readonly [what: string, act: Act, attempts: readonly str
   ["limits the rate", refuses(429, "Wait.", { "retry-after": "30" }), ["alpha upstream_rate_limited 429"]],
   ["closes the connection", hangsUp, twice("alpha upstream_unavailable")],
   ["stays silent", staysSilent, ["alpha upstream_timeout"]],
-  ["sends a web page", sends(200, "text/html", "<html>"), twice("alpha upstream_protocol")],
+  ["sends a web page", sends(200, "text/html", "<html>"), twice("alpha upstream_protocol 200")],
   ["sends an error with a success' status", begins("", "error"), twice("alpha upstream_unavailable 200")],
 ];
 
