@@ -173,7 +173,7 @@ describe("keys", () => {
     expect(await run("keys revoke key_none")).toEqual({
       code: 1,
       stdout: "",
-      stderr: "parley: id: there is no key key_none\n",
+      stderr: "parley: id: there is no key key_none.\n",
     });
   });
 

@@ -39,7 +39,9 @@ function refusalOf(request: RequestInit, model?: UpstreamModel): string {
   try {
     translate(request, model);
   } catch (reason) {
-    if (reason instanceof Failure && reason.code === "invalid_request") return reason.message;
+    if (reason instanceof Failure && reason.code === "invalid_request") {
+      return reason.violations.map(({ field, description }) => `${field}: ${description}`).join();
+    }
     throw reason;
   }
   return "accepted";
