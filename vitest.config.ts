@@ -8,9 +8,10 @@ export default defineConfig({
     pool: "forks",
     // One worker per core: the tests start whole servers, and more of them only take time from each other.
     maxWorkers: "100%",
-    testTimeout: 10_000,
-    hookTimeout: 20_000,
-    // A test that waits for the outside world would be slow long before it times out.
+    // For what hangs, not for what is slow: a busy machine starts a server in seconds instead of half of one.
+    testTimeout: 60_000,
+    hookTimeout: 60_000,
+    expect: { poll: { timeout: 10_000, interval: 20 } },
     slowTestThreshold: 1_000,
     restoreMocks: true,
     unstubEnvs: true,

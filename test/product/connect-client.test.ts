@@ -68,8 +68,7 @@ async function errorOf(run: () => Promise<unknown>): Promise<ConnectError> {
   throw new Error("the call succeeded");
 }
 
-const closedSoon = () =>
-  expect.poll(() => upstream.exchanges.at(-1)?.closed, { timeout: 1000, interval: 10 }).toBe(true);
+const closedSoon = () => expect.poll(() => upstream.exchanges.at(-1)?.closed, { interval: 10 }).toBe(true);
 
 describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
   const completions = (): Client<typeof CompletionService> => createClient(CompletionService, open());
