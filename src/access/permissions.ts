@@ -1,5 +1,5 @@
 import { Failure } from "../core/failure.ts";
-import type { Capability, Principal } from "../core/principal.ts";
+import { type Capability, mayUse, type Principal } from "../core/principal.ts";
 
 /** What a request needs: every model it names, the fallback models too, and the kind of completion. */
 export interface Permission {
@@ -16,9 +16,4 @@ export function permit(principal: Principal, { models, capability }: Permission)
   if (refused !== undefined) {
     throw new Failure("permission_denied", `This API key may not use the model "${refused}".`);
   }
-}
-
-/** Whether the key may use the model, by its public name. */
-export function mayUse(principal: Principal, model: string): boolean {
-  return principal.models === undefined || principal.models.has(model);
 }

@@ -14,6 +14,13 @@ const MIB = 1024 * 1024;
 export function resolve(input: FileInput, file: string | undefined, report: Report): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
   const providers = resolveProviders(input, report);
+  if (input.breaker.rest_ms > input.breaker.max_rest_ms) report(["breaker", "rest_ms"], "must be at most max_rest_ms");
+  if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
+  const models = resolveModels(input, providers, report);
+  if (models.length === 0) {
+    const names = providers.map(({ name }) => name).join(", ") || "any provider, for there is none";
+    report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
+  }
   return {
     file,
     http: { listen: http, corsOrigins: input.http.cors_origins },
@@ -31,7 +38,7 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
     retries: camelKeys(input.retries),
     breaker: camelKeys(input.breaker),
     providers,
-    models: resolveModels(input, providers, report),
+    models,
   };
 }
 

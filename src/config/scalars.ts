@@ -8,6 +8,7 @@ const MIN_SECRET_LENGTH = 8;
 
 /** Set by our own HTTP code; another value would break the connection or the dialect. */
 const OUR_HEADERS = new Set([
+  "accept-encoding",
   "host",
   "connection",
   "content-length",

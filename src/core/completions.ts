@@ -173,7 +173,7 @@ class Meter {
   /** The answer is whole: adds to its report what core knows. */
   complete(report: Report): void {
     this.#outcome = "served";
-    report.omitted.unshift(...this.#request.unrecognizedFields);
+    report.omitted = [...this.#request.unrecognizedFields, ...report.omitted];
     const price = this.#model?.price;
     if (this.#usage === undefined || price === undefined) return;
     this.#costMicroUsd = costOf(this.#usage, price);
@@ -187,6 +187,9 @@ class Meter {
   }
 
   record(): void {
+    const { signal } = this.#call;
+    // An entrance that waits for a slow reader notices the deadline first, and only returns early here.
+    if (this.#outcome === "cancelled" && this.#failure === undefined && signal.aborted) this.failed(signal.reason);
     const { principal, requestId, completionId, entrance, arrivedMs } = this.#call;
     this.#ports.recorder.record({
       requestId,

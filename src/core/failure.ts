@@ -38,12 +38,26 @@ export interface FailureOptions {
   readonly retryAfterMs?: number;
   /** Whether trying the same upstream model again soon may help. Default: by the code. */
   readonly transient?: boolean;
+  /** Whether the request itself may have caused it, so that it says nothing about the upstream's health. Default: no. */
+  readonly requestBound?: boolean;
   /** The HTTP status that the provider answered. */
   readonly upstreamStatus?: number;
   /** The upstream models that were tried before this failure became the answer. */
   readonly attempts?: readonly Attempt[];
   /** For the log only; never shown to a caller. */
   readonly cause?: unknown;
+}
+
+const MAX_MESSAGE_CHARS = 1000;
+const MAX_FIELD_CHARS = 256;
+const MAX_VIOLATIONS = 20;
+
+/**
+ * A text that may hold what a caller or a provider wrote, cut to a sane length and without half characters: a lone
+ * surrogate has no UTF-8, and encoding it throws in places that cannot throw.
+ */
+function toShownText(text: string, maxChars: number): string {
+  return (text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`).toWellFormed();
 }
 
 const TRANSIENT: ReadonlySet<FailureCode> = new Set([
@@ -60,17 +74,22 @@ export class Failure extends Error {
   readonly violations: readonly FieldViolation[];
   readonly retryAfterMs: number | undefined;
   readonly transient: boolean;
+  readonly requestBound: boolean;
   readonly upstreamStatus: number | undefined;
   readonly attempts: readonly Attempt[];
 
   /** `message` is shown to the caller: it holds no secret, no address and no word of an upstream's internals. */
   constructor(code: FailureCode, message: string, options: FailureOptions = {}) {
-    super(message, { cause: options.cause });
+    super(toShownText(message, MAX_MESSAGE_CHARS), { cause: options.cause });
     this.code = code;
     this.detail = options.detail;
-    this.violations = options.violations ?? [];
+    this.violations = (options.violations ?? []).slice(0, MAX_VIOLATIONS).map(({ field, description }) => ({
+      field: toShownText(field, MAX_FIELD_CHARS),
+      description: toShownText(description, MAX_FIELD_CHARS),
+    }));
     this.retryAfterMs = options.retryAfterMs;
     this.transient = options.transient ?? TRANSIENT.has(code);
+    this.requestBound = options.requestBound ?? false;
     this.upstreamStatus = options.upstreamStatus;
     this.attempts = options.attempts ?? [];
   }
@@ -81,11 +100,13 @@ export class Failure extends Error {
   }
 
   /** The same failure with some of its facts changed. */
-  with(changes: Pick<FailureOptions, "attempts" | "upstreamStatus">): Failure {
-    const { code, message, detail, violations, retryAfterMs, transient, upstreamStatus, attempts, cause } = this;
+  with(changes: Pick<FailureOptions, "attempts" | "retryAfterMs" | "upstreamStatus" | "violations">): Failure {
+    const { code, message, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = this;
+    const { attempts, cause } = this;
     return new Failure(code, message, {
       violations,
       transient,
+      requestBound,
       attempts,
       cause,
       ...(detail !== undefined && { detail }),

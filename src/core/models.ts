@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type Model, modelNotFound } from "./model.ts";
-import type { Principal } from "./principal.ts";
+import { mayUse, type Principal } from "./principal.ts";
 import type { Router } from "./router.ts";
 import { type Model as ModelMessage, ModelSchema } from "../../gen/parley/v1/model_pb.js";
 
@@ -14,16 +14,15 @@ export interface Models {
 
 /** Answers from the router's registry. */
 export function createModels(router: Router): Models {
-  const allowed = (model: Model, { models }: Principal): boolean => models === undefined || models.has(model.id);
   return {
     list: (principal) =>
       router
         .list()
-        .filter((model) => allowed(model, principal))
+        .filter((model) => mayUse(principal, model.id))
         .map(toMessage),
     get(id, principal) {
       const model = router.find(id);
-      if (model !== undefined && allowed(model, principal)) return toMessage(model);
+      if (model !== undefined && mayUse(principal, model.id)) return toMessage(model);
       throw modelNotFound(id, "model");
     },
   };

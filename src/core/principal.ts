@@ -10,3 +10,8 @@ export interface Principal {
   readonly models: ReadonlySet<string> | undefined;
   readonly capabilities: ReadonlySet<Capability>;
 }
+
+/** Whether the key may use the model, by its ID. */
+export function mayUse({ models }: Principal, model: string): boolean {
+  return models === undefined || models.has(model);
+}

@@ -1,7 +1,7 @@
 import type { Choice, CompletionChunk, CompletionRequest, Modality, Usage } from "../../gen/parley/v1/completion_pb.js";
 import type { Clamp } from "../../gen/parley/v1/report_pb.js";
 
-/** What an upstream model can do, as data: adapters ask these flags, never a model's name. `docs/models.md` lists them. */
+/** What an upstream model can do, as data: adapters ask these flags, never a model's name. `docs/configuration.md` lists them. */
 export interface Capabilities {
   /** Takes `temperature` and `top_p`. */
   readonly sampling: boolean;
@@ -100,7 +100,10 @@ export interface Provider {
    */
   translate(request: CompletionRequest, model: UpstreamModel, mode: "whole" | "stream"): Translation;
 
-  /** Posts and returns the whole answer. Throws a Failure, or the signal's reason. */
+  /**
+   * Posts and returns the whole answer. Only for translations that are not `streamed`. Throws a Failure, or the signal's
+   * reason.
+   */
   create(call: UpstreamCall): Promise<Answer>;
 
   /**

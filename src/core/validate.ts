@@ -1,5 +1,5 @@
-import { type CompletionRequest, Modality } from "../../gen/parley/v1/completion_pb.js";
-import { type Message, Role } from "../../gen/parley/v1/message_pb.js";
+import { type CompletionRequest, Modality, ReasoningEffort } from "../../gen/parley/v1/completion_pb.js";
+import { type Message, Role, ToolMode } from "../../gen/parley/v1/message_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
 import { makes, type Model } from "./model.ts";
 
@@ -10,6 +10,14 @@ export const MAX_FALLBACKS = 8;
 const MAX_STOPS = 4;
 const MAX_SCHEMA_DEPTH = 64;
 const MAX_LISTED = 20;
+/** The most fields of a request that are reported as unknown. */
+export const MAX_UNRECOGNIZED = 64;
+const OPENAI_OPTIONS: ReadonlySet<string> = new Set([
+  "moderation",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+  "web_search_options",
+]);
 
 /** Collects violations; a request is told about all of them at once, up to a sane number. */
 class Violations {
@@ -35,6 +43,7 @@ export function validate(request: CompletionRequest, primary: Model, imageMakers
   checkSampling(request, wrong);
   checkLimits(request, primary, wrong);
   checkTools(request, wrong);
+  checkOptions(request, wrong);
   checkModalities(request, wrong, { primary, imageMakers });
   const [first] = wrong.list;
   if (first !== undefined)
@@ -117,6 +126,16 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
   for (const [token, bias] of Object.entries(request.logitBias)) wrong.range(`logit_bias.${token}`, bias, [-100, 100]);
 }
 
+function checkOptions(request: CompletionRequest, wrong: Violations): void {
+  if (ReasoningEffort[request.reasoningEffort] === undefined) wrong.add("reasoning_effort", "is not an effort");
+  if ((request.safetyIdentifier?.length ?? 0) > 128) wrong.add("safety_identifier", "must be at most 128 characters");
+  if (request.unrecognizedFields.length > MAX_UNRECOGNIZED) {
+    wrong.add("unrecognized_fields", `must hold at most ${MAX_UNRECOGNIZED} names`);
+  }
+  const unknown = Object.keys(request.openaiOptionsJson).find((name) => !OPENAI_OPTIONS.has(name));
+  if (unknown !== undefined) wrong.add("openai_options_json", `has no place for ${unknown}`);
+}
+
 function checkLimits(request: CompletionRequest, primary: Model, wrong: Violations): void {
   const { maxOutputTokens } = primary.upstream;
   wrong.range("max_tokens", request.maxTokens, [1, maxOutputTokens]);
@@ -124,8 +143,9 @@ function checkLimits(request: CompletionRequest, primary: Model, wrong: Violatio
   request.stop.forEach((stop, index) => {
     if (stop === "") wrong.add(`stop[${index}]`, "must not be empty");
   });
-  if (request.fallbackModels.length > MAX_FALLBACKS)
+  if (request.fallbackModels.length > MAX_FALLBACKS) {
     wrong.add("fallback_models", `must hold at most ${MAX_FALLBACKS} models`);
+  }
   const labels = Object.entries(request.metadata);
   if (labels.length > 16) wrong.add("metadata", "must hold at most 16 pairs");
   for (const [key, value] of labels) {
@@ -159,6 +179,8 @@ function checkTools(request: CompletionRequest, wrong: Violations): void {
 /** A tool that is asked for by name must be there. Without any tools the choice means nothing and is left alone. */
 function checkToolChoice({ tools, toolChoice }: CompletionRequest, wrong: Violations): void {
   const choice = toolChoice?.choice;
+  const mode = choice?.case === "mode" ? choice.value : choice?.case === "allowed" ? choice.value.mode : ToolMode.AUTO;
+  if (ToolMode[mode] === undefined) return wrong.add("tool_choice", "is not a mode");
   if (tools.length === 0 || choice?.case === undefined || choice.case === "mode") return;
   const names = choice.case === "allowed" ? choice.value.names : [choice.value];
   const known = new Set(tools.map(({ kind }) => kind.value?.name));
@@ -202,4 +224,5 @@ function checkModalities(
   if (wanted.has(Modality.AUDIO) && !makes(primary, Modality.AUDIO)) {
     wrong.add("modalities", `must not include audio: ${primary.id} does not make speech`);
   }
+  if (wanted.has(Modality.AUDIO) && request.audioOptions === undefined) wrong.add("audio", "is required for audio");
 }

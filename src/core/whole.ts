@@ -4,11 +4,9 @@ import {
   ChoiceSchema,
   type CompletionChunk,
   type Delta,
-  FinishReason,
   type Logprobs,
   LogprobsSchema,
   type ToolCallDelta,
-  ToolCallDeltaSchema,
   type Usage,
 } from "../../gen/parley/v1/completion_pb.js";
 import {
@@ -20,7 +18,6 @@ import {
   Role,
   ToolCallSchema,
 } from "../../gen/parley/v1/message_pb.js";
-import { deltaChunk, finishChunk, usageChunk } from "./chunks.ts";
 import type { Answer } from "./provider.ts";
 
 /** Puts the chunks of a stream together into the whole answer. The chunks stay as they are. */
@@ -130,45 +127,4 @@ function joinLogprobs(sofar: Logprobs | undefined, more: Logprobs): Logprobs {
     content: [...sofar.content, ...more.content],
     refusal: [...sofar.refusal, ...more.refusal],
   });
-}
-
-/** The same answer as chunks: what a stream of it would have said, in as few pieces as possible. */
-export function toChunks({ choices, usage }: Answer): CompletionChunk[] {
-  const out: CompletionChunk[] = [];
-  for (const choice of choices) {
-    const { index, message, logprobs } = choice;
-    const say = (content: Delta["content"]): void => void out.push(deltaChunk(index, content));
-    if (message !== undefined) sayMessage(message, say);
-    const first = out.find((chunk) => chunk.event.case === "delta" && chunk.event.value.choiceIndex === index);
-    if (logprobs !== undefined && first?.event.case === "delta") first.event.value.logprobs = logprobs;
-    out.push(
-      finishChunk(
-        index,
-        choice.finishReason === FinishReason.UNSPECIFIED ? FinishReason.STOP : choice.finishReason,
-        choice.nativeFinishReason,
-      ),
-    );
-  }
-  if (usage !== undefined) out.push(usageChunk(usage));
-  return out;
-}
-
-function sayMessage(message: Message, say: (content: Delta["content"]) => void): void {
-  for (const block of message.reasoning) {
-    if (block.text !== "") say({ case: "reasoning", value: block.text });
-    if (block.signature !== "" || block.redacted !== "") say({ case: "reasoningBlock", value: block });
-  }
-  for (const { content } of message.content) {
-    if (content.case === "text" && content.value !== "") say({ case: "text", value: content.value });
-    else if (content.case === "image" || content.case === "audio") say(content);
-  }
-  if (message.refusal !== undefined && message.refusal !== "") say({ case: "refusal", value: message.refusal });
-  message.toolCalls.forEach(({ id, name, arguments: text, signature, custom }, index) => {
-    say({
-      case: "toolCall",
-      value: create(ToolCallDeltaSchema, { index, id, name, arguments: text, signature, custom }),
-    });
-  });
-  if (message.signature !== undefined) say({ case: "signature", value: message.signature });
-  for (const annotation of message.annotations) say({ case: "annotation", value: annotation });
 }

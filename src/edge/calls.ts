@@ -21,7 +21,8 @@ const OWN_DEADLINE_MS = 50;
 export class Calls {
   readonly #clock: Clock;
   readonly #open = new Set<AbortController>();
-  readonly #idle: (() => void)[] = [];
+  /** Who waits for which calls to end. */
+  readonly #waiting = new Set<{ readonly left: Set<AbortController>; readonly resolve: () => void }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -54,15 +55,25 @@ export class Calls {
       },
       close: () => {
         cancelTimer?.();
-        if (!this.#open.delete(controller) || this.#open.size > 0) return;
-        for (const resolve of this.#idle.splice(0)) resolve();
+        this.#open.delete(controller);
+        for (const waiter of this.#waiting) {
+          if (!waiter.left.delete(controller) || waiter.left.size > 0) continue;
+          this.#waiting.delete(waiter);
+          waiter.resolve();
+        }
       },
     };
   }
 
+  /** Resolves when every call that is under way now has ended, whatever has begun since. */
+  async passed(): Promise<void> {
+    const left = new Set(this.#open);
+    if (left.size > 0) await new Promise<void>((resolve) => this.#waiting.add({ left, resolve }));
+  }
+
   /** Resolves when no call is under way. */
   async idle(): Promise<void> {
-    if (this.#open.size > 0) await new Promise<void>((resolve) => this.#idle.push(resolve));
+    while (this.active > 0) await this.passed();
   }
 
   /** Ends every call that is still under way: the drain's time is up. */

@@ -3,6 +3,7 @@ import type { Call } from "../core/completions.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
+import { openCall } from "./call.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
@@ -26,8 +27,7 @@ const STREAM_HEADERS = [
 
 /** `POST /v1/chat/completions`. */
 export async function chatCompletions(services: EdgeServices, exchange: Exchange, principal: Principal): Promise<void> {
-  const open = services.calls.open(deadlineMs(exchange));
-  exchange.response.once("close", () => open.leave());
+  const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
   let requested: string | undefined;
   try {
     requireJson(exchange);
@@ -43,25 +43,25 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
     };
     requested = read.request.model;
     if (read.stream) await streamed(services, exchange, { read, call, open });
-    else await whole(services, exchange, { read, call });
+    else await whole(services, exchange, { read, call, open });
   } catch (reason) {
     const failure = Failure.from(reason);
     if (requested === undefined)
       services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure });
     exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested));
   } finally {
-    open.close();
+    done();
   }
 }
 
 async function whole(
   services: EdgeServices,
   exchange: Exchange,
-  { read, call }: { read: ReadRequest; call: Call },
+  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
 ): Promise<void> {
   const completion = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  exchange.json(200, toChatCompletion(completion), facts);
+  await exchange.largeJson(toChatCompletion(completion), facts, { clock: services.clock, call: open });
 }
 
 async function streamed(

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
 import { toErrorBody } from "./openai/error.ts";
+import { isSmall, writeSlices } from "./slices.ts";
 
 /** The largest JSON body that is read. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -32,8 +34,11 @@ export class Exchange {
     this.response = response;
     this.requestId = facts.requestId;
     this.arrivedMs = facts.arrivedMs;
-    const query = request.url!.indexOf("?");
-    this.path = query < 0 ? request.url! : request.url!.slice(0, query);
+    const target = request.url!;
+    const query = target.indexOf("?");
+    this.path = query < 0 ? target : target.slice(0, query);
+    // The absolute form, which proxies use: its host was compared with the Host header.
+    if (!target.startsWith("/") && URL.canParse(target)) this.path = new URL(target).pathname;
     this.#headers = ["x-request-id", facts.requestId];
     for (const header of facts.headers) this.#headers.push(...header);
   }
@@ -43,17 +48,35 @@ export class Exchange {
     const { response } = this;
     if (response.destroyed || response.headersSent) return;
     const text = JSON.stringify(body);
+    this.#head(status, text, headers);
+    response.end(text);
+  }
+
+  /** Writes a whole JSON answer that may be large, as fast as it is read. Throws the call's reason. */
+  async largeJson(
+    body: object,
+    headers: HeaderList,
+    pace: { readonly clock: Clock; readonly call: OpenCall },
+  ): Promise<void> {
+    const { response } = this;
+    const text = JSON.stringify(body);
+    this.#head(200, text, headers);
+    if (isSmall(text)) return void response.end(text);
+    await writeSlices(response, text, pace);
+    response.end();
+  }
+
+  #head(status: number, text: string, headers: HeaderList): void {
     const length = String(Buffer.byteLength(text));
-    response.writeHead(
+    this.response.writeHead(
       status,
       this.headerList(["content-type", "application/json", "content-length", length], headers),
     );
-    response.end(text);
   }
 
   /** Writes a failure as the OpenAI format's error. One whose caller has left is not written at all. */
   fail(failure: Failure, headers: HeaderList = []): void {
-    if (failure.code === "cancelled") return void this.response.destroy();
+    if (failure.code === "cancelled" || this.response.headersSent) return void this.response.destroy();
     const more: (readonly [string, string])[] = [...headers];
     const waitMs = retryAfterMs(failure);
     if (waitMs !== undefined)

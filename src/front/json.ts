@@ -13,10 +13,7 @@ const BACKSLASH = 0x5c;
 export function parseBody(body: Buffer): unknown {
   if (body.length === 0) throw unreadable("is empty; it must be a JSON object");
   if (!isUtf8(body)) throw unreadable("is not valid UTF-8");
-  // Measured before parsing: a few megabytes of brackets, or of tiny fields, would hold the event loop for seconds.
-  const { depth, tokens } = measureJson(body);
-  if (depth > MAX_JSON_DEPTH) throw unreadable(`is nested deeper than ${MAX_JSON_DEPTH} levels`);
-  if (tokens > MAX_JSON_TOKENS) throw unreadable(`has more than ${MAX_JSON_TOKENS} keys and values`);
+  checkJsonSize(body);
   let value: unknown;
   try {
     value = JSON.parse(body.toString("utf8"));
@@ -25,6 +22,16 @@ export function parseBody(body: Buffer): unknown {
   }
   if (typeof value !== "object" || value === null || Array.isArray(value)) throw unreadable("must be a JSON object");
   return value;
+}
+
+/**
+ * Throws `invalid_request` for a JSON text that is deeper or has more in it than a request may. To be called before
+ * parsing: a few megabytes of brackets, or of tiny fields, would hold the event loop for seconds.
+ */
+export function checkJsonSize(body: Buffer): void {
+  const { depth, tokens } = measureJson(body);
+  if (depth > MAX_JSON_DEPTH) throw unreadable(`is nested deeper than ${MAX_JSON_DEPTH} levels`);
+  if (tokens > MAX_JSON_TOKENS) throw unreadable(`has more than ${MAX_JSON_TOKENS} keys and values`);
 }
 
 function unreadable(what: string): Failure {

@@ -1,6 +1,12 @@
+import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { ModelService } from "../../gen/parley/v1/model_pb.js";
+
+/** The services that are served by the Connect protocol too, for browsers, curl and typed clients. */
+export const CONNECT_SERVICES = [CompletionService, ModelService] as const;
+
 /** What one path of the HTTP entrance is for. */
 export type Route =
-  | { readonly name: "health" | "ready" | "chat" | "models" | "preflight" }
+  | { readonly name: "health" | "ready" | "chat" | "models" | "connect" | "preflight" }
   | { readonly name: "model"; readonly id: string };
 
 /** A route, or the methods that the path has when it has no such one. */
@@ -12,8 +18,23 @@ export interface FoundRoute {
 const CHAT: Route = { name: "chat" };
 const MODELS: Route = { name: "models" };
 const PREFLIGHT: Route = { name: "preflight" };
+const CONNECT: Route = { name: "connect" };
 const HEALTH: Route = { name: "health" };
 const READY: Route = { name: "ready" };
+
+const CONNECT_PATHS: ReadonlySet<string> = new Set(
+  CONNECT_SERVICES.flatMap(({ typeName, methods }) => methods.map(({ name }) => `/${typeName}/${name}`)),
+);
+
+/** Whether this is a path of the Connect protocol, whose clients read errors in its own form. */
+export function isConnect(path: string): boolean {
+  return CONNECT_PATHS.has(path);
+}
+
+/** Whether pages of other origins may be allowed to call this: everything that asks for a key. */
+export function isForPages(target: string): boolean {
+  return target.startsWith("/v1/") || CONNECT_SERVICES.some(({ typeName }) => target.startsWith(`/${typeName}/`));
+}
 
 /** Finds the route of a path, exactly as it is written: no case folding, no dot segments, no doubled slashes. */
 export function findRoute(path: string, method: string): FoundRoute {
@@ -27,6 +48,7 @@ export function findRoute(path: string, method: string): FoundRoute {
     case "/readyz":
       return only("GET", method, READY);
   }
+  if (CONNECT_PATHS.has(path)) return only("POST", method, CONNECT);
   const id = path.startsWith("/v1/models/") ? decode(path.slice("/v1/models/".length)) : undefined;
   return id === undefined || id === "" ? {} : only("GET", method, { name: "model", id });
 }

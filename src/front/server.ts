@@ -4,11 +4,11 @@ import { Failure } from "../core/failure.ts";
 import { requestIdFrom } from "../edge/ids.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { chatCompletions } from "./chat.ts";
-import { CONNECT_PATHS, connectHandler } from "./connect.ts";
+import { connectHandler, writeConnectError } from "./connect.ts";
 import { createCors } from "./cors.ts";
 import { Exchange } from "./exchange.ts";
 import { toModelList, toModelObject } from "./openai/models.ts";
-import { findRoute, type Route } from "./routes.ts";
+import { findRoute, isConnect, isForPages, type Route } from "./routes.ts";
 
 export interface HttpOptions {
   readonly host: string;
@@ -52,7 +52,8 @@ export async function startHttpServer(
   const server = createServer(LIMITS, (request, response) => front.handle(request, response));
   // With a listener the answer to `Expect: 100-continue` waits until somebody wants the body.
   server.on("checkContinue", (request, response) => front.handle(request, response));
-  server.on("clientError", refuseMalformed);
+  server.on("checkExpectation", (request, response) => front.handle(request, response));
+  server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
   server.maxHeadersCount = 100;
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
@@ -72,6 +73,8 @@ class Front {
   readonly #services: EdgeServices;
   readonly #cors: ReturnType<typeof createCors>;
   readonly #connect: ReturnType<typeof connectHandler>;
+  /** The latest answer on a connection: while it is under way, nothing else may be written there. */
+  readonly #answering = new WeakMap<Socket, ServerResponse>();
   #draining = false;
 
   constructor(services: EdgeServices, corsOrigins: readonly string[]) {
@@ -95,15 +98,15 @@ class Front {
     const exchange = new Exchange(request, response, {
       requestId,
       arrivedMs: this.#services.clock.monotonic(),
-      headers: request.url!.startsWith("/v1/") ? this.#cors(request) : [],
+      headers: isForPages(request.url!) ? this.#cors(request) : [],
     });
+    this.#answering.set(request.socket, response);
     this.#serve(exchange).catch((reason: unknown) => this.#refuse(exchange, Failure.from(reason)));
   }
 
   async #serve(exchange: Exchange): Promise<void> {
-    const { request, response, path } = exchange;
+    const { request, path } = exchange;
     refuseAmbiguous(request);
-    if (CONNECT_PATHS.some((prefix) => path.startsWith(prefix))) return this.#connect(request, response);
     const { route, allow } = findRoute(path, request.method ?? "");
     if (route === undefined) return this.#notFound(exchange, allow);
     await this.#run(exchange, route);
@@ -116,9 +119,23 @@ class Front {
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
     const principal = await this.#services.authenticate(exchange.request.headers.authorization);
     const { models } = this.#services;
+    if (route.name === "connect") return this.#connect(exchange, principal);
     if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
     if (route.name === "model") return exchange.json(200, toModelObject(models.get(route.id, principal)));
     exchange.json(200, toModelList(models.list(principal)));
+  }
+
+  /** What Node's parser refuses is answered in our own shape, and the connection closed. */
+  refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const answer = this.#answering.get(socket);
+    const isAnswering = answer?.headersSent === true && !answer.writableFinished;
+    if (!socket.writable || error.code === "ECONNRESET" || isAnswering) return void socket.destroy();
+    const [status, what] = describeMalformed(error);
+    const body = JSON.stringify({ error: { message: what, type: "invalid_request_error", param: null, code: null } });
+    socket.end(
+      `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+      () => socket.destroySoon(),
+    );
   }
 
   #notFound(exchange: Exchange, allow: string | undefined): void {
@@ -132,12 +149,13 @@ class Front {
 
   #refuse(exchange: Exchange, failure: Failure, headers: [string, string][] = []): void {
     this.#services.refused({
-      entrance: "http",
+      entrance: isConnect(exchange.path) ? "connect" : "http",
       requestId: exchange.requestId,
       target: exchange.path.slice(0, 256),
       failure,
     });
-    exchange.fail(failure, headers);
+    if (exchange.request.method === "POST" && isConnect(exchange.path)) writeConnectError(exchange, failure);
+    else exchange.fail(failure, headers);
   }
 }
 
@@ -162,20 +180,12 @@ function refuseAmbiguous({ rawHeaders, url, headers, httpVersionMajor, httpVersi
     throw new Failure("invalid_request", "The request's address and its Host header differ.");
 }
 
-/** What Node's parser refuses is answered in our own shape, and the connection closed. */
-function refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-  if (!socket.writable || error.code === "ECONNRESET") return void socket.destroy();
-  const [status, what] =
-    error.code === "HPE_HEADER_OVERFLOW"
-      ? ["431 Request Header Fields Too Large", "The request's headers are too large."]
-      : error.code === "ERR_HTTP_REQUEST_TIMEOUT"
-        ? ["408 Request Timeout", "The request did not arrive in time."]
-        : ["400 Bad Request", "The request is not valid HTTP."];
-  const body = JSON.stringify({ error: { message: what, type: "invalid_request_error", param: null, code: null } });
-  socket.end(
-    `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
-    () => socket.destroySoon(),
-  );
+function describeMalformed(error: NodeJS.ErrnoException): readonly [status: string, what: string] {
+  if (error.code === "HPE_HEADER_OVERFLOW") {
+    return ["431 Request Header Fields Too Large", "The request's headers are too large."];
+  }
+  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return ["408 Request Timeout", "The request did not arrive in time."];
+  return ["400 Bad Request", "The request is not valid HTTP."];
 }
 
 function single(header: string | string[] | undefined): string | undefined {

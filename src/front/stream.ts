@@ -3,6 +3,7 @@ import type { Clock } from "../core/clock.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { drained } from "../edge/drain.ts";
 import { KEEP_ALIVE } from "./openai/stream.ts";
+import { isSmall, writeSlices } from "./slices.ts";
 
 /** After this much silence a comment is sent: many proxies cut connections that are silent for a minute. */
 export const KEEP_ALIVE_MS = 15_000;
@@ -33,7 +34,10 @@ export class StreamWriter {
   write(text: string): Promise<void> | undefined {
     this.#cancelTimer();
     this.#cancelTimer = this.#keepAlive();
-    return this.#send(text) ? undefined : drained(this.#response, { clock: this.#clock, call: this.#call });
+    const pace = { clock: this.#clock, call: this.#call };
+    if (isSmall(text)) return this.#send(text) ? undefined : drained(this.#response, { ...pace, bytes: text.length });
+    if (!this.begun) this.#response.writeHead(200, this.#head());
+    return writeSlices(this.#response, text, pace);
   }
 
   /** Writes the last words and ends the stream. */

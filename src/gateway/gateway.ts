@@ -24,6 +24,8 @@ export interface Gateway {
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
+  /** Calls under way now. */
+  activeCalls(): number;
   /** The secret of the key that was made because there was none. */
   readonly firstKey: string | undefined;
   /** From now on these are the models and providers; addresses and the rest stay until a restart. */
@@ -62,11 +64,6 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   const clock = systemClock;
   const store = await openStore(config.dataDir);
   undo.push(() => store.close());
-  const firstKey =
-    (await store.keys.list()).length === 0
-      ? await createKey({ store: store.keys, clock }, { name: "first key" })
-      : undefined;
-
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   let catalogue = buildCatalogue(config, await simulator.url(config));
@@ -76,7 +73,7 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   const router = createRouter({ models: catalogue.models, clock, random: Math.random, backoff: retries, breaker });
   const calls = new Calls(clock);
   const metrics = createMetrics({ activeCalls: () => calls.active, breakers: () => router.health() });
-  const observer = createObserver(log, () => metrics);
+  const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
   const authenticator = createAuthenticator({ store: store.keys, clock });
   const services: EdgeServices = {
     completions: createCompletions({ router, permit, recorder: observer, clock }),
@@ -109,18 +106,26 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   );
   undo.push(() => http.close());
 
+  // Last, when nothing can fail any more: a secret that nobody was shown would be a key that nobody has.
+  const isFresh = (await store.keys.list()).length === 0;
+  const firstKey = isFresh ? await createKey({ store: store.keys, clock }, { name: "first key" }) : undefined;
+
   return {
     httpPort: http.port,
     grpcPort: grpc.port,
     operationsPort: operations.port,
+    activeCalls: () => calls.active,
     firstKey: firstKey?.secret,
     async reload(next) {
+      const simulatorUrl = await simulator.url(next);
+      // From here on without a pause, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
-      catalogue = buildCatalogue(next, await simulator.url(next));
+      catalogue = buildCatalogue(next, simulatorUrl);
       router.replace(catalogue.models);
-      // Its connections close as the calls that use them end.
-      void before
-        .close()
+      // Calls that were begun with it may still retry or fall back: its connections close when the last of them ends.
+      void calls
+        .passed()
+        .then(() => before.close())
         .catch((error: unknown) => log.warn({ cause: String(error) }, "closing replaced providers failed"));
     },
     async drain() {
@@ -129,7 +134,12 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
       const cancelTimer = clock.after(config.shutdown.drainMs, () => calls.abortAll());
       await calls.idle();
       cancelTimer();
-      await Promise.race([connectionsEnded, new Promise<void>((resolve) => clock.after(CLOSING_MS, resolve))]);
+      let cancelWait = (): void => undefined;
+      const waited = new Promise<void>((resolve) => {
+        cancelWait = clock.after(CLOSING_MS, resolve);
+      });
+      await Promise.race([connectionsEnded, waited]);
+      cancelWait();
     },
     abort: () => calls.abortAll(),
     close: closeAll,
@@ -163,7 +173,10 @@ class SimulatorOnDemand {
   /** Its address; undefined when every provider of the configuration is a real one. */
   async url({ providers }: Config): Promise<string | undefined> {
     if (!providers.some((provider) => provider.simulated)) return undefined;
-    this.#running ??= startSimulator(this.#options);
+    this.#running ??= startSimulator(this.#options).catch((error: unknown) => {
+      this.#running = undefined;
+      throw error;
+    });
     return (await this.#running).url;
   }
 

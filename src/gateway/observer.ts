@@ -4,14 +4,25 @@ import type { Refusal } from "../edge/services.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
+/** Where it is told, and which IDs are models of the configuration. */
+export interface ObserverPorts {
+  readonly log: Logger;
+  readonly metrics: Metrics;
+  readonly isModel: (id: string) => boolean;
+}
+
 /** Failures that an operator has to do something about. */
 const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
 
 /** Writes what happened into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
-export function createObserver(log: Logger, metrics: () => Metrics): Recorder & { refused(refusal: Refusal): void } {
+export function createObserver({
+  log,
+  metrics,
+  isModel,
+}: ObserverPorts): Recorder & { refused(refusal: Refusal): void } {
   return {
     record(entry) {
-      metrics().completion(toSample(entry));
+      metrics.completion(toSample(entry, isModel));
       const { requestId, completionId, principal, entrance, requestedModel, servedModel, outcome, streamed, failure } =
         entry;
       const line = {
@@ -42,7 +53,7 @@ export function createObserver(log: Logger, metrics: () => Metrics): Recorder & 
     },
 
     refused({ entrance, requestId, target, failure }) {
-      metrics().refusal(entrance, failure.code);
+      metrics.refusal(entrance, failure.code);
       const line = { request_id: requestId, entrance, target, outcome: failure.code, ...explain(failure) };
       if (ALARMING.has(failure.code)) log.error(line, "refused");
       else log.info(line, "refused");
@@ -50,10 +61,11 @@ export function createObserver(log: Logger, metrics: () => Metrics): Recorder & 
   };
 }
 
-function toSample(entry: CompletionRecord): Parameters<Metrics["completion"]>[0] {
+function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): Parameters<Metrics["completion"]>[0] {
   const { entrance, outcome, streamed, durationMs, firstContentMs, attempts, usage, costMicroUsd = 0 } = entry;
   // A name that nobody configured must not become a label: callers could make any number of them.
-  const model = entry.servedModel ?? attempts[0]?.model ?? "unknown";
+  const asked = isModel(entry.requestedModel) ? entry.requestedModel : "unknown";
+  const model = entry.servedModel ?? attempts[0]?.model ?? asked;
   const { promptTokens = 0, completionTokens = 0 } = usage ?? {};
   return {
     entrance,

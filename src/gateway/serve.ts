@@ -1,6 +1,6 @@
 import type { Config } from "../config/config.ts";
 import type { Output } from "../cli/command.ts";
-import { createLogger } from "../telemetry/logger.ts";
+import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress, type Gateway, startGateway } from "./gateway.ts";
 
 /** What `serve` needs of its process. */
@@ -14,24 +14,13 @@ export interface ServeContext {
 export async function serve(config: Config, { stdout, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
   const gateway = await startGateway(config, log);
-  const stopped = Promise.race([stopSignal(), fault()]);
-  process.on("SIGHUP", () => {
-    Promise.resolve()
-      .then(() => gateway.reload(reread()))
-      .then(
-        () => log.info("configuration reloaded"),
-        (error: unknown) =>
-          log.error(
-            { reason: error instanceof Error ? error.message : String(error) },
-            "configuration not reloaded; the old one stays",
-          ),
-      );
-  });
+  const stopped = Promise.race([stopSignal(), fault(log)]);
+  process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
   // Last, because whoever reads it may send a signal at once.
   stdout.write(greeting(config, gateway));
   const crash = await stopped;
-  if (crash === undefined) log.info("draining");
-  else log.fatal({ cause: String(crash), stack: crash.stack }, "draining after an unexpected fault");
+  const hint = "a second signal ends the calls under way at once";
+  log.info({ active_calls: gateway.activeCalls(), hint }, "draining");
   void stopSignal().then(() => gateway.abort());
   await gateway.drain();
   await gateway.close();
@@ -39,10 +28,47 @@ export async function serve(config: Config, { stdout, reread }: ServeContext): P
   return crash === undefined ? 0 : 1;
 }
 
+/** Takes over a changed configuration; one that is wrong changes nothing. */
+async function reload(
+  before: Config,
+  { gateway, log, reread }: { gateway: Gateway; log: Logger; reread: () => Config },
+): Promise<void> {
+  try {
+    const next = reread();
+    await gateway.reload(next);
+    log.info("configuration reloaded");
+    const sections = changedAtRestart(before, next);
+    if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.error({ reason }, "configuration not reloaded; the old one stays");
+  }
+}
+
+/** Sections of the configuration that a reload does not apply. */
+const AT_RESTART = [
+  "http",
+  "grpc",
+  "operations",
+  "dataDir",
+  "log",
+  "shutdown",
+  "simulator",
+  "retries",
+  "breaker",
+] as const;
+
+function changedAtRestart(before: Config, after: Config): string[] {
+  return AT_RESTART.filter((section) => JSON.stringify(before[section]) !== JSON.stringify(after[section]));
+}
+
 /** A fault that nobody caught: the process can no longer be trusted, but what it is doing may end. */
-function fault(): Promise<Error> {
+function fault(log: Logger): Promise<Error> {
   return new Promise((resolve) => {
-    process.on("uncaughtException", resolve);
+    process.on("uncaughtException", (error: Error) => {
+      log.fatal({ cause: String(error), stack: error?.stack }, "unexpected fault");
+      resolve(error);
+    });
   });
 }
 
@@ -90,6 +116,6 @@ function greeting(config: Config, { httpPort, grpcPort, operationsPort, firstKey
       "",
       `curl ${base}/v1/chat/completions -H 'authorization: Bearer ${firstKey}' -H 'content-type: application/json' -d '${body}'`,
     );
-  }
+  } else lines.push("", 'Keys are made with: npx parley keys create --name "what it is for"');
   return `${lines.join("\n")}\n\n`;
 }

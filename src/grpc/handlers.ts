@@ -16,22 +16,24 @@ import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/
 import type { EdgeServices } from "../edge/services.ts";
 import { drained } from "../edge/drain.ts";
 import type { OpenCall } from "../edge/calls.ts";
-import type { Decoded } from "./definition.ts";
+import type { Encoded } from "./definition.ts";
 import { toServiceError } from "./status.ts";
 
-type AnyCall = ServerUnaryCall<Decoded<Message>, Message> | ServerWritableStream<Decoded<Message>, Message>;
+type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 
 /** One call with what every handler needs: who calls, its ID, its signal. */
 interface Opened {
   readonly requestId: string;
   readonly open: OpenCall;
   readonly arrivedMs: number;
+  /** The handler has said all; the call ends when that is out. */
+  answered(): void;
 }
 
 /** The handlers of `CompletionService`, in grpc-js's shape. */
 export function completionHandlers(services: EdgeServices): {
-  create(call: ServerUnaryCall<Decoded<CompletionRequest>, Completion>, reply: sendUnaryData<Completion>): void;
-  stream(call: ServerWritableStream<Decoded<CompletionRequest>, CompletionChunk>): void;
+  create(call: ServerUnaryCall<Encoded<CompletionRequest>, Completion>, reply: sendUnaryData<Completion>): void;
+  stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
 } {
   return {
     create: (call, reply) =>
@@ -48,10 +50,10 @@ export function completionHandlers(services: EdgeServices): {
 /** The handlers of `ModelService`. */
 export function modelHandlers(services: EdgeServices): {
   list(
-    call: ServerUnaryCall<Decoded<ListModelsRequest>, ListModelsResponse>,
+    call: ServerUnaryCall<Encoded<ListModelsRequest>, ListModelsResponse>,
     reply: sendUnaryData<ListModelsResponse>,
   ): void;
-  get(call: ServerUnaryCall<Decoded<GetModelRequest>, Model>, reply: sendUnaryData<Model>): void;
+  get(call: ServerUnaryCall<Encoded<GetModelRequest>, Model>, reply: sendUnaryData<Model>): void;
 } {
   return {
     list: (call, reply) =>
@@ -70,36 +72,36 @@ export function modelHandlers(services: EdgeServices): {
 
 async function answer<I extends Message, O extends Message>(
   services: EdgeServices,
-  { call, reply }: { call: ServerUnaryCall<Decoded<I>, O>; reply: sendUnaryData<O> },
+  { call, reply }: { call: ServerUnaryCall<Encoded<I>, O>; reply: sendUnaryData<O> },
   run: (request: I, principal: Principal, opened: Opened) => Promise<O>,
 ): Promise<void> {
   const opened = openCall(services, call);
   let admitted = false;
   try {
     const principal = await services.authenticate(authorizationOf(call));
-    if (call.request instanceof Failure) throw call.request;
+    const request = call.request();
     admitted = true;
-    reply(null, await run(call.request, principal, opened));
+    const message = await run(request, principal, opened);
+    opened.answered();
+    reply(null, message);
   } catch (reason) {
     const failure = Failure.from(reason);
     if (!admitted) refuse(services, call, { requestId: opened.requestId, failure });
+    opened.answered();
     reply(toServiceError(failure, opened.requestId));
-  } finally {
-    opened.open.close();
   }
 }
 
 async function answerStream(
   services: EdgeServices,
-  call: ServerWritableStream<Decoded<CompletionRequest>, CompletionChunk>,
+  call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>,
 ): Promise<void> {
   const opened = openCall(services, call);
   const { requestId, open, arrivedMs } = opened;
   let admitted = false;
   try {
     const principal = await services.authenticate(authorizationOf(call));
-    const { request } = call;
-    if (request instanceof Failure) throw request;
+    const request = call.request();
     admitted = true;
     for await (const batch of services.completions.stream(request, toCall(opened, principal))) {
       for (const chunk of batch) {
@@ -107,31 +109,52 @@ async function answerStream(
           const facts = routingOfStart(chunk.event.value, request.model, services.clock.monotonic() - arrivedMs);
           call.sendMetadata(toMetadata(requestId, facts));
         }
-        if (!call.write(chunk)) await drained(call, { clock: services.clock, call: open });
+        if (!call.write(chunk)) await drained(call, { clock: services.clock, call: open, bytes: sizeOf(chunk) });
       }
     }
+    opened.answered();
     call.end();
   } catch (reason) {
     const failure = Failure.from(reason);
     if (!admitted) refuse(services, call, { requestId, failure });
+    opened.answered();
     // Not destroy(): that would leave the client waiting for a status.
     call.emit("error", toServiceError(failure, requestId));
-  } finally {
-    open.close();
   }
 }
 
 function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
   const arrivedMs = clock.monotonic();
   const open = calls.open(remainingMs(call.getDeadline(), clock.now()));
-  // grpc-js says "cancelled" at every end of a call, also a good one: then the signal has no listener left.
-  call.on("cancelled", () => open.leave());
-  return { requestId: requestIdFrom(firstText(call.metadata, "x-request-id")), open, arrivedMs };
+  const requestId = requestIdFrom(firstText(call.metadata, "x-request-id"));
+  let left = 2;
+  const end = (): void => {
+    left -= 1;
+    if (left === 0) open.close();
+  };
+  let isAnswered = false;
+  // grpc-js says "cancelled" at every end of a call, also a good one: when its last byte is out.
+  call.on("cancelled", () => {
+    if (!isAnswered) open.leave();
+    end();
+  });
+  const answered = (): void => {
+    isAnswered = true;
+    end();
+  };
+  return { requestId, open, arrivedMs, answered };
 }
 
 function remainingMs(deadline: Date | number, nowMs: number): number | undefined {
   const atMs = typeof deadline === "number" ? deadline : deadline.getTime();
   return Number.isFinite(atMs) ? atMs - nowMs : undefined;
+}
+
+/** About how large a chunk is on the wire: only pictures and speech matter. */
+function sizeOf({ event }: CompletionChunk): number {
+  const content = event.case === "delta" ? event.value.content : undefined;
+  if (content?.case === "audio") return content.value.data.length;
+  return content?.case === "image" && content.value.source.case === "data" ? content.value.source.value.length : 0;
 }
 
 function toCall({ requestId, open, arrivedMs }: Opened, principal: Principal): Call {

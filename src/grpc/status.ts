@@ -6,13 +6,43 @@ import type { Failure } from "../core/failure.ts";
 import { errorDetails } from "../edge/error-details.ts";
 import { FAILURE_TABLE } from "../edge/failure-table.ts";
 
+/**
+ * The most bytes of details that are sent. They travel in the trailers, as base64 and beside the message: clients refuse
+ * trailers of more than 8 KiB, and the HTTP/2 library drops those of more than 64 KiB without a word.
+ */
+const MAX_DETAILS_BYTES = 4096;
+const SHORT_REASON_CHARS = 60;
+
 /** A failure as the status that ends a call, with its `google.rpc` details and the request's ID in the trailers. */
 export function toServiceError(failure: Failure, requestId: string): ServiceError {
   const code = FAILURE_TABLE[failure.code].grpc;
-  const details = errorDetails(failure, requestId).map(({ desc, value }) => anyPack(desc, create(desc, value)));
   const metadata = new Metadata();
   metadata.set("x-request-id", requestId);
-  const whole = create(StatusSchema, { code, message: failure.message, details });
-  metadata.set("grpc-status-details-bin", Buffer.from(toBinary(StatusSchema, whole)));
+  metadata.set("grpc-status-details-bin", encodeDetails(failure, requestId));
   return Object.assign(new Error(failure.message), { code, details: failure.message, metadata });
+}
+
+/** All details; without long reasons, and then without the lists, when that is too much. */
+function encodeDetails(failure: Failure, requestId: string): Buffer {
+  const shorter = failure.attempts.map((attempt) => ({
+    ...attempt,
+    reason: attempt.reason.slice(0, SHORT_REASON_CHARS).toWellFormed(),
+  }));
+  const versions = [
+    () => failure,
+    () => failure.with({ attempts: shorter }),
+    () => failure.with({ attempts: [], violations: [] }),
+  ];
+  let bytes: Buffer = Buffer.alloc(0);
+  for (const version of versions) {
+    bytes = encode(version(), requestId);
+    if (bytes.length <= MAX_DETAILS_BYTES) break;
+  }
+  return bytes;
+}
+
+function encode(failure: Failure, requestId: string): Buffer {
+  const { grpc: code } = FAILURE_TABLE[failure.code];
+  const details = errorDetails(failure, requestId).map(({ desc, value }) => anyPack(desc, create(desc, value)));
+  return Buffer.from(toBinary(StatusSchema, create(StatusSchema, { code, message: failure.message, details })));
 }

@@ -23,11 +23,17 @@ export interface StreamReader {
   read(event: SseEvent, out: CompletionChunk[]): void;
   /** Whether the answer is complete, so that nothing more is read. */
   readonly complete: boolean;
+  /** Whether every choice has said why it ended, so that the connection's end is one of the answer too. */
+  readonly finished?: boolean;
   /** The body has ended without `complete`: appends what is owed, or throws `upstream_protocol`. */
   end(out: CompletionChunk[]): void;
 }
 
-const MAX_REFUSAL_CHARS = 64 * 1024;
+/** As much of a refusal as is read: what it says stands at its beginning. */
+const MAX_REFUSAL_BYTES = 64 * 1024;
+
+/** How long a stream in which every choice so far has finished may take to say that it is over, or to begin another. */
+const FINISHED_WAIT_MS = 10_000;
 
 /** Posts and maps the whole JSON answer. What `map` cannot read becomes `upstream_protocol`. */
 export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
@@ -36,6 +42,7 @@ export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: 
     await refuse(answer, call);
     return map(parseExactly(await answer.text()));
   } catch (reason) {
+    answer.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, answer);
   }
 }
@@ -64,10 +71,10 @@ export async function* fetchStream(
 
 async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncGenerator<readonly CompletionChunk[]> {
   const parser = new SseParser();
-  let complete = false;
+  let over = false;
   try {
-    for (;;) {
-      const bytes = await answer.read();
+    while (!over) {
+      const bytes = await readMore(answer, reader);
       const out: CompletionChunk[] = [];
       let failure: { readonly reason: unknown } | undefined;
       try {
@@ -83,12 +90,21 @@ async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncG
       // What came before the failure in the same read was said, and is delivered: how bytes are split changes nothing.
       if (out.length > 0) yield out;
       if (failure !== undefined) throw failure.reason;
-      complete = reader.complete || bytes === undefined;
-      if (complete) return;
+      over = reader.complete || bytes === undefined;
     }
   } finally {
-    if (complete) answer.complete();
+    if (over) answer.complete();
     else answer.abandon();
+  }
+}
+
+/** The next bytes. When every choice has finished, a connection that is cut or stays silent has nothing to add. */
+async function readMore(answer: UpstreamAnswer, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
+  if (reader.finished !== true) return answer.read();
+  try {
+    return await answer.read(FINISHED_WAIT_MS);
+  } catch {
+    return undefined;
   }
 }
 
@@ -100,9 +116,34 @@ function readAll(events: readonly SseEvent[], reader: StreamReader, out: Complet
 }
 
 async function refuse(answer: UpstreamAnswer, call: DialectCall): Promise<void> {
-  if (answer.status >= 200 && answer.status < 300) return;
-  const body = (await answer.text()).slice(0, MAX_REFUSAL_CHARS);
+  const encoding = String(answer.headers["content-encoding"] ?? "identity");
+  const readable = /^identity$/i.test(encoding.trim());
+  if (answer.status >= 200 && answer.status < 300) {
+    if (readable) return;
+    throw new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked.");
+  }
+  const body = readable ? await readRefusal(answer) : "";
+  answer.abandon();
   throw call.toFailure({ status: answer.status, headers: answer.headers, body });
+}
+
+/** The beginning of a refusal's body; what was read of one that breaks off, for its status says most. */
+async function readRefusal(answer: UpstreamAnswer): Promise<string> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  try {
+    while (size < MAX_REFUSAL_BYTES) {
+      const more = await answer.read();
+      if (more === undefined) break;
+      for (const piece of more) {
+        pieces.push(piece);
+        size += piece.length;
+      }
+    }
+  } catch {
+    // The status is known, and stands for what is missing.
+  }
+  return Buffer.concat(pieces).subarray(0, MAX_REFUSAL_BYTES).toString("utf8");
 }
 
 /** A Failure as it is, with the status that the provider answered; anything else came of reading what we do not understand. */
@@ -110,5 +151,7 @@ function toFailure(reason: unknown, { status: upstreamStatus }: UpstreamAnswer):
   if (reason instanceof Failure)
     return reason.upstreamStatus === upstreamStatus ? reason : reason.with({ upstreamStatus });
   const message = "The upstream provider's answer could not be read.";
-  return new Failure("upstream_protocol", message, { cause: reason, upstreamStatus });
+  // A syntax error quotes the answer, which belongs in no log.
+  const cause = reason instanceof SyntaxError ? new Error("its JSON is broken") : reason;
+  return new Failure("upstream_protocol", message, { cause, upstreamStatus });
 }

@@ -73,9 +73,12 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
 export interface UpstreamAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
-  /** All that has arrived since the last read; undefined at the end. Throws a Failure, or the signal's reason. */
-  read(): Promise<readonly Buffer[] | undefined>;
-  /** The whole body as text. Throws a Failure, or the signal's reason. */
+  /**
+   * All that has arrived since the last read; undefined at the end, or when nothing came within `waitMs`. Throws a
+   * Failure, or the signal's reason.
+   */
+  read(waitMs?: number): Promise<readonly Buffer[] | undefined>;
+  /** The whole body as text, without a byte order mark. Throws a Failure, or the signal's reason. */
   text(): Promise<string>;
   /** Nothing more is wanted, and the answer is complete: keeps the connection if its body ends soon. */
   complete(): void;
@@ -97,6 +100,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   #arrived: Buffer[] = [];
   #arrivedBytes = 0;
   #wake: (() => void) | undefined;
+  #lingering: NodeJS.Timeout | undefined;
   /** Set while the whole body is collected: then the socket is read without a pause, up to the limit. */
   #collecting = false;
 
@@ -117,10 +121,6 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.status = status;
     this.headers = headers;
     this.#state = "open";
-    const encoding = headers["content-encoding"];
-    if (encoding !== undefined && encoding !== "identity") {
-      return this.#fail(new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked."));
-    }
     this.#resolve(this);
   }
 
@@ -148,8 +148,12 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#fail(this.#signal.aborted ? this.#signal.reason : toTransportFailure(error, answered));
   }
 
-  async read(): Promise<readonly Buffer[] | undefined> {
-    if (this.#arrived.length === 0 && this.#state === "open") await this.#arrival();
+  async read(waitMs?: number): Promise<readonly Buffer[] | undefined> {
+    if (this.#arrived.length === 0 && this.#state === "open") {
+      const timer = waitMs === undefined ? undefined : setTimeout(() => this.#wake?.(), waitMs);
+      await this.#arrival();
+      clearTimeout(timer);
+    }
     if (this.#state === "failed") throw this.#reason;
     if (this.#arrived.length === 0) return undefined;
     const chunks = this.#arrived;
@@ -165,7 +169,11 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#controller?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;
-    return (this.#arrived.length === 1 ? this.#arrived[0]! : Buffer.concat(this.#arrived)).toString("utf8");
+    const body = this.#arrived.length === 1 ? this.#arrived[0]! : Buffer.concat(this.#arrived);
+    // Pictures make bodies of many megabytes: not one copy more than needed is kept.
+    this.#arrived = [];
+    const text = body.toString("utf8");
+    return text.startsWith("\ufeff") ? text.slice(1) : text;
   }
 
   complete(): void {
@@ -173,7 +181,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#state = "lingering";
     this.#arrived = [];
     this.#controller?.resume();
-    setTimeout(() => this.abandon(), LINGER_MS).unref();
+    this.#lingering = setTimeout(() => this.abandon(), LINGER_MS).unref();
   }
 
   abandon(): void {
@@ -188,6 +196,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   #settle(): void {
+    clearTimeout(this.#lingering);
     this.#signal.removeEventListener("abort", this.#onAbort);
     this.#wake?.();
   }
@@ -266,7 +275,7 @@ for (const [net, bits] of [
 ] as const)
   PRIVATE.addSubnet(net, bits, "ipv4");
 for (const [net, bits] of [
-  ["::", 127],
+  ["::", 96],
   ["64:ff9b::", 96],
   ["fc00::", 7],
   ["fe80::", 10],

@@ -1,10 +1,22 @@
 import type { Refusal } from "./answer.ts";
 
-/**
- * How long a refusal asks to wait, in milliseconds: `retry-after-ms`, or `retry-after` as seconds or as a date, which is
- * read against the answer's own `date`. Undefined when it does not say, or not in a way that can be read.
- */
-export function readRetryAfterMs(headers: Refusal["headers"]): number | undefined {
+type Headers = Refusal["headers"];
+
+/** What a refusal's headers say about another try. */
+export interface RetryAdvice {
+  /** How long it asks to wait; undefined when it does not say, or not in a way that can be read. */
+  readonly retryAfterMs: number | undefined;
+  /** Whether it says that the same call will fail again. */
+  readonly final: boolean;
+}
+
+/** Reads `retry-after-ms`, `retry-after` and `x-should-retry`. */
+export function readRetryAdvice(headers: Headers): RetryAdvice {
+  return { retryAfterMs: readRetryAfterMs(headers), final: first(headers["x-should-retry"]).trim() === "false" };
+}
+
+/** `retry-after-ms`, or `retry-after` as seconds or as a date, which is read against the answer's own `date`. */
+function readRetryAfterMs(headers: Headers): number | undefined {
   const exact = readNumber(headers["retry-after-ms"]);
   if (exact !== undefined) return Math.ceil(exact);
   const seconds = readNumber(headers["retry-after"]);

@@ -91,11 +91,16 @@ export class AttemptRun {
   /** The attempt failed. Throws when that is final: the caller is gone, time is up, or content was already given. */
   failed(attempt: RunningAttempt, reason: unknown, { committed }: { readonly committed: boolean }): void {
     const over = this.#overall.signal.aborted;
-    const failure = Failure.from(
+    let failure = Failure.from(
       over ? this.#overall.signal.reason : attempt.limit.signal.aborted ? attempt.limit.signal.reason : reason,
     );
-    if (over && this.#call.signal.aborted) attempt.pass.abandoned();
-    else attempt.pass.failed(failure);
+    // Neither the caller's end nor the end of all time says anything about this one model.
+    if (over) attempt.pass.abandoned();
+    else {
+      const restMs = attempt.pass.failed(failure);
+      // Trying again before the rest is over would only be refused.
+      if (restMs !== undefined) failure = failure.with({ retryAfterMs: Math.max(restMs, failure.retryAfterMs ?? 0) });
+    }
     // Content came with a 2xx, whatever went wrong after it.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
     this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
@@ -144,7 +149,9 @@ export class AttemptRun {
       const translation = model.provider.translate(request, model.upstream, mode);
       return (request.strict ? refuseLosses(model, translation) : undefined) ?? translation;
     } catch (reason) {
-      return Failure.from(reason);
+      // What this model cannot take, the next one may; anything else is a fault of ours and must not be hidden.
+      if (reason instanceof Failure) return reason;
+      throw reason;
     }
   }
 

@@ -26,10 +26,12 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
 
 /** Permission to make one attempt; exactly one of its methods must be called when the attempt is over. */
 export interface Pass {
+  /** Its first content is in: the upstream is alive, whatever becomes of this answer. One of the others follows. */
+  committed(): void;
   /** The upstream did its part. */
   succeeded(): void;
-  /** It failed in this way. */
-  failed(failure: Failure): void;
+  /** It failed in this way. Returns for how long the model rests now, if it does. */
+  failed(failure: Failure): number | undefined;
   /** Nothing was learned: the caller left, or the request was at fault. */
   abandoned(): void;
 }
@@ -66,30 +68,36 @@ export class Breaker {
     const probe = this.state === "half_open" && !this.#probing;
     if (this.state !== "closed" && !probe) return this.#resting();
     this.#probing = probe;
-    const over = (): void => {
-      if (probe) this.#probing = false;
+    let undecided = probe;
+    /** Ends the probe, if this is one and it has not been decided before; says whether it did. */
+    const decide = (): boolean => {
+      if (!undecided) return false;
+      undecided = false;
+      this.#probing = false;
+      return true;
     };
     return {
+      committed: () => {
+        if (decide()) this.#close();
+      },
       succeeded: () => {
-        over();
-        this.#succeeded(probe);
+        if (decide()) this.#close();
+        this.#inARow = 0;
+        this.#note(true);
       },
       failed: (failure) => {
-        over();
-        this.#failed(failure, probe);
+        this.#failed(failure, decide());
+        return this.state === "open" ? this.#openUntilMs! - this.#clock.monotonic() : undefined;
       },
-      abandoned: over,
+      abandoned: () => void decide(),
     };
   }
 
-  #succeeded(probe: boolean): void {
+  #close(): void {
+    this.#openUntilMs = undefined;
+    this.#restMs = this.#options.restMs;
+    this.#latest = [];
     this.#inARow = 0;
-    if (probe) {
-      this.#openUntilMs = undefined;
-      this.#restMs = this.#options.restMs;
-      this.#latest = [];
-    }
-    this.#note(true);
   }
 
   #failed(failure: Failure, probe: boolean): void {
@@ -98,7 +106,7 @@ export class Breaker {
         this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_REST_MS));
       return;
     }
-    if (!COUNTED.has(failure.code)) return;
+    if (failure.requestBound || !COUNTED.has(failure.code)) return;
     this.#inARow += 1;
     this.#note(false);
     if (!probe && !this.#isTripped()) return;
@@ -123,14 +131,12 @@ export class Breaker {
     this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + restMs);
   }
 
+  /** Whatever opened it, the model is unavailable now; only a rate limit stays one. */
   #resting(): Failure {
     const retryAfterMs = Math.max((this.#openUntilMs ?? 0) - this.#clock.monotonic(), 1);
-    const last = this.#last;
-    return new Failure(last?.code ?? "upstream_unavailable", last?.message ?? "The upstream model is resting.", {
-      retryAfterMs,
-      transient: false,
-      ...(last?.detail !== undefined && { detail: last.detail }),
-      cause: last,
-    });
+    const limited = this.#last?.code === "upstream_rate_limited";
+    const code = limited ? "upstream_rate_limited" : "upstream_unavailable";
+    const message = limited ? this.#last!.message : "The upstream model rests after failures.";
+    return new Failure(code, message, { retryAfterMs, transient: false, cause: this.#last });
   }
 }

@@ -7,7 +7,9 @@ import {
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
+import type { Answer } from "../core/provider.ts";
 import type { Plan, Router, RouterCall } from "../core/router.ts";
+import { AnswerBuilder } from "../core/whole.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt } from "./attempts.ts";
 import { type BackoffOptions } from "./backoff.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
@@ -27,7 +29,7 @@ export interface RouterOptions {
 
 /** Core's router, and what only its owner may do with it. */
 export interface OwnedRouter extends Router {
-  /** From now on these are the models. Requests under way end with those they began with; health is kept. */
+  /** From now on these are the models. Requests under way end with those they began with. Health is learnt anew: what was wrong may have been mended. */
   replace(models: readonly Model[]): void;
   /** The state of each upstream model's breaker, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
@@ -56,7 +58,7 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
         for (;;) {
           const attempt = await run.next();
           try {
-            const answer = await attempt.model.provider.create(attempt.call);
+            const answer = await fetchAnswer(attempt);
             return { model: attempt.model, answer, report: run.served(attempt) };
           } catch (reason) {
             run.failed(attempt, reason, { committed: false });
@@ -83,11 +85,25 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
 
     replace(next) {
       registry = new Registry(next);
-      const upstreams = new Set(next.map(upstreamKey));
-      for (const key of breakers.keys()) if (!upstreams.has(key)) breakers.delete(key);
+      breakers.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
   };
+}
+
+/**
+ * The whole answer of one attempt. One that was asked for as a stream, because it may take long, is put together here:
+ * the limit for the first content ends with the first content, and from then on only silence is too long.
+ */
+async function fetchAnswer({ model, call, pass, limit, translation }: RunningAttempt): Promise<Answer> {
+  if (!translation.streamed) return model.provider.create(call);
+  const builder = new AnswerBuilder();
+  for await (const batch of model.provider.stream(call)) {
+    limit.stop();
+    pass.committed();
+    for (const chunk of batch) builder.add(chunk);
+  }
+  return builder.build();
 }
 
 /** One attempt of a stream; returns whether it served. Once it has yielded, a failure is final. */
@@ -104,6 +120,7 @@ async function* streamAttempt(
       else {
         committed = true;
         attempt.limit.stop();
+        attempt.pass.committed();
         yield [startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch];
       }
     }

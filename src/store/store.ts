@@ -1,5 +1,5 @@
-import { closeSync, mkdirSync, openSync } from "node:fs";
-import { join } from "node:path";
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { Kysely, SqliteDialect } from "kysely";
 import type { KeyStore } from "../access/key-store.ts";
 import { retryWhileBusy } from "./busy.ts";
@@ -42,14 +42,21 @@ export async function openStore(dataDir: string): Promise<Store> {
 
 /** SQLite would make the file readable for everybody; its companions (-wal, -shm) take over the file's mode. */
 function createPrivately(dataDir: string, file: string): void {
-  mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  // Below a file system that makes no directories, such as /proc, Node's recursive way does not come to an end.
+  if (existsSync(dirname(dataDir))) makeDirectory(dataDir);
+  else mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   closeSync(openSync(file, "a", 0o600));
+}
+
+function makeDirectory(path: string): void {
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
 }
 
 const REASONS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there; change its owner or choose another data_dir",
   EEXIST: "the data_dir is not a directory",
   EISDIR: "it is a directory",
+  ENOENT: "no directory can be made there; choose another data_dir",
   ENOSPC: "the disk is full",
   ENOTDIR: "the data_dir is not a directory",
   EPERM: "this user may not write there; change its owner or choose another data_dir",

@@ -2,7 +2,8 @@ import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { displayApiKey, generateApiKey, hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { createKey, GRACES, keyState, renameKey, revokeKey, rotateKey, type Grace } from "../../src/access/keys.ts";
-import { mayUse, permit } from "../../src/access/permissions.ts";
+import { permit } from "../../src/access/permissions.ts";
+import { mayUse } from "../../src/core/principal.ts";
 import type { KeyPrincipal } from "../../src/access/principal.ts";
 import { fakeClock, memoryKeyStore } from "./fakes.ts";
 

@@ -204,7 +204,14 @@ describe("mistakes", () => {
   });
 });
 
+const OF_LOCAL = "models: { tiny: { provider: local, upstream_model: t } }";
+
 describe("providers", () => {
+  it("that no model uses are a mistake when no other model is left", () => {
+    const text = "providers: { local: { dialect: openai, base_url: 'https://a.example/v1' } }";
+    expect(errorOf(text)).toContain("models: no model is left: none uses local");
+  });
+
   it.each([
     ["http://api.example.com", "plain http"],
     ["https://127.0.0.1", "a private address"],
@@ -218,7 +225,7 @@ describe("providers", () => {
   ])("at %s need allow_private", (baseUrl, reason) => {
     const entry = `dialect: openai, base_url: "${baseUrl}"`;
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(`${reason}; if it is meant, write allow_private`);
-    const config = parse(`providers: { local: { ${entry}, allow_private: true } }`);
+    const config = parse(`providers: { local: { ${entry}, allow_private: true } }\n${OF_LOCAL}`);
     expect(config.providers[0]).toMatchObject({ name: "local", baseUrl, allowPrivate: true, apiKeys: [] });
   });
 
@@ -247,7 +254,7 @@ describe("models", () => {
   it("of one's own server may have any credential, those of a public one no sample", () => {
     const entry = "dialect: openai, base_url: 'https://a.example/v1', api_keys: [test]";
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain("local.api_keys[0]: this is a sample");
-    expect(parse(`providers: { local: { ${entry}, allow_private: true } }`).providers[0]).toMatchObject({
+    expect(parse(`providers: { local: { ${entry}, allow_private: true } }\n${OF_LOCAL}`).providers[0]).toMatchObject({
       apiKeys: ["test"],
     });
   });

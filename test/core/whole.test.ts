@@ -21,7 +21,8 @@ import {
 } from "../../gen/parley/v1/message_pb.js";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
-import { AnswerBuilder, toChunks } from "../../src/core/whole.ts";
+import { AnswerBuilder } from "../../src/core/whole.ts";
+import { toChunks } from "../support/to-chunks.ts";
 
 function fold(chunks: readonly CompletionChunk[]): Answer {
   const builder = new AnswerBuilder();

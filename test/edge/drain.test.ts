@@ -21,7 +21,7 @@ function expectNothingLeft(): void {
 }
 
 it("goes on when the caller has read enough", async () => {
-  const wait = drained(sink, { clock, call });
+  const wait = drained(sink, { clock, call, bytes: 0 });
   await clock.pass(WRITE_STALL_MS - 1);
   sink.emit("drain");
   await expect(wait).resolves.toBeUndefined();
@@ -29,14 +29,14 @@ it("goes on when the caller has read enough", async () => {
 });
 
 it("takes a caller who reads nothing for gone", async () => {
-  const wait = drained(sink, { clock, call }).catch((reason: unknown) => reason);
+  const wait = drained(sink, { clock, call, bytes: 0 }).catch((reason: unknown) => reason);
   await clock.pass(WRITE_STALL_MS);
   expect(await wait).toMatchObject({ code: "cancelled" });
   expectNothingLeft();
 });
 
 it("ends when the caller leaves", async () => {
-  const wait = drained(sink, { clock, call }).catch((reason: unknown) => reason);
+  const wait = drained(sink, { clock, call, bytes: 0 }).catch((reason: unknown) => reason);
   call.leave();
   expect(await wait).toMatchObject({ code: "cancelled" });
   expectNothingLeft();
@@ -44,6 +44,6 @@ it("ends when the caller leaves", async () => {
 
 it("does not begin when the caller has left already", async () => {
   call.leave();
-  await expect(drained(sink, { clock, call })).rejects.toMatchObject({ code: "cancelled" });
+  await expect(drained(sink, { clock, call, bytes: 0 })).rejects.toMatchObject({ code: "cancelled" });
   expectNothingLeft();
 });

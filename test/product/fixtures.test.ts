@@ -51,7 +51,7 @@ let answer: (exchange: UpstreamExchange) => Promise<void>;
 beforeAll(async () => {
   upstream = await startUpstream((exchange) => answer(exchange));
   gateway = await startTestGateway({
-    config: { simulator: { enabled: false }, retries: { base_ms: 0, cap_ms: 0 }, breaker: { failures: 1000 } },
+    config: { retries: { base_ms: 0, cap_ms: 0 }, breaker: { failures: 1000 } },
   });
 });
 

@@ -147,6 +147,42 @@ describe("a refusal", () => {
   });
 });
 
+describe("a compressed body", () => {
+  it.each(["gzip", "br", "gzip, br"])("trap 12: is no answer: %s", async (encoding) => {
+    const { upstream } = await serve(whole(200, `application/json\r\ncontent-encoding: ${encoding}`, "xyz"));
+    await expect(fetchWhole(upstream, call(), () => "mapped")).rejects.toMatchObject({ code: "upstream_protocol" });
+  });
+
+  it("that is called identity is none", async () => {
+    const { upstream } = await serve(whole(200, "application/json\r\ncontent-encoding: Identity", "{}"));
+    expect(await fetchWhole(upstream, call(), () => "mapped")).toBe("mapped");
+  });
+
+  it("of a refusal leaves its status", async () => {
+    const { upstream } = await serve(whole(429, "text/html\r\ncontent-encoding: gzip", "xyz"));
+    const seen: Refusal[] = [];
+    const dialect = call((refusal) => {
+      seen.push(refusal);
+      return new Failure("upstream_rate_limited", "Wait.");
+    });
+    await expect(fetchWhole(upstream, dialect, () => "mapped")).rejects.toMatchObject({ upstreamStatus: 429 });
+    expect(seen).toMatchObject([{ status: 429, body: "" }]);
+  });
+});
+
+describe("a whole answer's text", () => {
+  it("may begin with a byte order mark", async () => {
+    const { upstream } = await serve(whole(200, "application/json", "\ufeff{}"));
+    expect(await fetchWhole(upstream, call(), () => "mapped")).toBe("mapped");
+  });
+
+  it("is not repeated in what is logged about it", async () => {
+    const { upstream } = await serve(whole(200, "application/json", "The secret words"));
+    const failure = await fetchWhole(upstream, call(), () => "mapped").catch((reason: unknown) => reason);
+    expect(String((failure as Failure).cause)).not.toContain("secret");
+  });
+});
+
 describe("a stream", () => {
   it("is asked for as one, and gives a batch for what one read found", async () => {
     const { server, upstream } = await serve(

@@ -301,21 +301,6 @@ describe("a failure", () => {
     await expect.poll(() => server.openCount()).toBe(0);
   });
 
-  it.each(["gzip", "br", "gzip, br"])("trap 12: is a body compressed by %s", async (encoding) => {
-    const { server, upstream } = await serve((socket) =>
-      socket.write(whole("xyz", `HTTP/1.1 200 OK\r\ncontent-encoding: ${encoding}`)),
-    );
-    await expect(post(upstream)).rejects.toMatchObject({ code: "upstream_protocol" });
-    await expect.poll(() => server.openCount()).toBe(0);
-  });
-
-  it("is no content-encoding that changes nothing", async () => {
-    const { upstream } = await serve((socket) =>
-      socket.write(whole("ok", "HTTP/1.1 200 OK\r\ncontent-encoding: identity")),
-    );
-    expect(await readAll(await post(upstream))).toBe("ok");
-  });
-
   it("trap 16: is silence in the middle of an answer", async () => {
     const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
     await expect(post(upstream, { idleMs: 200 }).then(readAll)).rejects.toMatchObject({ code: "upstream_timeout" });

@@ -197,14 +197,18 @@ describe("fallbacks", () => {
     expect(call.attempts[1]!.reason).toBe("resting after failures");
   });
 
-  it("are tried at once when the primary rests, and its last failure is shown when they fail too", async () => {
+  it("are tried at once when the primary rests, and its rest is shown when they fail too", async () => {
     const world = createWorld({
       scripts: { a: [fails(unavailable)], b: [serves("hi"), fails(failure("upstream_rejected"))] },
       breaker: { failures: 1 },
     });
     await stream(world);
     const { failure: shown } = await stream(world);
-    expect(shown).toMatchObject({ code: "upstream_unavailable", message: "It is down.", retryAfterMs: 10_000 });
+    expect(shown).toMatchObject({
+      code: "upstream_unavailable",
+      message: "The upstream model rests after failures.",
+      retryAfterMs: 10_000,
+    });
     expect(outcomes(shown!.attempts)).toEqual(["a:skipped", "b:upstream_rejected"]);
   });
 

@@ -72,24 +72,31 @@ describe("closed", () => {
 describe("open", () => {
   beforeEach(() => attempt("-----"));
 
-  it("lets nothing through and answers with the last failure, which is not to be retried at once", () => {
+  it("lets nothing through and says for how long, which is not to be retried at once", () => {
     clock.advance(400);
     expect(refusal()).toMatchObject({
       code: "upstream_unavailable",
-      message: "It is down.",
+      message: "The upstream model rests after failures.",
       retryAfterMs: 600,
       transient: false,
     });
   });
 
-  it("keeps the last failure's detail and hides nothing else of it", () => {
+  it("makes the model unavailable whatever opened it, and keeps the reason for the log", () => {
     const other = new Breaker({ ...OPTIONS, failures: 1 }, clock);
-    const overloaded = new Failure("upstream_unavailable", "Busy.", {
-      detail: "upstream_overloaded",
-      upstreamStatus: 529,
-    });
-    (other.admit() as Pass).failed(overloaded);
-    expect(other.admit()).toMatchObject({ detail: "upstream_overloaded", cause: overloaded });
+    const refused = new Failure("upstream_refused_us", "Our key is wrong.", { upstreamStatus: 401 });
+    (other.admit() as Pass).failed(refused);
+    expect(other.admit()).toMatchObject({ code: "upstream_unavailable", cause: refused });
+  });
+
+  it("is closed by a probe's first content, and what goes wrong after it is a new failure", () => {
+    clock.advance(1000);
+    const probe = admitted();
+    probe.committed();
+    expect(breaker.state).toBe("closed");
+    expect(admitted()).toBeDefined();
+    probe.failed(new Failure("upstream_protocol", "Cut."));
+    expect(breaker.state).toBe("closed");
   });
 
   it("lets one probe through when its rest is over, and no other until that one is done", () => {

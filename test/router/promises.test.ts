@@ -8,7 +8,7 @@ import { createCompletions } from "../../src/core/completions.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import type { Principal } from "../../src/core/principal.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
-import { toChunks } from "../../src/core/whole.ts";
+import { toChunks } from "../support/to-chunks.ts";
 import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
 import { createWorld, say, stop, stream, type World } from "./routed.ts";
 
@@ -291,7 +291,7 @@ function rightFailure({ failure, signal, chunks, records, world }: Seen): string
   if (last!.model !== world.models.at(-1)!.id) return "that of another model";
   return (
     attempts.findLast(({ model, outcome }) => model === world.models[0]!.id && outcome !== "skipped")?.outcome ??
-    "upstream_refused_us"
+    "upstream_unavailable"
   );
 }
 

@@ -37,7 +37,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
 
   /**
    * Models to try, in this order, when the primary's provider is unavailable or fails before its first content. At
-   * most 8; duplicates and the primary itself are ignored. NOT_FOUND when one does not exist.
+   * most 8 entries, of which duplicates and the primary itself are ignored. NOT_FOUND when one does not exist.
    *
    * @generated from field: repeated string fallback_models = 3;
    */
@@ -60,7 +60,8 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   maxTokens?: number | undefined;
 
   /**
-   * Randomness, 0 to 2. Default 1. Clamped (and listed) for a provider with a smaller range.
+   * Randomness, 0 to 2. Absent, the provider's default counts, which is 1. Clamped (and listed) for a provider with a
+   * smaller range.
    *
    * @generated from field: optional double temperature = 6;
    */
@@ -194,7 +195,8 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   metadata: { [key: string]: string };
 
   /**
-   * The provider's processing class: `auto`, `default`, `flex`, `scale`, `priority` or `fast`.
+   * The provider's processing class, such as `auto`, `default`, `flex` or `priority`. One that the provider does not
+   * have is left out.
    *
    * @generated from field: optional string service_tier = 25;
    */
@@ -208,7 +210,7 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   store?: boolean | undefined;
 
   /**
-   * How wordy the answer should be: `low`, `medium` or `high`.
+   * How wordy the answer should be: `low`, `medium` or `high`. Only for providers of the OpenAI dialect.
    *
    * @generated from field: optional string verbosity = 27;
    */
@@ -252,8 +254,8 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
   strict: boolean;
 
   /**
-   * Names of fields that an HTTP caller sent and this contract has no place for. Reported in `Report.omitted`; gRPC
-   * callers leave it empty.
+   * Names of fields that an HTTP caller sent and this contract has no place for, at most 64. Reported in
+   * `Report.omitted`; gRPC callers have no use for it.
    *
    * @generated from field: repeated string unrecognized_fields = 33;
    */
@@ -1169,13 +1171,13 @@ export declare const ReasoningEffortSchema: GenEnum<ReasoningEffort>;
  * Deadlines: the call's own deadline bounds all attempts together. When it passes, the call ends with
  * DEADLINE_EXCEEDED and the connection to the provider is closed. Cancelling a call does the same at once.
  *
- * Errors are statuses with details: `google.rpc.ErrorInfo` (always; `domain` is "parley", `reason` is the failure code
- * in upper case, such as MODEL_NOT_FOUND), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
+ * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is the failure code in upper
+ * case, such as MODEL_NOT_FOUND; only an unknown method and a message over the size limit are answered without it), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.
  *
  * Response metadata, sent with the first message: `x-request-id`, `parley-requested-model`, `parley-served-model`,
- * `parley-attempts` and `parley-overhead-ms`.
+ * `parley-attempts` and `parley-overhead-ms`. A failed call has `x-request-id` in its trailers.
  *
  * @generated from service parley.v1.CompletionService
  */

@@ -182,13 +182,13 @@ export const ReasoningEffort = /*@__PURE__*/
  * Deadlines: the call's own deadline bounds all attempts together. When it passes, the call ends with
  * DEADLINE_EXCEEDED and the connection to the provider is closed. Cancelling a call does the same at once.
  *
- * Errors are statuses with details: `google.rpc.ErrorInfo` (always; `domain` is "parley", `reason` is the failure code
- * in upper case, such as MODEL_NOT_FOUND), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
+ * Errors are statuses with details: `google.rpc.ErrorInfo` (`domain` is "parley", `reason` is the failure code in upper
+ * case, such as MODEL_NOT_FOUND; only an unknown method and a message over the size limit are answered without it), `google.rpc.BadRequest` (INVALID_ARGUMENT: the offending fields),
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.
  *
  * Response metadata, sent with the first message: `x-request-id`, `parley-requested-model`, `parley-served-model`,
- * `parley-attempts` and `parley-overhead-ms`.
+ * `parley-attempts` and `parley-overhead-ms`. A failed call has `x-request-id` in its trailers.
  *
  * @generated from service parley.v1.CompletionService
  */

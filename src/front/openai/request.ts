@@ -1,5 +1,4 @@
 import { create } from "@bufbuild/protobuf";
-import type { z } from "zod";
 import {
   AudioOptionsSchema,
   type CompletionRequest,
@@ -17,8 +16,10 @@ import {
   ToolMode,
   ToolSchema,
 } from "../../../gen/parley/v1/message_pb.js";
-import { Failure, type FieldViolation, invalidField } from "../../core/failure.ts";
+import { invalidField } from "../../core/failure.ts";
+import { MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
+import { toShapeFailure } from "./shape-failure.ts";
 import { type ChatRequest, chatRequest, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
 
 /** A client's request, and how it wants the answer written. */
@@ -47,7 +48,7 @@ const INT32_MAX = 0x7fffffff;
 /** Reads the JSON of a request to `/v1/chat/completions`. Throws `invalid_request` naming each field of a wrong type. */
 export function readChatRequest(json: unknown): ReadRequest {
   const read = chatRequest.safeParse(json);
-  if (!read.success) throw toFailure(read.error);
+  if (!read.success) throw toShapeFailure(read.error);
   const chat = read.data;
   return {
     request: toCompletionRequest(chat),
@@ -164,43 +165,9 @@ function toInt32(value: number, field: string): number {
 function unrecognizedFields(chat: ChatRequest): string[] {
   const unknown: string[] = [];
   for (const key in chat) if (!KNOWN_REQUEST_KEYS.has(key)) unknown.push(key.slice(0, 64));
+  for (const key in chat.parley ?? {}) if (key !== "strict") unknown.push(`parley.${key.slice(0, 64)}`);
   chat.messages.forEach((message, index) => {
     for (const key in message) if (!KNOWN_MESSAGE_KEYS.has(key)) unknown.push(`messages[${index}].${key.slice(0, 64)}`);
   });
   return unknown.slice(0, MAX_UNRECOGNIZED);
-}
-
-const MAX_UNRECOGNIZED = 64;
-
-/** zod's findings as violations with paths in the OpenAI format: `messages[0].content`. */
-function toFailure(error: z.ZodError): Failure {
-  const violations = error.issues.slice(0, 20).map((issue): FieldViolation => {
-    const { path, message } = deepest(issue);
-    return { field: toPath(path), description: message.replace(/^Invalid input: /, "") };
-  });
-  const [first = { field: "", description: "is not a chat completion request" }] = violations;
-  const message = first.field === "" ? `The body ${first.description}.` : `${first.field}: ${first.description}.`;
-  return new Failure("invalid_request", message, { violations: violations.filter(({ field }) => field !== "") });
-}
-
-/** Of a union, the branch that came furthest is the one that was meant. */
-function deepest(issue: z.core.$ZodIssue): { path: PropertyKey[]; message: string } {
-  if (issue.code !== "invalid_union" || issue.errors.length === 0) return issue;
-  const inner = issue.errors.flat().map((each) => {
-    const found = deepest(each);
-    return { path: [...issue.path, ...found.path], message: found.message };
-  });
-  const longest = inner.reduce((a, b) => (b.path.length > a.path.length ? b : a), { path: issue.path, message: "" });
-  if (longest.path.length > issue.path.length) return longest;
-  return {
-    path: issue.path,
-    message:
-      [...new Set(inner.map((each) => each.message.replace(/^Invalid input: /, "")))].join(", or ") || "is not valid",
-  };
-}
-
-function toPath(path: readonly PropertyKey[]): string {
-  return path
-    .map((key, index) => (typeof key === "number" ? `[${key}]` : `${index === 0 ? "" : "."}${String(key)}`))
-    .join("");
 }

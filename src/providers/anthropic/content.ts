@@ -4,6 +4,7 @@ import type { CompletionChunk, Delta } from "../../../gen/parley/v1/completion_p
 import { ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
 import { deltaChunk } from "../../core/chunks.ts";
+import { brokenCall } from "../broken-answer.ts";
 import { object, string, type Json } from "../lenient.ts";
 
 /** A reasoning block whose end has not come yet. */
@@ -45,7 +46,7 @@ export class AnswerContent {
     return this.#calls;
   }
 
-  /** A block begins; `index` is the provider's name for it until it ends. */
+  /** A block begins; `index` is the provider's name for it until it ends. Throws for a call without a name. */
   open(index: unknown, block: Json, out: CompletionChunk[]): void {
     switch (block["type"]) {
       case "text":
@@ -105,10 +106,12 @@ export class AnswerContent {
   }
 
   #openCall(index: unknown, block: Json, out: CompletionChunk[]): void {
+    const name = string(block["name"]);
+    if (name === "") throw brokenCall();
     const call: OpenCall = { kind: "call", index: this.#calls++, input: object(block["input"]), written: false };
     this.#open.set(index, call);
     const id = string(block["id"]) || `call_${randomUUID().replaceAll("-", "")}`;
-    const value = create(ToolCallDeltaSchema, { index: call.index, id, name: string(block["name"]) });
+    const value = create(ToolCallDeltaSchema, { index: call.index, id, name });
     this.#say(out, { case: "toolCall", value });
   }
 

@@ -1,7 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../core/failure.ts";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
+import { incomplete } from "../broken-answer.ts";
 import { object } from "../lenient.ts";
 import { AnswerContent } from "./content.ts";
 import { readEnding, sayEnding } from "./ending.ts";
@@ -14,12 +14,10 @@ import { UsageCount } from "./usage.ts";
  */
 export function toAnswerChunks(json: unknown): CompletionChunk[] {
   const message = object(json);
-  if (message["type"] === "error" || message["error"] !== undefined) throw toErrorFailure(message, { begun: false });
+  if (message["type"] === "error" || isReported(message["error"])) throw toErrorFailure(message, { begun: false });
   const blocks = message["content"];
   const ending = readEnding(message);
-  if (!Array.isArray(blocks) || ending === undefined) {
-    throw new Failure("upstream_protocol", "The upstream provider's answer is not complete.", { upstreamStatus: 200 });
-  }
+  if (!Array.isArray(blocks) || ending === undefined) throw incomplete();
   const out: CompletionChunk[] = [];
   const content = new AnswerContent();
   blocks.forEach((block: unknown, index) => {
@@ -31,6 +29,9 @@ export function toAnswerChunks(json: unknown): CompletionChunk[] {
   sayEnding(ending, { content, usage }, out);
   return out;
 }
+
+/** Some servers give an absent error as null. */
+const isReported = (error: unknown): boolean => error !== undefined && error !== null;
 
 /** The same, put together. */
 export function toAnswer(json: unknown): Answer {

@@ -1,7 +1,8 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../core/failure.ts";
 import type { StreamReader } from "../answer.ts";
-import { object, parsed } from "../lenient.ts";
+import { truncated } from "../broken-answer.ts";
+import { EventJson, isEndMarker } from "../event-json.ts";
+import { object } from "../lenient.ts";
 import type { SseEvent } from "../sse.ts";
 import { AnswerContent } from "./content.ts";
 import { type Ending, readEnding, sayEnding } from "./ending.ts";
@@ -12,23 +13,22 @@ import { UsageCount } from "./usage.ts";
 export class AnswerStream implements StreamReader {
   readonly #content = new AnswerContent();
   readonly #usage = new UsageCount();
+  readonly #events = new EventJson();
   #ending: Ending | undefined;
   #complete = false;
-  #unreadable = false;
 
   get complete(): boolean {
     return this.#complete;
   }
 
+  /** Whether the reason for ending has come: only the event that marks the end may still follow. */
+  get finished(): boolean {
+    return this.#ending !== undefined;
+  }
+
   read({ data }: SseEvent, out: CompletionChunk[]): void {
-    if (this.#unreadable) throw unreadable();
-    const json = parsed(data);
-    if (json === undefined) {
-      // As the very last event it is the half of one, which the end of the body will tell.
-      this.#unreadable = true;
-      return;
-    }
-    const event = object(json);
+    if (isEndMarker(data)) return this.end(out);
+    const event = object(this.#events.read(data));
     switch (event["type"]) {
       case "message_start":
         return this.#usage.update(object(event["message"])["usage"]);
@@ -56,11 +56,3 @@ export class AnswerStream implements StreamReader {
     sayEnding(this.#ending, { content: this.#content, usage: this.#usage }, out);
   }
 }
-
-const truncated = (): Failure =>
-  new Failure("upstream_protocol", "The upstream provider closed the stream before it was complete.", {
-    upstreamStatus: 200,
-  });
-
-const unreadable = (): Failure =>
-  new Failure("upstream_protocol", "The upstream provider's answer could not be read.", { upstreamStatus: 200 });

@@ -1,9 +1,6 @@
-import { create } from "@bufbuild/protobuf";
-import { type Usage, UsageSchema } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { count, object } from "../lenient.ts";
-
-/** Largest value of the counters. */
-const MAX_TOKENS = 0x7fffffff;
+import { toUsage } from "../usage.ts";
 
 /** What the provider counted. Its counters are cumulative: a later value replaces an earlier one, null keeps it. */
 export class UsageCount {
@@ -28,12 +25,9 @@ export class UsageCount {
     if (this.#input === undefined && this.#output === undefined) return undefined;
     const cachedTokens = this.#cacheRead ?? 0;
     const cacheWriteTokens = this.#cacheWrite ?? 0;
-    const promptTokens = Math.min((this.#input ?? 0) + cachedTokens + cacheWriteTokens, MAX_TOKENS);
-    const completionTokens = this.#output ?? 0;
-    return create(UsageSchema, {
-      promptTokens,
-      completionTokens,
-      totalTokens: Math.min(promptTokens + completionTokens, MAX_TOKENS),
+    return toUsage({
+      promptTokens: (this.#input ?? 0) + cachedTokens + cacheWriteTokens,
+      completionTokens: this.#output ?? 0,
       cachedTokens,
       cacheWriteTokens,
       reasoningTokens: this.#reasoning ?? 0,

@@ -1,11 +1,11 @@
 import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
-import { Failure } from "../../core/failure.ts";
+import type { Failure } from "../../core/failure.ts";
 import { array, object, string } from "../lenient.ts";
 import { CandidateReader } from "./candidate.ts";
 import { toInBandFailure } from "./failure.ts";
-import { toUsage } from "./usage.ts";
+import { readUsage } from "./usage.ts";
 
 /** A choice's position is an index into lists on the way: an absurd one is taken for the first. */
 const MAX_INDEX = 127;
@@ -19,19 +19,19 @@ const WORD = /^[A-Z_]{1,64}$/;
  */
 export class AnswerReader {
   readonly #candidates = new Map<number, CandidateReader>();
-  readonly #unfinished: string;
+  readonly #unfinished: () => Failure;
   #blockReason = "";
   #usage: Usage | undefined;
   #spoke = false;
 
-  /** `unfinished` is the message of the failure when the answer ends without a reason. */
-  constructor(unfinished: string) {
+  /** `unfinished` makes the failure for an answer that ends without a reason. */
+  constructor(unfinished: () => Failure) {
     this.#unfinished = unfinished;
   }
 
-  /** Whether anything was appended. */
-  get spoke(): boolean {
-    return this.#spoke;
+  /** Whether every candidate has its finish, or the prompt was blocked. More parts may follow all the same. */
+  get finished(): boolean {
+    return this.#candidatesFinished || (this.#candidates.size === 0 && this.#blockReason !== "");
   }
 
   /** Appends what one object says, or each of an array of them. Throws a Failure when it is an error. */
@@ -42,16 +42,19 @@ export class AnswerReader {
   /** Appends what ends the answer. Throws `upstream_protocol` when the answer is of no use or not at its end. */
   finish(out: CompletionChunk[]): void {
     const candidates = [...this.#candidates.entries()].toSorted(([a], [b]) => a - b);
-    const finished = candidates.length > 0 && candidates.every(([, candidate]) => candidate.finished);
-    if (finished) for (const [, candidate] of candidates) candidate.finish(out);
+    if (this.#candidatesFinished) for (const [, candidate] of candidates) candidate.finish(out);
     else if (this.#blockReason !== "") this.#refuse(out);
-    else throw new Failure("upstream_protocol", this.#unfinished);
+    else throw this.#unfinished();
     if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
+  }
+
+  get #candidatesFinished(): boolean {
+    return this.#candidates.size > 0 && [...this.#candidates.values()].every((candidate) => candidate.finished);
   }
 
   #readOne(json: unknown, out: CompletionChunk[]): void {
     const { error, candidates, promptFeedback, usageMetadata } = object(json);
-    if (error !== undefined && error !== null) throw toInBandFailure(json);
+    if (error !== undefined && error !== null) throw toInBandFailure(json, { begun: this.#spoke });
     const before = out.length;
     for (const candidate of array(candidates)) {
       const { index } = object(candidate);
@@ -59,7 +62,7 @@ export class AnswerReader {
     }
     this.#spoke ||= out.length > before;
     this.#blockReason = string(object(promptFeedback)["blockReason"]) || this.#blockReason;
-    this.#usage = toUsage(usageMetadata) ?? this.#usage;
+    this.#usage = readUsage(usageMetadata) ?? this.#usage;
   }
 
   #candidate(at: unknown): CandidateReader {

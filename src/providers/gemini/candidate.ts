@@ -3,9 +3,9 @@ import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
-import { array, type Json, object, string } from "../lenient.ts";
-import { brokenCall, toFinishReason } from "./finish.ts";
-import { isObject } from "../lenient.ts";
+import { brokenCall } from "../broken-answer.ts";
+import { array, isObject, type Json, object, string } from "../lenient.ts";
+import { toFinishReason } from "./finish.ts";
 import { toLogprobs } from "./logprobs.ts";
 
 /** What clients of the OpenAI format take as the ID of a call. */
@@ -16,6 +16,7 @@ export class CandidateReader {
   readonly #index: number;
   readonly #callIds = new Set<string>();
   #content = false;
+  #reasoning = false;
   #pictures = false;
   #signature = "";
   #native = "";
@@ -41,7 +42,8 @@ export class CandidateReader {
 
   /** Appends the signature of the text and the finish. Throws `upstream_protocol` when the answer is of no use. */
   finish(out: CompletionChunk[]): void {
-    const finishReason = toFinishReason(this.#native, { content: this.#content, calls: this.#callIds.size > 0 });
+    const said = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
+    const finishReason = toFinishReason(this.#native, said);
     // Late, because it may come on a last, empty part, and once, because clients join what they get.
     if (this.#signature !== "") out.push(deltaChunk(this.#index, { case: "signature", value: this.#signature }));
     out.push(finishChunk(this.#index, finishReason, this.#native));
@@ -51,15 +53,16 @@ export class CandidateReader {
     const content = this.#read(part);
     if (content === undefined) return;
     out.push(deltaChunk(this.#index, content));
-    if (content.case !== "reasoning") this.#content = true;
+    if (content.case === "reasoning") this.#reasoning = true;
+    else this.#content = true;
   }
 
   #read({ text, thought, functionCall, inlineData, thoughtSignature }: Json): Delta["content"] | undefined {
     // Pictures that were thought are drafts. Signatures of thoughts are of no use: thoughts are not sent back.
     if (thought === true) return string(text) === "" ? undefined : { case: "reasoning", value: string(text) };
     const signature = string(thoughtSignature);
-    if (functionCall !== undefined) return this.#call(object(functionCall), signature);
-    if (inlineData !== undefined) return this.#picture(object(inlineData), signature);
+    if (isGiven(functionCall)) return this.#call(object(functionCall), signature);
+    if (isGiven(inlineData)) return this.#picture(object(inlineData), signature);
     this.#keep(signature);
     return string(text) === "" ? undefined : { case: "text", value: string(text) };
   }
@@ -98,6 +101,9 @@ export class CandidateReader {
     };
   }
 }
+
+/** In the provider's JSON null is another way to leave a field out. */
+const isGiven = (value: unknown): boolean => value !== undefined && value !== null;
 
 /** The arguments as JSON text, never empty; a string is taken to be that text already. */
 function toArguments(args: unknown): string {

@@ -1,180 +1,90 @@
-import { Failure, type FailureOptions } from "../../core/failure.ts";
+import type { Failure } from "../../core/failure.ts";
 import type { Refusal } from "../answer.ts";
+import { readMessage, type SubjectWords, tellSubject } from "../error-words.ts";
 import { array, type Json, object, parsed, string } from "../lenient.ts";
-import { toRejectionMessage } from "./rejection.ts";
-import { readRetryDelay } from "./retry-delay.ts";
+import { readRetryAdvice } from "../retry-after.ts";
+import { type ErrorSubject, toInnerFailure, toStatusFailure, type UpstreamError } from "../status-failure.ts";
 
 /** HTTP status by the provider's word, for errors that come without a number. */
-const STATUS_BY_WORD: Readonly<Record<string, number>> = {
-  INVALID_ARGUMENT: 400,
-  FAILED_PRECONDITION: 400,
-  OUT_OF_RANGE: 400,
-  UNAUTHENTICATED: 401,
-  PERMISSION_DENIED: 403,
-  NOT_FOUND: 404,
-  ABORTED: 409,
-  ALREADY_EXISTS: 409,
-  RESOURCE_EXHAUSTED: 429,
-  CANCELLED: 499,
-  UNIMPLEMENTED: 501,
-  UNAVAILABLE: 503,
-  DEADLINE_EXCEEDED: 504,
-};
+const STATUS_BY_WORD: ReadonlyMap<string, number> = new Map([
+  ["INVALID_ARGUMENT", 400],
+  ["FAILED_PRECONDITION", 400],
+  ["OUT_OF_RANGE", 400],
+  ["UNAUTHENTICATED", 401],
+  ["PERMISSION_DENIED", 403],
+  ["NOT_FOUND", 404],
+  ["ABORTED", 409],
+  ["ALREADY_EXISTS", 409],
+  ["RESOURCE_EXHAUSTED", 429],
+  ["CANCELLED", 499],
+  ["UNIMPLEMENTED", 501],
+  ["UNAVAILABLE", 503],
+  ["DEADLINE_EXCEEDED", 504],
+]);
 
-/** How long a limit that does not pass within minutes keeps the model out of use. */
-const LASTING_LIMIT_MS = 30_000;
+/** By the provider's word: an account without funds or in the wrong region, and a model with too much to do. */
+const SUBJECT_BY_WORD: ReadonlyMap<string, ErrorSubject> = new Map([
+  ["FAILED_PRECONDITION", "account"],
+  ["UNAVAILABLE", "overload"],
+]);
+
+/** Only the text tells these two kinds of INVALID_ARGUMENT apart from all others. */
+const WORDS: SubjectWords = [
+  ["translation", /Unknown name|Cannot find field/i],
+  ["context", /input token count\b.{0,200}?\bexceeds/is],
+];
 
 /** Limits by the day or longer, in the ID of a quota. */
 const LASTING_LIMIT = /Per(?:Day|Week|Month)/i;
 
-/** Only the text tells these two kinds of INVALID_ARGUMENT apart from all others. */
-const TOO_LONG = /input token count\b.*\bexceeds/is;
-const UNKNOWN_FIELD = /Unknown name|Cannot find field/i;
-
-/** What an error says, wherever it came from. */
-interface UpstreamError {
-  readonly status: number;
-  /** Such as `RESOURCE_EXHAUSTED`; empty when it was not said. */
-  readonly word: string;
-  readonly message: string;
-  readonly details: readonly Json[];
-  readonly headers: Refusal["headers"];
-}
+/** A protobuf duration in JSON, such as `45.837906927s`. */
+const DURATION = /^(\d{1,9}(?:\.\d{1,9})?)s$/;
 
 /** The failure that an answer other than a 2xx means. Never throws, whatever the body is. */
 export function toFailure({ status, headers, body }: Refusal): Failure {
-  return nameFailure({ ...readError(parsed(body)), status, headers });
+  const advice = readRetryAdvice(headers);
+  const error = readError(parsed(body));
+  return toStatusFailure({ ...advice, ...error, retryAfterMs: error.retryAfterMs ?? advice.retryAfterMs, status });
 }
 
-/** The failure that an error inside a 2xx answer means: by its own code, as if it had come with that status. */
-export function toInBandFailure(json: unknown): Failure {
-  const { code, ...error } = readError(json);
-  const status = code >= 400 && code <= 599 ? code : (STATUS_BY_WORD[error.word] ?? 500);
-  return nameFailure({ ...error, status, headers: {} });
-}
-
-/** The same failure, said of an answer that had begun. */
-export function failedMidway(failure: Failure): Failure {
-  const { code, detail, retryAfterMs, transient, upstreamStatus } = failure;
-  if (code !== "upstream_unavailable" && code !== "upstream_timeout") return failure;
-  return new Failure(code, "The upstream provider failed while generating the response.", {
-    transient,
-    cause: failure,
-    ...(detail !== undefined && { detail }),
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-    ...(upstreamStatus !== undefined && { upstreamStatus }),
-  });
+/** What an error inside a 2xx answer means: `begun` says whether content came before it. */
+export function toInBandFailure(json: unknown, where: { readonly begun: boolean }): Failure {
+  const { code, status: word } = findError(json);
+  const numbered = typeof code === "number" && code >= 400 && code <= 599 ? code : undefined;
+  return toInnerFailure({ ...readError(json), status: numbered ?? STATUS_BY_WORD.get(string(word)) ?? 500 }, where);
 }
 
 /** The error object, also out of the array that the streaming method wraps around it. */
-function readError(json: unknown): Omit<UpstreamError, "status" | "headers"> & { readonly code: number } {
-  const { code, status, message, details } = object(object(Array.isArray(json) ? json[0] : json)["error"]);
+function findError(json: unknown): Json {
+  return object(object(Array.isArray(json) ? json[0] : json)["error"]);
+}
+
+function readError(json: unknown): Omit<UpstreamError, "status"> {
+  const error = findError(json);
+  const details = array(error["details"]).map(object);
+  const message = readMessage(error["message"]);
+  const coded = tellFromDetails(details) ?? SUBJECT_BY_WORD.get(string(error["status"]));
   return {
-    code: typeof code === "number" ? code : 0,
-    word: string(status),
-    message: string(message),
-    details: array(details).map(object),
+    message,
+    ...tellSubject(coded, { message, words: WORDS }),
+    retryAfterMs: readRetryDelayMs(findDetail(details, "RetryInfo")),
   };
 }
 
-function nameFailure(error: UpstreamError): Failure {
-  const { status, word, headers } = error;
-  const retryAfterMs = readRetryDelay(findDetail(error, "RetryInfo"), headers);
-  const options: FailureOptions = {
-    upstreamStatus: status,
-    cause: error,
-    ...(retryAfterMs !== undefined && { retryAfterMs }),
-  };
-  switch (status) {
-    case 400:
-      return nameInvalid(error, options);
-    case 401:
-    case 403:
-      return unauthenticated(options);
-    case 402:
-      return new Failure(
-        "upstream_refused_us",
-        "The upstream provider does not serve this gateway's account.",
-        options,
-      );
-    case 404:
-      return new Failure("upstream_refused_us", "The upstream provider does not know the model.", options);
-    case 413:
-    case 415:
-    case 422:
-      return rejected(error, options);
-    case 429:
-      return nameLimit(error, options);
-    case 504:
-      return new Failure("upstream_timeout", "The upstream provider took too long.", { ...options, transient: true });
-    case 529:
-      return overloaded(options);
-    case 503:
-      return word === "UNAVAILABLE" ? overloaded(options) : unavailable(options);
-    case 408:
-    case 409:
-    case 499:
-      return unavailable(options);
-    default:
-      if (status >= 500 && status <= 599)
-        return new Failure("upstream_unavailable", "The upstream provider failed.", options);
-      return new Failure("upstream_protocol", "The upstream provider's answer could not be read.", options);
-  }
-}
-
-/** A 400 is about the request, unless it is about our credential, our account, or what we made of the request. */
-function nameInvalid(error: UpstreamError, options: FailureOptions): Failure {
-  const { word, message } = error;
-  if (string(findDetail(error, "ErrorInfo")["reason"]).startsWith("API_KEY")) return unauthenticated(options);
-  if (word === "FAILED_PRECONDITION") {
-    return new Failure("upstream_refused_us", "The upstream provider does not serve this gateway's account.", options);
-  }
-  if (UNKNOWN_FIELD.test(message)) {
-    return new Failure("upstream_protocol", "The upstream provider did not understand the gateway.", {
-      ...options,
-      transient: false,
-    });
-  }
-  return rejected(error, options);
-}
-
-function rejected({ message }: UpstreamError, options: FailureOptions): Failure {
-  const shown = toRejectionMessage(message);
-  if (!TOO_LONG.test(message)) return new Failure("upstream_rejected", shown, { ...options, transient: false });
-  const violations = [{ field: "messages", description: shown }];
-  return new Failure("upstream_rejected", shown, {
-    ...options,
-    transient: false,
-    detail: "context_length_exceeded",
-    violations,
-  });
-}
-
-/** A limit by the minute passes; one by the day does not, whatever delay the provider suggests with it. */
-function nameLimit(error: UpstreamError, options: FailureOptions): Failure {
-  const violations = array(findDetail(error, "QuotaFailure")["violations"]);
-  if (violations.some((violation) => LASTING_LIMIT.test(string(object(violation)["quotaId"])))) {
-    return unavailable({ ...options, retryAfterMs: LASTING_LIMIT_MS, transient: false });
-  }
-  const { retryAfterMs } = options;
-  const advice = retryAfterMs === undefined ? "" : ` Retry after ${Math.ceil(retryAfterMs / 1000)} seconds.`;
-  return new Failure("upstream_rate_limited", `The upstream provider is rate limiting requests.${advice}`, options);
-}
-
-function unauthenticated(options: FailureOptions): Failure {
-  return new Failure("upstream_refused_us", "The gateway could not authenticate with the upstream provider.", options);
-}
-
-function overloaded(options: FailureOptions): Failure {
-  const message = "The upstream provider is temporarily overloaded.";
-  return new Failure("upstream_unavailable", message, { ...options, detail: "upstream_overloaded" });
-}
-
-function unavailable(options: FailureOptions): Failure {
-  return new Failure("upstream_unavailable", "The upstream provider is not available.", options);
+/** A key that is refused comes as INVALID_ARGUMENT; a limit by the day as any other, with a short delay beside it. */
+function tellFromDetails(details: readonly Json[]): ErrorSubject | undefined {
+  if (string(findDetail(details, "ErrorInfo")["reason"]).startsWith("API_KEY")) return "credential";
+  const violations = array(findDetail(details, "QuotaFailure")["violations"]).map(object);
+  return violations.some(({ quotaId }) => LASTING_LIMIT.test(string(quotaId))) ? "lasting" : undefined;
 }
 
 /** The detail of a kind, such as `RetryInfo`; an empty object without it. */
-function findDetail({ details }: UpstreamError, kind: string): Json {
+function findDetail(details: readonly Json[], kind: string): Json {
   return details.find((each) => string(each["@type"]).endsWith(`google.rpc.${kind}`)) ?? {};
+}
+
+/** How long the provider asks to wait, in whole milliseconds, rounded up. */
+function readRetryDelayMs({ retryDelay }: Json): number | undefined {
+  const seconds = DURATION.exec(string(retryDelay))?.[1];
+  return seconds === undefined ? undefined : Math.ceil(Number(seconds) * 1000);
 }

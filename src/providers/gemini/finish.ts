@@ -1,5 +1,5 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../core/failure.ts";
+import { brokenCall, noOutput } from "../broken-answer.ts";
 
 /** The limit was reached, which is a whole answer as far as it goes. */
 const CUT_SHORT: ReadonlySet<string> = new Set([
@@ -27,33 +27,27 @@ const BROKEN_CALL: ReadonlySet<string> = new Set([
   "TOO_MANY_TOOL_CALLS",
 ]);
 
-/** What a candidate has said by its end. Reasoning is not content. */
+/** What a candidate has said by its end. */
 export interface Said {
+  /** Anything but reasoning. */
   readonly content: boolean;
+  readonly reasoning: boolean;
   readonly calls: boolean;
 }
 
 /**
  * Why a candidate ended. Calls win over the provider's word, for it says STOP there too, and calls always come whole.
- * Words we do not know are a normal end when there is something to show for it.
+ * Words we do not know are a normal end when there is something to show for it. Reasoning alone is an answer only when
+ * the model says that it stopped by itself.
  *
  * Throws `upstream_protocol` for an answer that nobody can use: a broken call, or nothing at all.
  */
-export function toFinishReason(native: string, { content, calls }: Said): FinishReason {
+export function toFinishReason(native: string, { content, reasoning, calls }: Said): FinishReason {
   if (BROKEN_CALL.has(native)) throw brokenCall();
   if (native === "MALFORMED_RESPONSE") throw noOutput();
   if (BLOCKED.has(native)) return FinishReason.CONTENT_FILTER;
   if (calls) return FinishReason.TOOL_CALLS;
   if (CUT_SHORT.has(native)) return FinishReason.LENGTH;
-  if (content) return FinishReason.STOP;
+  if (content || (reasoning && native === "STOP")) return FinishReason.STOP;
   throw noOutput();
-}
-
-/** The failure for a call that cannot be made. */
-export function brokenCall(): Failure {
-  return new Failure("upstream_protocol", "The upstream model produced an invalid tool call.");
-}
-
-function noOutput(): Failure {
-  return new Failure("upstream_protocol", "The upstream model returned no usable output.");
 }

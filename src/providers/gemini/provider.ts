@@ -30,7 +30,7 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
   });
 
   const toCall = ({ model, translation, signal, idleMs }: UpstreamCall, method: string): DialectCall => ({
-    path: `/v1beta/models/${encodeURIComponent(model.name)}:${method}`,
+    path: `/v1beta/${toModelPath(model.name)}:${method}`,
     headers,
     body: translation.body,
     signal,
@@ -52,6 +52,12 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
     stream,
     close: () => upstream.close(),
   };
+}
+
+/** A model's name as a path. One with a slash says itself what it is one of: `models/…`, `tunedModels/…`. */
+function toModelPath(name: string): string {
+  const path = name.includes("/") ? name : `models/${name}`;
+  return path.split("/").filter(Boolean).map(encodeURIComponent).join("/");
 }
 
 async function fold(batches: ReturnType<typeof fetchStream>): Promise<Answer> {

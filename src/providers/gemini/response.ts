@@ -1,6 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
+import { incomplete } from "../broken-answer.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
 /**
@@ -15,7 +16,7 @@ export function toAnswer(json: unknown): Answer {
 
 /** A whole answer as the chunks of a stream; an array is the provider's other form of a stream. Throws alike. */
 export function toAnswerChunks(json: unknown): readonly CompletionChunk[] {
-  const reader = new AnswerReader("The upstream provider's answer is incomplete.");
+  const reader = new AnswerReader(incomplete);
   const out: CompletionChunk[] = [];
   reader.read(json, out);
   reader.finish(out);

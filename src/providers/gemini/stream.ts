@@ -1,31 +1,41 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../core/failure.ts";
 import type { StreamReader } from "../answer.ts";
+import { truncated } from "../broken-answer.ts";
+import { EventJson, isEndMarker } from "../event-json.ts";
 import type { SseEvent } from "../sse.ts";
 import { AnswerReader } from "./answer-reader.ts";
-import { failedMidway } from "./failure.ts";
-import { parsed } from "../lenient.ts";
 
 /**
  * Reads the events of one stream. The dialect has no end marker: the body just ends, and whether the answer is whole
- * shows in the finish reasons that came before.
+ * shows in the finish reasons that came before. The other dialects' marker, which proxies add, is taken at its word.
  */
-export function readGeminiStream(): StreamReader {
-  const reader = new AnswerReader("The upstream provider closed the stream before it was complete.");
-  return {
-    complete: false,
-    read({ data }: SseEvent, out: CompletionChunk[]): void {
-      // Not of this dialect, but proxies add it.
-      if (data.trim() === "" || data.trim() === "[DONE]") return;
-      const json = parsed(data);
-      if (json === undefined)
-        throw new Failure("upstream_protocol", "The upstream provider's answer could not be read.");
-      try {
-        reader.read(json, out);
-      } catch (reason) {
-        throw reader.spoke && reason instanceof Failure ? failedMidway(reason) : reason;
-      }
-    },
-    end: (out) => reader.finish(out),
-  };
+export class GeminiStream implements StreamReader {
+  readonly #reader = new AnswerReader(truncated);
+  readonly #events = new EventJson();
+  #complete = false;
+
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** Whether every candidate has its finish, so that only the end of the body, or late parts, may follow. */
+  get finished(): boolean {
+    return this.#reader.finished;
+  }
+
+  read({ data }: SseEvent, out: CompletionChunk[]): void {
+    if (isEndMarker(data)) return this.end(out);
+    const json = this.#events.read(data);
+    if (json !== undefined) this.#reader.read(json, out);
+  }
+
+  end(out: CompletionChunk[]): void {
+    this.#reader.finish(out);
+    this.#complete = true;
+  }
+}
+
+/** A reader for one stream. */
+export function readGeminiStream(): GeminiStream {
+  return new GeminiStream();
 }

@@ -1,9 +1,8 @@
-import { type CompletionChunk, FinishReason, type Logprobs } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, type Delta, FinishReason, type Logprobs } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
 import { isObject, type Json, object, string } from "../lenient.ts";
 import { readContents } from "./answer-content.ts";
-import { isBroken, isKnown, toFinishReason } from "./finish-reason.ts";
-import { brokenOff, toInnerFailure } from "./failure.ts";
+import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { joinLogprobs, readLogprobs } from "./logprobs.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
@@ -17,15 +16,27 @@ export class ChoiceReader {
   #word: string | undefined;
   #nativeWord = "";
   #spoke = false;
+  /** Signatures and annotations that came before anything they could belong to. */
+  #held: Delta["content"][] = [];
 
   constructor(index: number) {
     this.#index = index;
     this.#toolCalls = new ToolCallReader(index);
   }
 
-  /** Whether the upstream said that the choice has ended. */
+  /** Whether the upstream has named the reason why the choice ended. */
+  get finished(): boolean {
+    return this.#word !== undefined && this.#word !== "";
+  }
+
+  /** Whether the upstream said that the choice has ended, with or without a reason. */
   get ended(): boolean {
     return this.#word !== undefined;
+  }
+
+  /** Whether anything was said. A signature or an annotation alone is nothing. */
+  get spoke(): boolean {
+    return this.#spoke;
   }
 
   /** Whether there is anything to show: something said, or a reason why nothing was. */
@@ -34,9 +45,8 @@ export class ChoiceReader {
     return this.#spoke || reason === FinishReason.LENGTH || reason === FinishReason.CONTENT_FILTER;
   }
 
-  /** Appends what one entry of `choices` says. Throws the Failure that the entry reports, if it does. */
+  /** Appends what one entry of `choices` says. */
   read(choice: Json, out: CompletionChunk[]): void {
-    if (choice.error) throw toInnerFailure(choice.error, "stream");
     const start = out.length;
     if (isObject(choice.delta)) {
       this.#say(choice.delta, out);
@@ -47,12 +57,14 @@ export class ChoiceReader {
       this.#toolCalls.readWhole(message, out);
     }
     this.#spoke ||= out.length > start;
+    if (this.#spoke) this.#release(out);
     this.#addLogprobs(readLogprobs(choice.logprobs), out[start]);
     this.#end(choice);
   }
 
-  /** At the end of the answer: what is owed, and the finish. */
+  /** At the end of the answer: what is owed, and the finish. Throws `upstream_protocol` for a call without a name. */
   finish(out: CompletionChunk[]): void {
+    this.#release(out);
     this.#toolCalls.close(out);
     const word = this.#word ?? "";
     const reason = toFinishReason(word, { called: this.#toolCalls.called });
@@ -60,7 +72,15 @@ export class ChoiceReader {
   }
 
   #say(message: Json, out: CompletionChunk[]): void {
-    for (const content of readContents(message)) out.push(deltaChunk(this.#index, content));
+    for (const content of readContents(message)) {
+      if (content.case === "signature" || content.case === "annotation") this.#held.push(content);
+      else out.push(deltaChunk(this.#index, content));
+    }
+  }
+
+  #release(out: CompletionChunk[]): void {
+    for (const content of this.#held) out.push(deltaChunk(this.#index, content));
+    this.#held = [];
   }
 
   #addLogprobs(logprobs: Logprobs | undefined, chunk: CompletionChunk | undefined): void {
@@ -74,7 +94,6 @@ export class ChoiceReader {
   /** Some servers send an empty word with every piece, and some a second one at the end: the first that we know counts. */
   #end({ finish_reason: word, native_finish_reason: native }: Json): void {
     if (typeof word !== "string") return;
-    if (isBroken(word)) throw brokenOff();
     if (this.#word !== undefined && isKnown(this.#word)) return;
     if (word === "" && this.#word !== undefined) return;
     this.#word = word;

@@ -1,3 +1,4 @@
+import { readMessage } from "../error-words.ts";
 import { array, isObject, object, parsed, string } from "../lenient.ts";
 
 /** What an upstream's error says of itself; each field is empty when it is missing. */
@@ -6,6 +7,7 @@ export interface ErrorFacts {
   readonly names: ReadonlySet<string>;
   /** An HTTP status that the error names itself, for want of a real one. */
   readonly status: number | undefined;
+  /** As `readMessage` gives it. */
   readonly message: string;
   readonly param: string;
 }
@@ -26,15 +28,21 @@ export function readErrorBody(body: string): ErrorFacts {
 
 /** One error object, or text. */
 export function readErrorFacts(error: unknown): ErrorFacts {
-  if (typeof error === "string") return { names: new Set(), status: undefined, message: error, param: "" };
+  if (typeof error === "string") return { names: new Set(), status: undefined, message: readMessage(error), param: "" };
   const { type, code, status, message, msg, detail, param, details } = object(error);
   const nested = [...array(detail), ...array(details)].map(object);
   const words = [type, code, status, ...nested.flatMap((entry) => [entry.type, entry.reason])];
-  const named = [status, code].map(Number).find((value) => value >= 400 && value <= 599);
+  const text = string(message) || string(msg) || string(detail) || nested.map((entry) => string(entry.msg)).join("; ");
   return {
     names: new Set(words.map((word) => string(word).toLowerCase()).filter((word) => word !== "")),
-    status: named,
-    message: string(message) || string(msg) || string(detail) || nested.map((entry) => string(entry.msg)).join("; "),
+    status: readStatus(status) ?? readStatus(code),
+    message: readMessage(text),
     param: /^[\w.[\]-]{1,100}$/.test(string(param)) ? string(param) : "",
   };
+}
+
+/** A number, or its digits, that can be an error's HTTP status. */
+function readStatus(value: unknown): number | undefined {
+  const status = typeof value === "number" || typeof value === "string" ? Number(value) : 0;
+  return status >= 400 && status <= 599 ? Math.trunc(status) : undefined;
 }

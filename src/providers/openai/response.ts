@@ -1,8 +1,9 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../core/failure.ts";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
-import { findError, toInnerFailure } from "./failure.ts";
+import { incomplete } from "../broken-answer.ts";
+import { findError } from "./error-body.ts";
+import { toInBandFailure } from "./failure.ts";
 import { OpenAiStreamReader } from "./stream.ts";
 
 /**
@@ -18,13 +19,11 @@ export function readOpenAiCompletion(json: unknown): Answer {
 /** The same as chunks. */
 export function readOpenAiChunks(json: unknown): CompletionChunk[] {
   const error = findError(json);
-  if (error !== undefined) throw toInnerFailure(error, "whole");
+  if (error !== undefined) throw toInBandFailure(error, { begun: false });
   const reader = new OpenAiStreamReader();
   const out: CompletionChunk[] = [];
   reader.readObject(json, out);
-  if (!reader.ended) {
-    throw new Failure("upstream_protocol", "The upstream provider's answer is not a complete one.");
-  }
+  if (!reader.ended) throw incomplete();
   reader.end(out);
   return out;
 }

@@ -1,11 +1,15 @@
 import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { usageChunk } from "../../core/chunks.ts";
-import { Failure } from "../../core/failure.ts";
+import type { Failure } from "../../core/failure.ts";
 import type { StreamReader } from "../answer.ts";
-import { array, count, type Json, object } from "../lenient.ts";
+import { noOutput, truncated } from "../broken-answer.ts";
+import { EventJson, isEndMarker } from "../event-json.ts";
+import { array, count, type Json, object, string } from "../lenient.ts";
 import type { SseEvent } from "../sse.ts";
 import { ChoiceReader } from "./choice-reader.ts";
-import { findError, toInnerFailure } from "./failure.ts";
+import { findError } from "./error-body.ts";
+import { toInBandFailure } from "./failure.ts";
+import { isBroken } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
 /**
@@ -14,6 +18,7 @@ import { readUsage } from "./usage.ts";
  */
 export class OpenAiStreamReader implements StreamReader {
   readonly #choices = new Map<number, ChoiceReader>();
+  readonly #events = new EventJson();
   #usage: Usage | undefined;
   #complete = false;
 
@@ -21,17 +26,21 @@ export class OpenAiStreamReader implements StreamReader {
     return this.#complete;
   }
 
-  /** Whether the upstream has said why every choice ended. */
+  /** Whether the upstream has named why every choice ended: only the marker, the usage, or late pieces may follow. */
+  get finished(): boolean {
+    return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.finished);
+  }
+
+  /** The same, or ended every choice without naming a reason, as some servers do with every piece. */
   get ended(): boolean {
     return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.ended);
   }
 
   read({ event, data }: SseEvent, out: CompletionChunk[]): void {
-    const text = data.trim();
-    if (text === "") return;
-    if (text === "[DONE]") return this.end(out);
-    const json: unknown = JSON.parse(text);
-    if (event === "error") throw toInnerFailure(findError(json) ?? json, "stream");
+    if (isEndMarker(data)) return this.end(out);
+    const json = this.#events.read(data);
+    if (json === undefined) return;
+    if (event === "error") throw this.#toFailure(findError(json) ?? json);
     this.readObject(json, out);
   }
 
@@ -41,7 +50,7 @@ export class OpenAiStreamReader implements StreamReader {
    */
   readObject(json: unknown, out: CompletionChunk[]): void {
     const error = findError(json);
-    if (error !== undefined) throw toInnerFailure(error, "stream");
+    if (error !== undefined) throw this.#toFailure(error);
     const answer = object(json);
     array(answer.choices).forEach((entry, position) => this.#readChoice(object(entry), position, out));
     this.#usage = readUsage(answer.usage) ?? this.#usage;
@@ -50,22 +59,26 @@ export class OpenAiStreamReader implements StreamReader {
   /** A stream that has said why every choice ended is complete, with or without the marker. */
   end(out: CompletionChunk[]): void {
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([, choice]) => choice);
-    if (!this.ended) {
-      throw new Failure("upstream_protocol", "The upstream provider closed the stream before it was complete.");
-    }
-    if (!choices.some((choice) => choice.meant)) {
-      throw new Failure("upstream_protocol", "The upstream provider's answer was empty.");
-    }
+    if (!this.ended) throw truncated();
+    if (!choices.some((choice) => choice.meant)) throw noOutput();
     for (const choice of choices) choice.finish(out);
     if (this.#usage !== undefined) out.push(usageChunk(this.#usage));
     this.#complete = true;
+  }
+
+  /** The failure for an error in the answer; undefined for one of which nothing is said. */
+  #toFailure(error: unknown): Failure {
+    const begun = [...this.#choices.values()].some((choice) => choice.spoke);
+    return toInBandFailure(error, { begun });
   }
 
   #readChoice(entry: Json, position: number, out: CompletionChunk[]): void {
     const index = count(entry.index) ?? position;
     let choice = this.#choices.get(index);
     if (choice === undefined) this.#choices.set(index, (choice = new ChoiceReader(index)));
+    if (entry.error) throw this.#toFailure(entry.error);
     choice.read(entry, out);
+    if (isBroken(string(entry.finish_reason))) throw this.#toFailure(undefined);
     this.#usage = readUsage(entry.usage) ?? this.#usage;
   }
 }

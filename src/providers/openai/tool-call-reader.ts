@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../core/chunks.ts";
+import { brokenCall } from "../broken-answer.ts";
 import { array, count, type Json, object, string } from "../lenient.ts";
 import { readSignature } from "./answer-content.ts";
 
@@ -31,12 +32,13 @@ interface Piece {
 /**
  * Reads the tool calls of one choice. Servers differ in how they say which call a piece belongs to: by index, by ID, by
  * both, or only by order; and some repeat the ID and the name in every piece. Here every call gets its own index, from 0
- * in the order of beginning, and its ID and name once. A call that is never named cannot be made, and is left out.
+ * in the order of beginning, and its ID and name once. A call that is never named cannot be made.
  */
 export class ToolCallReader {
   readonly #choiceIndex: number;
   readonly #byIndex = new Map<number, Call>();
   readonly #byId = new Map<string, Call>();
+  readonly #unnamed = new Set<Call>();
   #last: Call | undefined;
   readonly #said: Call[] = [];
 
@@ -59,8 +61,12 @@ export class ToolCallReader {
     for (const piece of readPieces(delta)) this.#add(this.#find(piece) ?? this.#begin(piece), piece, out);
   }
 
-  /** At the end of the choice: the arguments that a call without any still owes. */
+  /**
+   * At the end of the choice: the arguments that a call without any still owes. Throws `upstream_protocol` when a call
+   * was never named.
+   */
   close(out: CompletionChunk[]): void {
+    if (this.#unnamed.size > 0) throw brokenCall();
     for (const call of this.#said) if (call.blank && !call.custom) this.#say(call, { arguments: "{}" }, out);
   }
 
@@ -87,6 +93,7 @@ export class ToolCallReader {
     if (piece.index !== undefined) this.#byIndex.set(piece.index, call);
     if (piece.id !== "") this.#byId.set(toKey(piece), call);
     this.#last = call;
+    this.#unnamed.add(call);
     return call;
   }
 
@@ -101,6 +108,7 @@ export class ToolCallReader {
     call.held += piece.arguments;
     call.name ||= piece.name;
     if (call.name === "") return;
+    this.#unnamed.delete(call);
     call.index = this.#said.push(call) - 1;
     const { id, name, custom, held } = call;
     this.#say(call, { id, name, custom, arguments: held, signature: call.signature }, out);
@@ -119,7 +127,7 @@ function readPieces(message: Json): Piece[] {
   // The form before `tool_calls`: one call, without an ID. Servers that send both say the same twice.
   const legacy = object(message.function_call);
   if (pieces.length === 0 && Object.keys(legacy).length > 0) pieces.push(readPiece({ index: 0, function: legacy }));
-  return pieces;
+  return pieces.filter(({ id, name, arguments: text, signature }) => `${id}${name}${text}${signature}` !== "");
 }
 
 function readPiece(entry: Json): Piece {

@@ -1,6 +1,6 @@
-import { create } from "@bufbuild/protobuf";
-import { type Usage, UsageSchema } from "../../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { count, isObject, object } from "../lenient.ts";
+import { toUsage } from "../usage.ts";
 
 /**
  * What the upstream counted; undefined when it counted nothing. Completion tokens include reasoning: a server that
@@ -17,28 +17,17 @@ export function readUsage(value: unknown): Usage | undefined {
   const reasoning = count(ofAnswer.reasoning_tokens);
   const sum = (prompt ?? 0) + (answered ?? 0);
   const apart = reasoning !== undefined && reasoning > 0 && total === sum + reasoning;
-  const completionTokens = (answered ?? 0) + (apart ? reasoning : 0);
-  return create(UsageSchema, {
+  return toUsage({
     promptTokens: prompt ?? 0,
-    completionTokens,
-    totalTokens: (prompt ?? 0) + completionTokens,
-    ...present({
-      cachedTokens: count(ofPrompt.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens),
-      cacheWriteTokens: count(ofPrompt.cache_write_tokens),
-      reasoningTokens: reasoning,
-      promptAudioTokens: count(ofPrompt.audio_tokens),
-      promptImageTokens: count(ofPrompt.image_tokens),
-      completionAudioTokens: count(ofAnswer.audio_tokens),
-      completionImageTokens: count(ofAnswer.image_tokens),
-      acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
-      rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
-    }),
+    completionTokens: (answered ?? 0) + (apart ? reasoning : 0),
+    cachedTokens: count(ofPrompt.cached_tokens) ?? count(value.prompt_cache_hit_tokens) ?? count(value.cached_tokens),
+    cacheWriteTokens: count(ofPrompt.cache_write_tokens),
+    reasoningTokens: reasoning,
+    promptAudioTokens: count(ofPrompt.audio_tokens),
+    promptImageTokens: count(ofPrompt.image_tokens),
+    completionAudioTokens: count(ofAnswer.audio_tokens),
+    completionImageTokens: count(ofAnswer.image_tokens),
+    acceptedPredictionTokens: count(ofAnswer.accepted_prediction_tokens),
+    rejectedPredictionTokens: count(ofAnswer.rejected_prediction_tokens),
   });
-}
-
-/** The counts that were given. */
-function present<K extends string>(counts: Record<K, number | undefined>): Partial<Record<K, number>> {
-  return Object.fromEntries(Object.entries(counts).filter(([, value]) => value !== undefined)) as Partial<
-    Record<K, number>
-  >;
 }

@@ -46,9 +46,25 @@ export const RESTING: readonly Scenario[] = [
     expected: { failure: "upstream_rejected", attempts: ["alpha upstream_rejected 400"], breaker: "closed" },
   },
   {
+    name: "goes on calling a model that only says in words that the account is at fault, for a request may say them too",
+    upstream: { alpha: [refuses(400, "Your credit balance is too low.")] },
+    before: { times: 4, breaker: "closed" },
+    expected: { failure: "upstream_refused_us", attempts: ["alpha upstream_refused_us 400"], breaker: "closed" },
+  },
+  {
+    name: "goes on calling a model that makes calls without a name, for the request may lead it there",
+    upstream: { alpha: [says("", { call: { name: "", arguments: "{}" } })] },
+    before: { times: 3, breaker: "closed" },
+    expected: {
+      failure: "upstream_protocol",
+      attempts: ["alpha upstream_protocol 200", "alpha upstream_protocol 200"],
+      breaker: "closed",
+    },
+  },
+  {
     name: "lets a model rest that refuses the gateway's own credential",
     upstream: { alpha: [refuses(401)] },
     before: { times: 3, breaker: "open" },
-    expected: { failure: "upstream_refused_us", attempts: ["alpha skipped"] },
+    expected: { failure: "upstream_unavailable", attempts: ["alpha skipped"] },
   },
 ];

@@ -345,7 +345,7 @@ describe("unknown fields", () => {
 it.each([[null], [[]], ["text"], [7]])("a body that is %j is not a request", (json) => {
   expect(failureOf(json)).toMatchObject({
     code: "invalid_request",
-    message: expect.stringMatching(/^The body /),
+    message: expect.stringMatching(/^The request body /),
     violations: [],
   });
 });

@@ -53,6 +53,14 @@ describe("a refusal", () => {
       { code: "upstream_rejected", detail: "context_length_exceeded", param: "messages" },
     ],
     [
+      "of a context that is too long, in words that also tell of money",
+      refuse(400, error(INVALID, "prompt is too long for your credit")),
+      {
+        detail: "context_length_exceeded",
+        message: "The conversation is longer than the model's context window.",
+      },
+    ],
+    [
       "trap 28: of an account without funds, which is a 400",
       refuse(400, error(INVALID, "Your credit balance is too low to access the Anthropic API.")),
       { code: "upstream_refused_us", transient: false },

@@ -2,7 +2,8 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import { AnswerBuilder, toChunks } from "../../../src/core/whole.ts";
+import { AnswerBuilder } from "../../../src/core/whole.ts";
+import { toChunks } from "../../support/to-chunks.ts";
 import { toAnswer, toAnswerChunks } from "../../../src/providers/anthropic/response.ts";
 import { summarize } from "./answers.ts";
 import { readFixtureJson } from "./fixtures.ts";
@@ -131,6 +132,21 @@ describe("a whole answer", () => {
     const error = { type: "error", error: { type: "overloaded_error", message: "Overloaded" } };
     expect(() => toAnswer(error)).toThrow(
       expect.objectContaining({ code: "upstream_unavailable", detail: "upstream_overloaded" }),
+    );
+  });
+
+  it("is one in spite of an error that is null", () => {
+    expect(toAnswer(answerOf([{ type: "text", text: "hi" }], { error: null })).choices).toHaveLength(1);
+  });
+
+  it("of reasoning alone is one", () => {
+    const [choice] = toAnswer(answerOf([{ type: "thinking", thinking: "hm", signature: "s" }])).choices;
+    expect(choice).toMatchObject({ finishReason: FinishReason.STOP, message: { reasoning: [{ text: "hm" }] } });
+  });
+
+  it("with a call that has no name fails, perhaps by the request's doing", () => {
+    expect(() => toAnswer(answerOf([{ type: "tool_use", id: "c", input: {} }]))).toThrow(
+      expect.objectContaining({ code: "upstream_protocol", requestBound: true }),
     );
   });
 

@@ -188,7 +188,7 @@ describe.each([
     const { chunks, failure, complete } = read(number);
     expect(summarize(chunks)).toEqual(said);
     expect(failure).toBeInstanceOf(Failure);
-    expect(failure).toMatchObject({ ...failed, upstreamStatus: 200 });
+    expect(failure).toMatchObject(failed);
     expect(complete).toBe(false);
   });
 });
@@ -269,6 +269,15 @@ describe("a stream", () => {
       expect(failure).toBeUndefined();
       expect(summarize(chunks).finish).toEqual([FinishReason.STOP, "end_turn"]);
     }
+  });
+
+  it("is nearly at its end when it has given its reason", () => {
+    const reader = new AnswerStream();
+    const finishedAfter = (event: object): boolean => {
+      reader.read({ event: "", data: JSON.stringify(event) }, []);
+      return reader.finished;
+    };
+    expect([START, ...sayHi, ended("end_turn")].map(finishedAfter)).toEqual([false, false, false, true]);
   });
 
   it("does not finish without a reason (trap 20)", () => {

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
-import { SseParser } from "../../../src/providers/sse.ts";
+import { type SseEvent, SseParser } from "../../../src/providers/sse.ts";
 
 const FOLDER = new URL("../../fixtures/", import.meta.url);
 
@@ -22,12 +22,15 @@ export type Split = (left: number) => number;
 export function readStream(bytes: Uint8Array, split: Split, chunks: CompletionChunk[] = []): CompletionChunk[] {
   const parser = new SseParser();
   const reader = readGeminiStream();
+  const readAll = (events: readonly SseEvent[]): void => {
+    for (const event of events) if (!reader.complete) reader.read(event, chunks);
+  };
   for (let at = 0; at < bytes.length;) {
     const size = Math.max(1, split(bytes.length - at));
-    for (const event of parser.push(bytes.subarray(at, at + size))) reader.read(event, chunks);
+    readAll(parser.push(bytes.subarray(at, at + size)));
     at += size;
   }
-  for (const event of parser.end()) reader.read(event, chunks);
+  readAll(parser.end());
   if (!reader.complete) reader.end(chunks);
   return chunks;
 }

@@ -85,13 +85,24 @@ async function collect(batches: AsyncIterable<readonly CompletionChunk[]>): Prom
 const failsWith = (code: string, message: string): Error => expect.objectContaining({ code, message }) as Error;
 
 describe("a whole answer", () => {
+  it.each([
+    ["gemini-3-pro", "models/gemini-3-pro"],
+    ["a?b c", "models/a%3Fb%20c"],
+    ["models/gemini-3-pro", "models/gemini-3-pro"],
+    ["tunedModels/a b", "tunedModels/a%20b"],
+  ])("of the model %s is asked for at %s", async (name, path) => {
+    const { gemini: own, seen } = await answering(json(HI));
+    await own.create(call(own, "whole", flash({}, { name })));
+    expect(seen).toMatchObject([{ url: `/prefix/v1beta/${path}:generateContent` }]);
+  });
+
   it("is asked for at the model's address with the first key", async () => {
     const { gemini: own, seen } = await answering(json(HI));
-    const answer = await own.create(call(own, "whole", flash({}, { name: "tuned/a b" })));
+    const answer = await own.create(call(own, "whole", flash({}, { name: "a b" })));
     expect(answer.choices).toMatchObject([{ message: { content: [{ content: { value: "hi" } }] } }]);
     expect(seen).toMatchObject([
       {
-        url: "/prefix/v1beta/models/tuned%2Fa%20b:generateContent",
+        url: "/prefix/v1beta/models/a%20b:generateContent",
         headers: {
           "x-goog-api-key": "first",
           "content-type": "application/json",

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
 import { FinishReason, type Usage } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../../src/core/provider.ts";
+import type { Failure } from "../../../src/core/failure.ts";
 import { toAnswer } from "../../../src/providers/gemini/response.ts";
-import { toUsage } from "../../../src/providers/gemini/usage.ts";
+import { readUsage } from "../../../src/providers/gemini/usage.ts";
 import { jsonOf } from "./fixture.ts";
 import { expectedGist, gistOf } from "./gist.ts";
 
@@ -71,7 +72,10 @@ describe("the end of an answer", () => {
 
   it.each<[string, readonly object[]]>([
     ["STOP", []],
-    ["STOP", [{ text: "hm", thought: true }]],
+    ["OTHER", [{ text: "hm", thought: true }]],
+    ["NO_IMAGE", [{ text: "hm", thought: true }]],
+    ["STOP", [{ functionCall: null, inlineData: null }]],
+    ["STOP", [{ functionCall: { args: {} } }]],
     ["STOP", [{ text: "" }]],
     ["OTHER", []],
     ["LANGUAGE", []],
@@ -84,6 +88,29 @@ describe("the end of an answer", () => {
     expect(() => toAnswer(answer(parts, native))).toThrow(
       expect.objectContaining({ code: "upstream_protocol" }) as Error,
     );
+  });
+
+  it("may come after reasoning alone, and after a part whose other kinds are null", () => {
+    const thought = [{ text: "hm", thought: true }];
+    expect(only(toAnswer(answer(thought, "STOP")))).toMatchObject({ finishReason: STOP });
+    const parts = [{ text: "a", functionCall: null, inlineData: null }];
+    expect(only(toAnswer(answer(parts, "STOP")))).toMatchObject({
+      message: { content: [{ content: { value: "a" } }] },
+    });
+  });
+
+  it("says whether the request may have caused it: the model's doing is, a missing reason is not", () => {
+    const boundOf = (parts: readonly object[], native: string): unknown => {
+      try {
+        return toAnswer(answer(parts, native));
+      } catch (reason) {
+        return (reason as Failure).requestBound;
+      }
+    };
+    expect(boundOf([], "STOP")).toBe(true);
+    expect(boundOf(text, "MALFORMED_FUNCTION_CALL")).toBe(true);
+    expect(boundOf([{ functionCall: {} }], "STOP")).toBe(true);
+    expect(boundOf(text, "")).toBe(false);
   });
 
   it.each([{}, [], null, "text", 5, { candidates: {} }, { candidates: [5] }, { promptFeedback: {} }])(
@@ -172,7 +199,7 @@ describe("the parts of an answer", () => {
 
 describe("usage (trap 81)", () => {
   it.each([undefined, null, {}, { promptTokenCount: "9" }, []])("of %j is none", (metadata) => {
-    expect(toUsage(metadata)).toBeUndefined();
+    expect(readUsage(metadata)).toBeUndefined();
   });
 
   it.each<[string, unknown, Partial<Usage>]>([
@@ -205,6 +232,6 @@ describe("usage (trap 81)", () => {
       { promptImageTokens: 3, promptAudioTokens: 2, completionImageTokens: 1 },
     ],
   ])("of %s", (_, metadata, usage) => {
-    expect(toUsage(metadata)).toMatchObject(usage);
+    expect(readUsage(metadata)).toMatchObject(usage);
   });
 });

@@ -6,6 +6,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { AnswerBuilder } from "../../../src/core/whole.ts";
 import { toAnswer } from "../../../src/providers/gemini/response.ts";
+import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
 import { bytesOf, readStream } from "./fixture.ts";
 import { expectedGist, gistOf } from "./gist.ts";
 
@@ -119,8 +120,33 @@ describe("a stream", () => {
   it("trap 5, 9 and 10: ignores what is not of the dialect, and reads a last event without its blank line", () => {
     const first = JSON.stringify(piece([{ text: "a" }]));
     const last = JSON.stringify(piece([{ text: "b" }], "STOP"));
-    const text = `\uFEFF: hello\n\nid: 5\nretry: 1\ndata: ${first}\n\ndata: [DONE] \n\ndata:\n\ndata: ${last}`;
+    const text = `\uFEFF: hello\n\nid: 5\nretry: 1\ndata: ${first}\n\ndata:\n\ndata: ${last}`;
     expect(outline(Buffer.from(text))).toEqual(["text", "text", "finish"]);
+  });
+});
+
+describe("a stream's end", () => {
+  const last = `data: ${JSON.stringify(piece([{ text: "a" }], "STOP"))}\n\n`;
+
+  it("trap 10: is the marker, if one comes, and what follows it is ignored", () => {
+    const late = `data: ${JSON.stringify(piece([{ text: "late" }]))}\n\ndata: {"error`;
+    expect(outline(Buffer.from(`${last}data: [DONE] \n\n${late}`))).toEqual(["text", "finish"]);
+  });
+
+  it("trap 9: may be half an event, when every candidate has its finish", () => {
+    expect(outline(Buffer.from(`${last}data: {"usageMeta`))).toEqual(["text", "finish"]);
+  });
+
+  it("is near when every candidate has its finish, or the prompt was blocked", () => {
+    const finishedAfter = (...objects: readonly object[]): boolean => {
+      const reader = readGeminiStream();
+      for (const each of objects) reader.read({ event: "", data: JSON.stringify(each) }, []);
+      return reader.finished;
+    };
+    expect(finishedAfter()).toBe(false);
+    expect(finishedAfter(piece([{ text: "a" }]))).toBe(false);
+    expect(finishedAfter(piece([{ text: "a" }]), piece([], "STOP"))).toBe(true);
+    expect(finishedAfter({ promptFeedback: { blockReason: "SAFETY" } })).toBe(true);
   });
 });
 
@@ -131,8 +157,14 @@ describe("a stream that goes wrong", () => {
   it.each<[string, Buffer, string[]]>([
     ["trap 20: ends without a finish", sse(piece([{ text: "a" }])), ["text", truncated]],
     ["trap 20: says nothing at all", Buffer.from(""), [truncated]],
-    ["trap 9: ends in the middle of an event", Buffer.from('data: {"candidates":[{"con'), [unreadable]],
-    ["is not JSON", Buffer.from("data: <html>\n\n"), [unreadable]],
+    ["trap 9: ends in the middle of an event", Buffer.from('data: {"candidates":[{"con'), [truncated]],
+    ["is not JSON", Buffer.from("data: <html>\n\ndata: {}\n\n"), [unreadable]],
+    ["trap 10: has its marker before its finish", Buffer.from("data: [DONE]\n\n"), [truncated]],
+    [
+      "is told after content that it was wrong from the start",
+      sse(piece([{ text: "a" }]), { error: { code: 400, message: "secret words" } }),
+      ["text", "upstream_rejected  The upstream provider failed while generating the response."],
+    ],
     [
       "trap 18: begins with an error",
       sse({ error: { code: 503, status: "UNAVAILABLE", message: "busy" } }),

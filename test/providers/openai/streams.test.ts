@@ -1,6 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
+import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
 import { readFixture } from "./fixture.ts";
 import { everyBytes, folded, plain, readStream, readWhole, toSse } from "./reading.ts";
 
@@ -113,14 +114,52 @@ describe("a stream's end", () => {
     });
   });
 
-  it("trap 9: is a failure in the middle of an event", () => {
-    expect(() => readStream(Buffer.from(`data: ${JSON.stringify(text("a"))}\n\ndata: {"choi`))).toThrow(SyntaxError);
+  it("trap 9: is a failure in the middle of an event, unless every choice has ended", () => {
+    const half = `data: {"choi`;
+    const begun = `data: ${JSON.stringify(text("a"))}\n\n`;
+    expect(readStream(Buffer.from(begun + half)).failure?.message).toMatch(/closed the stream before/);
+    const ended = `${begun}data: ${JSON.stringify(stop)}\n\n`;
+    expect(plain(readStream(Buffer.from(ended + half)).chunks)).toEqual([delta({ text: "a" }), finish("STOP", "stop")]);
+  });
+
+  it("is not reached over an event that is not JSON", () => {
+    const { failure } = readStream(Buffer.from(`data: <html>\n\ndata: ${JSON.stringify(stop)}\n\n`));
+    expect(failure).toMatchObject({
+      code: "upstream_protocol",
+      message: "The upstream provider's answer could not be read.",
+    });
+  });
+
+  it("is near when every choice has a reason", () => {
+    const finishedAfter = (...objects: readonly unknown[]): boolean => {
+      const reader = new OpenAiStreamReader();
+      for (const each of objects) reader.read({ event: "", data: JSON.stringify(each) }, []);
+      return reader.finished;
+    };
+    expect(finishedAfter()).toBe(false);
+    expect(finishedAfter(chunk({ content: "a" }, ""))).toBe(false);
+    expect(finishedAfter(text("a"), stop)).toBe(true);
+    expect(finishedAfter(stop, { choices: [{ index: 1, delta: { content: "b" } }] })).toBe(false);
+  });
+
+  it("trap 10: is the marker, and what follows it is ignored", () => {
+    const late = Buffer.from(`data: ${JSON.stringify(text("late"))}\n\ndata: {`);
+    const { chunks, failure } = readStream(Buffer.concat([toSse(text("a"), stop), late]));
+    expect(failure).toBeUndefined();
+    expect(plain(chunks)).toEqual([delta({ text: "a" }), finish("STOP", "stop")]);
+  });
+
+  it("may come after reasoning alone", () => {
+    const { chunks, failure } = readStream(toSse(chunk({ reasoning_content: "hm" }), stop));
+    expect(failure).toBeUndefined();
+    expect(plain(chunks)).toEqual([delta({ reasoning: "hm" }), finish("STOP", "stop")]);
   });
 
   it("is a failure when nothing was said and nothing explains it", () => {
     expect(readStream(toSse(chunk({ role: "assistant", content: "" }), stop)).failure).toMatchObject({
       code: "upstream_protocol",
-      message: "The upstream provider's answer was empty.",
+      message: "The upstream model returned no usable output.",
+      requestBound: true,
     });
   });
 
@@ -407,8 +446,21 @@ describe("a stream's tool calls", () => {
     for (const id of ids) expect(id).toMatch(/^call_[A-Za-z0-9]{20,35}$/);
   });
 
-  it("are left out when they are never named", () => {
-    expect(readStream(toSse(text("a"), call(fn(0, "a", "", "{}")), stop)).chunks).toHaveLength(2);
+  it("fail the answer when one is never named, and are none when they say nothing", () => {
+    expect(readStream(toSse(text("a"), call(fn(0, "a", "", "{}")), stop)).failure).toMatchObject({
+      code: "upstream_protocol",
+      message: "The upstream model produced an invalid tool call.",
+      requestBound: true,
+    });
+    const { chunks } = readStream(toSse(text("a"), call({ index: 0, type: "function", function: {} }), stop));
+    expect(plain(chunks)).toEqual([delta({ text: "a" }), finish("STOP", "stop")]);
+  });
+
+  it("trap 46: keep the digits of large numbers in arguments that are an object", () => {
+    const id = "9223372036854775807";
+    const body = `{"choices":[{"delta":{"tool_calls":[{"index":0,"function":{"name":"f","arguments":{"id":${id}}}}]}}]}`;
+    const { chunks } = readStream(Buffer.concat([Buffer.from(`data: ${body}\n\n`), toSse(stop)]));
+    expect(JSON.stringify(plain(chunks))).toContain(String.raw`{\"id\":${id}}`);
   });
 
   it("may be custom, with an input that may be empty", () => {
@@ -453,7 +505,7 @@ describe("an error in a stream", () => {
       "the request's fault",
       { error: { type: "invalid_request_error", message: "bad image" } },
       "upstream_rejected",
-      "bad image",
+      "generating",
     ],
   ])("traps 18 and 19: is named by %s", (_, event, code, words) => {
     const { chunks, failure } = readStream(toSse(text("a"), event, text("b")));
@@ -465,6 +517,28 @@ describe("an error in a stream", () => {
   it("may be an event of that name", () => {
     const { failure } = readStream(Buffer.from('event: error\ndata: {"message":"x","code":429}\n\n'));
     expect(failure?.code).toBe("upstream_rate_limited");
+  });
+
+  it("before any content is named as its status would be, in its own words", () => {
+    const first = { error: { type: "invalid_request_error", message: "bad image" } };
+    expect(readStream(toSse(first)).failure).toMatchObject({ code: "upstream_rejected", message: "bad image" });
+    const broken = readStream(toSse(chunk({ role: "assistant", content: "" }), chunk({}, "error")));
+    expect(broken.failure?.message).toBe("The upstream provider failed.");
+  });
+
+  it("comes before any content when only a signature or an annotation came", () => {
+    const signed = chunk({ extra_content: { google: { thought_signature: "sig" } } });
+    const cited = chunk({ annotations: [{ type: "url_citation", url_citation: { url: "https://example.com" } }] });
+    const { chunks, failure } = readStream(toSse(signed, cited, { error: { code: 502 } }));
+    expect(chunks).toEqual([]);
+    expect(failure?.message).toBe("The upstream provider failed.");
+    const kinds = plain(readStream(toSse(signed, cited, text("a"), stop)).chunks).map((each) => JSON.stringify(each));
+    expect(kinds).toEqual([
+      expect.stringContaining("text"),
+      expect.stringContaining("sig"),
+      expect.stringContaining("example.com"),
+      expect.stringContaining("finish"),
+    ]);
   });
 
   it("is not one when it is null", () => {

@@ -1,0 +1,26 @@
+import { unreadable } from "./broken-answer.ts";
+import { parsed } from "./lenient.ts";
+
+/** One dialect's marker for the end of a stream, which proxies add to the others' streams as well. */
+export function isEndMarker(data: string): boolean {
+  return data.trim() === "[DONE]";
+}
+
+/**
+ * Reads the data of a stream's events as JSON. One that is none may be the half of a last event, so it only counts as
+ * broken once another event follows; otherwise the end of the stream tells whether anything is missing.
+ */
+export class EventJson {
+  #broken = false;
+
+  /**
+   * The event's data; undefined when it is empty or not JSON. Throws `upstream_protocol` when an event before it was
+   * not JSON.
+   */
+  read(data: string): unknown {
+    if (this.#broken) throw unreadable();
+    const json = parsed(data);
+    this.#broken = json === undefined && data.trim() !== "";
+    return json;
+  }
+}

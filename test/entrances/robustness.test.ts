@@ -1,0 +1,206 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { Client, credentials } from "@grpc/grpc-js";
+import { request as httpRequest } from "node:http";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
+import { startTestGateway, type TestGateway } from "../support/gateway.ts";
+import { type Act, refuses, says, type ScriptedUpstream, startScriptedUpstream } from "../support/scripted-upstream.ts";
+import { callGrpc } from "./scenarios/grpc-client.ts";
+
+// What once ended the process, held it, or broke the answer of somebody else.
+
+const LIMITS = { first_content_ms: 400, idle_ms: 400, total_ms: 20_000 };
+let upstream: ScriptedUpstream;
+let gateway: TestGateway;
+let grpc: Client;
+
+const sections = (): object => ({
+  providers: {
+    own: { dialect: "anthropic", base_url: upstream.url, allow_private: true, api_keys: ["secret-of-ours"] },
+  },
+  models: Object.fromEntries(
+    ["first", "second"].map((name) => [
+      name,
+      { provider: "own", upstream_model: name, max_output_tokens: 64_000, timeouts: LIMITS },
+    ]),
+  ),
+});
+
+beforeAll(async () => {
+  upstream = await startScriptedUpstream();
+  gateway = await startTestGateway({ config: sections() });
+  grpc = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
+});
+
+afterAll(async () => {
+  grpc.close();
+  await gateway.close();
+  await upstream.close();
+});
+
+const metadata = (): Record<string, string> => ({ authorization: `Bearer ${gateway.key}` });
+const messageBytes = (fields: Parameters<typeof create<typeof CompletionRequestSchema>>[1]): Buffer => {
+  const messages = [{ role: Role.USER, content: [{ content: { case: "text" as const, value: "hi" } }] }];
+  return Buffer.from(toBinary(CompletionRequestSchema, create(CompletionRequestSchema, { messages, ...fields })));
+};
+const ask = (bytes: Buffer, headers = metadata()) =>
+  callGrpc({ client: grpc, mode: "whole", bytes, metadata: headers, deadlineMs: 20_000 }).reply;
+
+function post(path: string, body: object, headers: Record<string, string> = metadata()): Promise<Response> {
+  return fetch(`http://127.0.0.1:${gateway.httpPort}${path}`, {
+    method: "POST",
+    headers: { "content-type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  });
+}
+
+/** An answer that comes word by word, one every 150 ms. */
+const speaksSlowly =
+  (words: number): Act =>
+  (call) => {
+    const { response, dialect } = call;
+    const { content, ending } = dialect.events({ text: "word " });
+    const delta = content.split("\n\n").find((event) => event.includes("text_delta"))!;
+    response.writeHead(200, { "content-type": "text/event-stream" }).write(content);
+    let left = words - 1;
+    const timer = setInterval(() => {
+      left -= 1;
+      response.write(`${delta}\n\n`);
+      if (left > 0) return;
+      clearInterval(timer);
+      response.end(ending);
+    }, 150);
+    response.once("close", () => clearInterval(timer));
+  };
+
+describe("texts that cannot be encoded", () => {
+  it("in a model's name are answered, and the next call is served", async () => {
+    const half = `${"a".repeat(255)}😀x`;
+    expect(await ask(messageBytes({ model: half }))).toMatchObject({
+      failure: { status: "NOT_FOUND MODEL_NOT_FOUND" },
+    });
+    upstream.script("first", [refuses(400, "bad \ud83d thing")]);
+    expect(await ask(messageBytes({ model: "first" }))).toMatchObject({
+      failure: { status: "INVALID_ARGUMENT UPSTREAM_REJECTED" },
+    });
+  });
+});
+
+describe("errors that would not fit into trailers", () => {
+  it("are cut, and arrive", async () => {
+    const bytes = messageBytes({ model: "first", logitBias: { ["k".repeat(100_000)]: 1000 } });
+    expect(await ask(bytes)).toMatchObject({ failure: { status: "INVALID_ARGUMENT INVALID_REQUEST" } });
+    const many = Array.from({ length: 2000 }, (_, index) => `field_${index}`);
+    const strict = messageBytes({ model: "first", strict: true, unrecognizedFields: many });
+    expect(await ask(strict)).toMatchObject({ failure: { status: "INVALID_ARGUMENT INVALID_REQUEST" } });
+  });
+});
+
+describe("messages that would take long to decode", () => {
+  const bomb = Buffer.alloc(8 * 1024 * 1024, Buffer.from([0x12, 0x00]));
+
+  it("are not decoded before the caller is known", async () => {
+    const begun = performance.now();
+    const refused = await ask(bomb, { authorization: "Bearer nobody" });
+    expect(refused).toMatchObject({ failure: { status: "UNAUTHENTICATED UNAUTHENTICATED" } });
+    // Decoding four million messages takes seconds; the bound is generous.
+    expect(performance.now() - begun).toBeLessThan(5000);
+  });
+
+  it("are refused for whoever sends them", async () => {
+    expect(await ask(bomb)).toMatchObject({ failure: { status: "RESOURCE_EXHAUSTED REQUEST_TOO_LARGE" } });
+  });
+
+  it.each(["application/json", "application/proto"])("are refused over Connect too: %s", async (type) => {
+    const path = "/parley.v1.CompletionService/Create";
+    const body = type === "application/json" ? `{"messages":${"[".repeat(1_000_000)}` : new Uint8Array(bomb);
+    const send = (authorization: string): Promise<Response> =>
+      fetch(`http://127.0.0.1:${gateway.httpPort}${path}`, {
+        method: "POST",
+        headers: { "content-type": type, authorization },
+        body,
+      });
+    const stranger = await send("Bearer nobody");
+    expect(stranger.status).toBe(401);
+    expect(stranger.headers.get("x-request-id")).toMatch(/^req_/);
+    expect(await stranger.json()).toMatchObject({
+      code: "unauthenticated",
+      details: [{ type: "google.rpc.ErrorInfo" }],
+    });
+    const known = await send(`Bearer ${gateway.key}`);
+    expect(await known.json()).toMatchObject({ code: expect.stringMatching(/invalid_argument|resource_exhausted/) });
+  });
+});
+
+describe("a whole answer that is fetched as a stream", () => {
+  it("may take longer than its first content may", async () => {
+    upstream.script("first", [speaksSlowly(6)]);
+    const reply = await post("/v1/chat/completions", {
+      model: "first",
+      max_tokens: 30_000,
+      messages: [{ role: "user", content: "slowly" }],
+    });
+    expect(reply.status).toBe(200);
+    const { choices } = (await reply.json()) as { choices: [{ message: { content: string } }] };
+    expect(choices[0].message.content).toBe("word ".repeat(6));
+  });
+});
+
+describe("a reload", () => {
+  it("leaves calls under way the connections that they may still need", async () => {
+    const fails: Act = (call) => void setTimeout(() => refuses(503)(call), 300);
+    upstream.script("first", [fails, refuses(503)]);
+    upstream.script("second", [says("from the second")]);
+    const before = upstream.calls("first").length;
+    const running = post("/v1/chat/completions", {
+      model: "first",
+      fallback_models: ["second"],
+      messages: [{ role: "user", content: "hi" }],
+    });
+    await expect.poll(() => upstream.calls("first").length).toBeGreaterThan(before);
+    await gateway.configure(sections());
+    const reply = await running;
+    expect(reply.status).toBe(200);
+    expect(await reply.json()).toMatchObject({ model: "second" });
+  });
+});
+
+describe("garbage after a request", () => {
+  it("ends the connection and writes nothing into the answer under way", async () => {
+    await gateway.configure(sections());
+    upstream.script("first", [speaksSlowly(20)]);
+    const body = JSON.stringify({ model: "first", stream: true, messages: [{ role: "user", content: "hi" }] });
+    const socket = connect(gateway.httpPort, "127.0.0.1");
+    let text = "";
+    socket.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+    socket.on("error", () => undefined);
+    const closed = new Promise((resolve) => socket.once("close", resolve));
+    const head = `POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\nauthorization: Bearer ${gateway.key}`;
+    socket.write(`${head}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
+    await expect.poll(() => text).toContain("word");
+    socket.write("\0garbage\r\n\r\n");
+    await closed;
+    expect(text.match(/HTTP\/1\.1/g)).toHaveLength(1);
+  });
+});
+
+describe("a caller who is gone before its key is known", () => {
+  it("leaves no call behind", async () => {
+    const calls = Array.from({ length: 10 }, () => {
+      const sent = httpRequest({
+        port: gateway.httpPort,
+        host: "127.0.0.1",
+        method: "POST",
+        path: "/v1/chat/completions",
+        headers: { ...metadata(), "content-type": "application/json", "content-length": 1000 },
+      });
+      sent.on("error", () => undefined);
+      sent.write("{");
+      return sent;
+    });
+    for (const call of calls) call.destroy();
+    await expect.poll(async () => (await gateway.readiness()).active_calls).toBe(0);
+  });
+});
