@@ -27,8 +27,9 @@ const LASTING_LIMIT_MS = 30_000;
 /** Limits by the day or longer, in the ID of a quota. */
 const LASTING_LIMIT = /Per(?:Day|Week|Month)/i;
 
-/** Only the text tells these two kinds of INVALID_ARGUMENT apart from all others. */
+/** Only the text tells these kinds of INVALID_ARGUMENT apart from all others. */
 const TOO_LONG = /input token count\b.*\bexceeds/is;
+const REFUSED_SIGNATURE = /corrupted thought signature/i;
 const UNKNOWN_FIELD = /Unknown name|Cannot find field/i;
 
 /** What an error says, wherever it came from. */
@@ -51,6 +52,11 @@ export function toInBandFailure(json: unknown): Failure {
   const { code, ...error } = readError(json);
   const status = code >= 400 && code <= 599 ? code : (STATUS_BY_WORD[error.word] ?? 500);
   return nameFailure({ ...error, status, headers: {} });
+}
+
+/** Whether the request was refused for a thought signature that this account or route has not made. */
+export function isRefusedSignature(reason: unknown): boolean {
+  return reason instanceof Failure && reason.code === "upstream_rejected" && REFUSED_SIGNATURE.test(reason.message);
 }
 
 /** The same failure, said of an answer that had begun. */
