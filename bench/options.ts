@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
 /** What can be measured on its own. */
-export const PARTS = ["unary", "stream", "grpc"] as const;
+export const PARTS = ["translate", "unary", "stream", "grpc"] as const;
 
 /** One of them. */
 export type Part = (typeof PARTS)[number];

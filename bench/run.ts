@@ -12,6 +12,7 @@ import type { LoadResult } from "./measure/result.ts";
 import { type Options, readOptions } from "./options.ts";
 import { profileLoad } from "./profile/run.ts";
 import { formatLoad } from "./report.ts";
+import { formatTranslation, measureTranslation, type TranslationResult } from "./translate/measure.ts";
 
 const RESULTS = join(import.meta.dirname, "results");
 
@@ -24,12 +25,14 @@ try {
 
 async function bench(options: Options): Promise<void> {
   if (!canReadCpuTime) throw new Error("Only Linux is measured: the CPU time of threads is read from /proc.");
+  mkdirSync(RESULTS, { recursive: true });
   console.log(`Node ${process.versions.node}, ${conditions().join(", ")}\n`);
+  const translation = options.parts.includes("translate") && !options.profile ? translate(options) : undefined;
+  if (options.parts.every((part) => part === "translate")) return save(options, [], translation);
   const folder = mkdtempSync(join(tmpdir(), "parley-bench-"));
   // After the children have been ended, however this ends.
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
-  mkdirSync(RESULTS, { recursive: true });
   const [upstream, { port: upstreamPort }] = await startOwn<Ready>(PEER_CORE, "upstream/server.ts", []);
   try {
     const results: LoadResult[] = [];
@@ -43,7 +46,7 @@ async function bench(options: Options): Promise<void> {
       console.log(`${formatLoad(result)}\n`);
       results.push(result);
     }
-    if (!options.profile) save(options, results);
+    if (!options.profile) save(options, results, translation);
     if (results.some((result) => result.results.some(({ problem }) => problem !== undefined))) process.exitCode = 1;
   } finally {
     await stopChild(upstream);
@@ -59,10 +62,17 @@ function conditions(): readonly string[] {
   ];
 }
 
-function save({ rounds, seconds }: Options, loads: readonly LoadResult[]): void {
+/** In this process: nothing of it waits for anybody. */
+function translate({ rounds }: Options): TranslationResult {
+  const result = measureTranslation(rounds);
+  console.log(`${formatTranslation(result)}\n`);
+  return result;
+}
+
+function save({ rounds, seconds }: Options, loads: readonly LoadResult[], translation?: TranslationResult): void {
   const file = join(RESULTS, "latest.json");
   const at = new Date().toISOString();
-  const document = { at, node: process.versions.node, conditions: conditions(), rounds, seconds, loads };
+  const document = { at, node: process.versions.node, conditions: conditions(), rounds, seconds, loads, translation };
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
   console.log(`Every slice is in ${file}.`);
 }

@@ -7,25 +7,25 @@ interface ExactJson {
 
 const exact = JSON as unknown as ExactJson;
 
-/** A whole number with more digits than a double is sure to keep. */
-const LONG_INTEGER = /^-?\d{16,}$/;
-
-/** Whether a text may hold one: most do not, and are parsed without looking at each value. */
-const MAY_HOLD_ONE = /\d{16}/;
+/**
+ * Whether a text may hold a number that would not be written as it was: one with many digits, an exponent, a zero at its
+ * end, or the negative zero. Most texts do not, and are parsed without looking at each value.
+ */
+const MAY_HOLD_ONE = /\d[\d.]{15}|\d[eE]|\.\d*0(?!\d)|-0(?![.\d])/;
 
 /**
- * Text parsed as JSON. Whole numbers that a double would change keep their digits: they are opaque until
- * `JSON.stringify` writes them as they were, so that an ID of 19 digits in a tool's arguments survives both ways.
- * Throws what `JSON.parse` throws.
+ * Text parsed as JSON. Numbers that would come out differently (an ID of 19 digits, `1e400`, `1.50`) keep their
+ * characters: they are opaque until `JSON.stringify` writes them as they were, so that they survive in a tool's
+ * arguments both ways. Throws what `JSON.parse` throws.
  */
 export function parseExactly(text: string): unknown {
   if (!MAY_HOLD_ONE.test(text)) return JSON.parse(text);
   return exact.parse(text, (_, value, { source }) =>
-    typeof value === "number" && source !== undefined && LONG_INTEGER.test(source) ? exact.rawJSON(source) : value,
+    typeof value === "number" && source !== undefined && source !== String(value) ? exact.rawJSON(source) : value,
   );
 }
 
-/** Whether a parsed value is a number that kept its digits. */
+/** Whether a parsed value is a number that kept its characters. */
 export function isExactNumber(value: unknown): boolean {
   return exact.isRawJSON(value);
 }

@@ -8,7 +8,7 @@ import { isExactNumber, parseExactly } from "./exact-json.ts";
 /** A JSON object that somebody else wrote. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Whether `value` is an object, and neither an array nor a number that kept its digits. */
+/** Whether `value` is an object, and neither an array nor a number that kept its characters. */
 export function isObject(value: unknown): value is Json {
   return typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
 }
@@ -28,12 +28,19 @@ export function string(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** `value` as a count of tokens: a whole number from 0 to 2^31-1, or undefined. */
-export function count(value: unknown): number | undefined {
-  return typeof value === "number" && value >= 0 ? Math.min(Math.trunc(value), 0x7fffffff) : undefined;
+/** `value` as a number, also when it kept its characters; undefined when it is none. */
+export function number(value: unknown): number | undefined {
+  if (isExactNumber(value)) return Number(JSON.stringify(value));
+  return typeof value === "number" ? value : undefined;
 }
 
-/** Text parsed as JSON, long whole numbers as they are written; undefined when it is none. */
+/** `value` as a count of tokens: a whole number from 0 to 2^31-1, or undefined. */
+export function count(value: unknown): number | undefined {
+  const given = number(value);
+  return given !== undefined && given >= 0 ? Math.min(Math.trunc(given), 0x7fffffff) : undefined;
+}
+
+/** Text parsed as JSON, numbers as they are written; undefined when it is none. */
 export function parsed(text: string): unknown {
   try {
     return parseExactly(text);

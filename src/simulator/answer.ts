@@ -11,13 +11,23 @@ import {
   type PictureOrder,
   type Prompt,
 } from "./prompt.ts";
+import { writeReasoning } from "./reasoning.ts";
 import { makeExample } from "./schema-example.ts";
+import { readStatedValues } from "./stated-values.ts";
 import { abbreviate, findStop, splitTokens } from "./text.ts";
 import { chooseTools } from "./tool-calls.ts";
 
 export interface TextPart {
   readonly kind: "text";
   /** What a stream sends one by one; joined they are the text. */
+  readonly tokens: readonly string[];
+}
+
+export interface ReasoningPart {
+  readonly kind: "reasoning";
+  /** Who may read it: everybody, nobody but the provider, or nobody at all because it was found unfit. */
+  readonly form: "shown" | "hidden" | "redacted";
+  /** What it counts as, whoever reads it. */
   readonly tokens: readonly string[];
 }
 
@@ -38,7 +48,7 @@ export interface CallPart {
   readonly tokens: readonly string[];
 }
 
-export type Part = TextPart | ImagePart | CallPart;
+export type Part = ReasoningPart | TextPart | ImagePart | CallPart;
 
 /** Why an answer ended. Undefined in an `Answer` means that it never says. */
 export type End = { readonly kind: "done" | "calls" | "length" } | { readonly kind: "stop"; readonly sequence: string };
@@ -47,8 +57,9 @@ export interface Usage {
   readonly promptTextTokens: number;
   readonly promptImageTokens: number;
   readonly promptTokens: number;
-  /** Exactly the tokens of the parts. */
+  /** Exactly the tokens of the parts, reasoning included. */
   readonly completionTokens: number;
+  readonly reasoningTokens: number;
   readonly completionImageTokens: number;
 }
 
@@ -70,6 +81,10 @@ const LARGE_PICTURE_TOKENS = 2000;
 /** Tokens that a part counts as. */
 export function countTokens(part: Part): number {
   return part.kind === "image" ? part.tokenCount : part.tokens.length;
+}
+
+function sumTokens(parts: readonly Part[]): number {
+  return parts.reduce((sum, part) => sum + countTokens(part), 0);
 }
 
 function readWordCount(question: string): number | undefined {
@@ -101,9 +116,21 @@ function writeEcho(prompt: Prompt, dice: Dice): string {
   return sentences.join(" ");
 }
 
+/** Whether the instructions say, where the dialect has no field for it, that the answer has to be JSON. */
+function isJsonDemanded({ turns }: Prompt): boolean {
+  return turns.some((turn) => turn.role === "system" && /\b(?:one|only a) JSON object\b/iu.test(turn.text));
+}
+
+/** JSON of no schema has the properties that the question puts in quotation marks, or else one that says what it is. */
+function toFreeSchema(question: string): object {
+  const names = readStatedValues(question).texts;
+  const properties = names.map((name) => [name, { type: "string" }] as const);
+  return { properties: names.length > 0 ? Object.fromEntries(properties) : { simulated: { const: true } } };
+}
+
 function writeText(prompt: Prompt, dice: Dice): string {
-  if (prompt.json)
-    return JSON.stringify(makeExample(prompt.json.schema ?? { properties: { simulated: { const: true } } }));
+  const json = prompt.json ?? (isJsonDemanded(prompt) ? {} : undefined);
+  if (json) return JSON.stringify(makeExample(json.schema ?? toFreeSchema(readQuestion(prompt))));
   const results = findToolResults(prompt);
   if (results.length > 0) {
     const quotes = results.map((result) => `"${abbreviate(result.text, QUOTE_LENGTH)}"`);
@@ -128,10 +155,11 @@ function limitText(text: string, prompt: Prompt): { part: TextPart; end: End } {
 
 function writeCalls(names: readonly string[], prompt: Prompt, identity: string): { parts: CallPart[]; end: End } {
   const parts: CallPart[] = [];
+  const stated = readStatedValues(readQuestion(prompt));
   let room = prompt.maxTokens ?? Infinity;
   for (const [index, name] of names.entries()) {
     const schema = prompt.tools.find((tool) => tool.name === name)?.parameters;
-    const made = makeExample(schema);
+    const made = makeExample(schema, stated);
     const input = typeof made === "object" && made !== null ? { ...made } : {};
     const tokens = splitTokens(JSON.stringify(input));
     room -= tokens.length;
@@ -147,7 +175,30 @@ async function drawPart(question: string, order: PictureOrder): Promise<ImagePar
   return { kind: "image", mediaType: "image/png", bytes: await drawPicture(question, order), tokenCount };
 }
 
+/** A sealed piece stands behind the reasoning that is not: it is one token long, as nobody can tell. */
+function writeReasoningParts(prompt: Prompt): ReasoningPart[] {
+  if (!prompt.reasoning) return [];
+  const { shown, redacted } = prompt.reasoning;
+  const tokens = writeReasoning(prompt, prompt.reasoning).slice(0, prompt.maxTokens);
+  const open: ReasoningPart = { kind: "reasoning", form: shown ? "shown" : "hidden", tokens };
+  const isSealed = redacted === true && tokens.length < (prompt.maxTokens ?? Infinity);
+  return isSealed ? [open, { kind: "reasoning", form: "redacted", tokens: [" …"] }] : [open];
+}
+
+/** Reasoning first: it uses up the token limit, and nothing is left to say when it took all of it. */
 async function writeParts(prompt: Prompt, identity: string): Promise<{ parts: readonly Part[]; end: End }> {
+  const reasoning = writeReasoningParts(prompt);
+  if (reasoning.length === 0 || prompt.maxTokens === undefined) {
+    const { parts, end } = await writeSaid(prompt, identity);
+    return { parts: [...reasoning, ...parts], end };
+  }
+  const maxTokens = prompt.maxTokens - sumTokens(reasoning);
+  if (maxTokens <= 0) return { parts: reasoning, end: { kind: "length" } };
+  const { parts, end } = await writeSaid({ ...prompt, maxTokens }, identity);
+  return { parts: [...reasoning, ...parts], end };
+}
+
+async function writeSaid(prompt: Prompt, identity: string): Promise<{ parts: readonly Part[]; end: End }> {
   const dice = createDice(identity);
   const names = chooseTools(prompt);
   if (names.length > 0) return writeCalls(names, prompt, identity);
@@ -176,13 +227,19 @@ export async function composeAnswer(prompt: Prompt, choice: number): Promise<Ans
     promptTextTokens: counted.text,
     promptImageTokens: counted.images,
     promptTokens: counted.total,
-    completionTokens: parts.reduce((sum, part) => sum + countTokens(part), 0),
-    completionImageTokens: parts.reduce((sum, part) => sum + (part.kind === "image" ? part.tokenCount : 0), 0),
+    completionTokens: sumTokens(parts),
+    reasoningTokens: sumTokens(parts.filter((part) => part.kind === "reasoning")),
+    completionImageTokens: sumTokens(parts.filter((part) => part.kind === "image")),
   };
   return { id, model: prompt.model, parts, end, usage };
 }
 
-/** The text of an answer, without its pictures and calls. */
+/** The reasoning of an answer that may be read. */
+export function joinReasoning(parts: readonly Part[]): string {
+  return parts.map((part) => (part.kind === "reasoning" && part.form === "shown" ? part.tokens.join("") : "")).join("");
+}
+
+/** The text of an answer, without its reasoning, pictures and calls. */
 export function joinText(parts: readonly Part[]): string {
   return parts.map((part) => (part.kind === "text" ? part.tokens.join("") : "")).join("");
 }

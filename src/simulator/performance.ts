@@ -57,7 +57,11 @@ async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
   const failure = fault?.failure?.kind;
   if (failure === "truncate") return answers.map((answer) => ({ ...answer, end: undefined }));
   if (failure === "no-content") {
-    return answers.map((answer) => ({ ...answer, parts: [], usage: { ...answer.usage, completionTokens: 0 } }));
+    return answers.map((answer) => ({
+      ...answer,
+      parts: [],
+      usage: { ...answer.usage, completionTokens: 0, reasoningTokens: 0 },
+    }));
   }
   return answers;
 }
@@ -75,7 +79,7 @@ function readBreak(fault: Fault | undefined): Break | undefined {
 function countContent(answers: readonly Answer[]): number {
   return answers
     .flatMap((answer) => answer.parts)
-    .reduce((sum, part) => sum + (part.kind === "text" ? part.tokens.length : 1), 0);
+    .reduce((sum, part) => sum + (part.kind === "text" || part.kind === "reasoning" ? part.tokens.length : 1), 0);
 }
 
 /** A whole answer takes as long as its stream would. */

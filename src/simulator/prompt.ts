@@ -1,5 +1,6 @@
 import type { ImageInput } from "./image-input.ts";
 import { fingerprint } from "./dice.ts";
+import type { Effort } from "./reasoning.ts";
 import { estimateTokens } from "./text.ts";
 
 /** One message of a conversation, in the simulator's own words whatever the dialect. */
@@ -34,6 +35,17 @@ export interface PictureOrder {
   readonly caption: boolean;
 }
 
+/** Reasoning that is asked for, before the answer. */
+export interface ReasoningOrder {
+  readonly effort: Effort;
+  /** The most tokens of it; undefined leaves it to the effort. */
+  readonly maxTokens?: number | undefined;
+  /** Whether its text may be read. Its tokens are counted either way. */
+  readonly shown: boolean;
+  /** Whether a part of it is sealed: nobody may read it, and it comes back as it is. */
+  readonly redacted?: true | undefined;
+}
+
 /** What was asked, in all three dialects. */
 export interface Prompt {
   readonly model: string;
@@ -43,7 +55,8 @@ export interface Prompt {
   /** Set when the answer has to be JSON; with a schema, JSON that satisfies it. */
   readonly json?: { readonly schema?: unknown } | undefined;
   readonly picture?: PictureOrder | undefined;
-  /** The most tokens of text in an answer. A picture is never cut by it. */
+  readonly reasoning?: ReasoningOrder | undefined;
+  /** The most tokens of reasoning and text in an answer. A picture is never cut by it. */
   readonly maxTokens?: number | undefined;
   readonly stop: readonly string[];
   readonly seed?: number | undefined;
@@ -86,9 +99,9 @@ export function countPromptTokens(prompt: Prompt): { text: number; images: numbe
 }
 
 /**
- * What the answer depends on, as one word: equal requests have equal identities. Where an answer has to end is left
- * out, so that a limit cuts an answer instead of changing it.
+ * What the answer depends on, as one word: equal requests have equal identities. Where an answer has to end and how
+ * much is thought before it are left out, so that they do not change what it says.
  */
 export function identify(prompt: Prompt): string {
-  return fingerprint(JSON.stringify({ ...prompt, maxTokens: undefined, stop: undefined }));
+  return fingerprint(JSON.stringify({ ...prompt, reasoning: undefined, maxTokens: undefined, stop: undefined }));
 }

@@ -1,3 +1,5 @@
+import { NOTHING_STATED, type StatedValues } from "./stated-values.ts";
+
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Beyond this depth only required properties are made, and beyond twice as much nothing is: schemas may be cyclic. */
@@ -46,9 +48,13 @@ function nameType(schema: Schema): string {
 /** Makes values for one schema document; `name` is the property a value is for, and shows in the strings. */
 class ExampleMaker {
   readonly root: Schema;
+  private readonly numbers: number[];
+  private readonly texts: string[];
 
-  constructor(root: Schema) {
+  constructor(root: Schema, stated: StatedValues) {
     this.root = root;
+    this.numbers = [...stated.numbers];
+    this.texts = [...stated.texts];
   }
 
   make(schema: Schema, name: string, depth: number): unknown {
@@ -70,15 +76,15 @@ class ExampleMaker {
       case "array":
         return this.makeArray(schema, name, depth);
       case "integer":
-        return makeNumber(schema, 1);
+        return takeFirst(this.numbers, (number) => isNumberOf(schema, number, 1)) ?? makeNumber(schema, 1);
       case "number":
-        return makeNumber(schema, undefined);
+        return takeFirst(this.numbers, (number) => isNumberOf(schema, number)) ?? makeNumber(schema, undefined);
       case "boolean":
         return true;
       case "null":
         return null;
       default:
-        return makeString(schema, name);
+        return takeFirst(this.texts, (text) => isStringOf(schema, text)) ?? makeString(schema, name);
     }
   }
 
@@ -122,6 +128,34 @@ function toProperties(schema: Schema): Record<string, unknown> {
   return isSchema(schema["properties"]) ? { ...schema["properties"] } : {};
 }
 
+/** Takes the first value that fits out of the list. */
+function takeFirst<T>(values: T[], fits: (value: T) => boolean): T | undefined {
+  const at = values.findIndex(fits);
+  return at < 0 ? undefined : values.splice(at, 1)[0];
+}
+
+/** Whether a number satisfies a schema of numbers; `step` is the default grid of integers. */
+function isNumberOf(schema: Schema, number: number, step?: number): boolean {
+  const grid = readNumber(schema["multipleOf"]) ?? step;
+  return (
+    number >= (readNumber(schema["minimum"]) ?? -Infinity) &&
+    number <= (readNumber(schema["maximum"]) ?? Infinity) &&
+    number > (readNumber(schema["exclusiveMinimum"]) ?? -Infinity) &&
+    number < (readNumber(schema["exclusiveMaximum"]) ?? Infinity) &&
+    (grid === undefined || Number.isInteger(number / grid))
+  );
+}
+
+/** Whether a text satisfies a schema of strings; never where it has to have a form. */
+function isStringOf(schema: Schema, text: string): boolean {
+  return (
+    schema["format"] === undefined &&
+    schema["pattern"] === undefined &&
+    text.length >= (readNumber(schema["minLength"]) ?? 0) &&
+    text.length <= (readNumber(schema["maxLength"]) ?? Infinity)
+  );
+}
+
 /** `step` is the default grid of integers; real numbers have none. */
 function makeNumber(schema: Schema, step: number | undefined): number {
   const grid = readNumber(schema["multipleOf"]) ?? step;
@@ -149,8 +183,9 @@ function makeString(schema: Schema, name: string): string {
 /**
  * A value that satisfies a JSON Schema, the same for the same schema. Understands types, `enum`, `const`, `default`,
  * required and optional properties, arrays, bounds, formats, references inside the document, and the first branch of
- * unions. It does not solve `pattern`, `not` or conditions. Gemini's upper-case type names are understood too.
+ * unions. It does not solve `pattern`, `not` or conditions. Gemini's upper-case type names are understood too. Each value
+ * of `stated` stands in the first place that it fits.
  */
-export function makeExample(schema: unknown): unknown {
-  return isSchema(schema) ? new ExampleMaker(schema).make(schema, "", 0) : {};
+export function makeExample(schema: unknown, stated: StatedValues = NOTHING_STATED): unknown {
+  return isSchema(schema) ? new ExampleMaker(schema, stated).make(schema, "", 0) : {};
 }

@@ -1,9 +1,17 @@
 import { findToolResults, readQuestion, type Prompt } from "./prompt.ts";
 
-/** Whether the text names the tool as a word: `get_weather`, `get-weather` or `get weather`. */
+/** Words that a question leaves out: it asks for the weather, not to get it. */
+const FETCHING = /^(?:fetch|find|get|list|read)$/iu;
+
+const GAP = "[^A-Za-z0-9]?";
+
+/** Whether the text names the tool: as `get_weather`, `get-weather` or `get weather`, or what it gets, the `weather`. */
 function isNamed(tool: string, question: string): boolean {
   const words = tool.split(/[^A-Za-z0-9]+/u).filter(Boolean);
-  return words.length > 0 && new RegExp(`\\b${words.join("[^A-Za-z0-9]?")}\\b`, "iu").test(question);
+  const [first, ...rest] = words;
+  if (first === undefined) return false;
+  const name = rest.length > 0 && FETCHING.test(first) ? `(?:${first}${GAP})?${rest.join(GAP)}` : words.join(GAP);
+  return new RegExp(`\\b${name}\\b`, "iu").test(question);
 }
 
 /**

@@ -187,6 +187,12 @@ describe("a request is refused", () => {
       "must be 1 to 64 letters, digits, _ or -",
     ],
     [
+      "with a tool named like a path (trap 66)",
+      tool("files.example/read:v2"),
+      "tools[0].function.name",
+      "must be 1 to 64 letters, digits, _ or -",
+    ],
+    [
       "with a tool with a newline after its name",
       tool("f\n"),
       "tools[0].function.name",

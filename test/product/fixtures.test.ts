@@ -1,8 +1,17 @@
+import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { toModelList } from "../../src/front/openai/models.ts";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
-import { fixtureModels, requestOf } from "./support/fixture-models.ts";
+import {
+  askGrpc,
+  askHttp,
+  expectedOverGrpc,
+  expectedOverHttp,
+  type FixtureReply,
+  listModels,
+} from "./support/fixture-entrances.ts";
+import { fixtureModels } from "./support/fixture-models.ts";
 import { type Json, readScenarios, type Scenario } from "./support/fixtures.ts";
-import { normalStream, normalWhole } from "./support/normal-form.ts";
 import { startUpstream, type Upstream, type UpstreamExchange } from "./support/upstream.ts";
 
 interface Difference {
@@ -35,6 +44,26 @@ const DIFFERENCES: Readonly<Record<string, Difference>> = {
   },
 };
 
+/** The status of the scenarios that fail over gRPC; the files only have HTTP's. */
+const STATUSES: Readonly<Record<string, string>> = {
+  "11-anthropic-error-429": "RESOURCE_EXHAUSTED UPSTREAM_RATE_LIMITED",
+  "12-anthropic-error-529": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
+  "13-anthropic-error-400-prompt-too-long": "INVALID_ARGUMENT UPSTREAM_REJECTED",
+  "14-anthropic-stream-first-error": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
+  "15-anthropic-stream-mid-error": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
+  "16-anthropic-stream-truncated": "INTERNAL UPSTREAM_PROTOCOL",
+  "32-gemini-error-429": "RESOURCE_EXHAUSTED UPSTREAM_RATE_LIMITED",
+  "33-gemini-error-bad-key": "INTERNAL UPSTREAM_REFUSED_US",
+  "34-gemini-stream-mid-error": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
+  "35-gemini-malformed-function-call": "INTERNAL UPSTREAM_PROTOCOL",
+  "36-gemini-no-image": "INTERNAL UPSTREAM_PROTOCOL",
+  "41-openai-compat-mid-error": "RESOURCE_EXHAUSTED UPSTREAM_RATE_LIMITED",
+  "42-openai-compat-200-error-body": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
+  "43-openai-error-insufficient-quota": "UNAVAILABLE UPSTREAM_UNAVAILABLE",
+  "51-gateway-error-unknown-model": "NOT_FOUND MODEL_NOT_FOUND",
+  "52-gateway-error-n": "INVALID_ARGUMENT INVALID_REQUEST",
+};
+
 /** Compared by itself below: the list has more fields than OpenAI's. */
 const MODELS_LIST = "50-gateway-models-list";
 
@@ -46,6 +75,7 @@ const DELIVERIES = [
 
 let upstream: Upstream;
 let gateway: TestGateway;
+let client: Client;
 let answer: (exchange: UpstreamExchange) => Promise<void>;
 
 beforeAll(async () => {
@@ -53,9 +83,11 @@ beforeAll(async () => {
   gateway = await startTestGateway({
     config: { retries: { base_ms: 0, cap_ms: 0 }, breaker: { failures: 1000 } },
   });
+  client = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
 });
 
 afterAll(async () => {
+  client.close();
   await gateway.close();
   await upstream.close();
 });
@@ -76,24 +108,25 @@ async function serve({ response }: UpstreamExchange, scenario: Scenario, pieceBy
   response.end();
 }
 
-interface Got {
-  readonly response: Response;
-  readonly text: string;
-  /** What the upstream was sent. */
-  readonly sent: UpstreamExchange | undefined;
+interface Entrance {
+  readonly ask: (scenario: Scenario) => Promise<FixtureReply>;
+  readonly expected: (scenario: Scenario) => FixtureReply;
 }
 
-async function play(scenario: Scenario, pieceBytes: number): Promise<Got> {
-  await configure(scenario);
-  answer = (exchange) => serve(exchange, scenario, pieceBytes);
-  const before = upstream.exchanges.length;
-  const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, {
-    method: "POST",
-    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
-    body: JSON.stringify(requestOf(scenario)),
-  });
-  return { response, text: await response.text(), sent: upstream.exchanges[before] };
-}
+const ENTRANCES: Readonly<Record<"HTTP" | "gRPC", Entrance>> = {
+  HTTP: {
+    ask: (scenario) => askHttp(`http://127.0.0.1:${gateway.httpPort}`, gateway.key, scenario),
+    expected: expectedOverHttp,
+  },
+  gRPC: {
+    ask: (scenario) => askGrpc(client, gateway.key, scenario),
+    expected: (scenario) => expectedOverGrpc(scenario, STATUSES[scenario.name] ?? "OK"),
+  },
+};
+
+const RUNS = (["HTTP", "gRPC"] as const).flatMap((entrance) =>
+  DELIVERIES.map(([delivery, pieceBytes]) => ({ entrance, delivery, pieceBytes })),
+);
 
 async function configure(scenario: Scenario): Promise<void> {
   // Without its models in between, an upstream model would still rest after the run before.
@@ -123,38 +156,47 @@ const SCENARIOS = readScenarios();
 describe.each(SCENARIOS.filter(({ name }) => name !== MODELS_LIST).map((given) => [given.name, given] as const))(
   "%s",
   (_, given) => {
-    it.each(DELIVERIES)("sends and gives what it should, with the upstream answering in %s", async (__, pieceBytes) => {
-      const scenario = withDifference(given);
-      const { meta, upstreamRequest, upstreamResponse, expected } = scenario;
-      const { response, text, sent } = await play(scenario, pieceBytes);
-      const sentBody = upstreamRequest && (JSON.parse(sent?.body ?? "null") as unknown);
-      expect(sentBody).toEqual(upstreamRequest);
-      expect(sent?.request.headers ?? {}).toMatchObject(meta.upstream_request_headers ?? {});
-      expect(sent?.request.url).toBe(meta.upstream_path);
+    it.each(RUNS)(
+      "sends and gives what it should over $entrance, with the upstream answering in $delivery",
+      async ({ entrance, pieceBytes }) => {
+        const scenario = withDifference(given);
+        const { meta, upstreamRequest } = scenario;
+        await configure(scenario);
+        answer = (exchange) => serve(exchange, scenario, pieceBytes);
+        const before = upstream.exchanges.length;
+        const reply = await ENTRANCES[entrance].ask(scenario);
 
-      const fromUpstream = upstreamResponse?.toString() ?? "";
-      const [got, wanted] =
-        "stream" in expected
-          ? [normalStream(text, fromUpstream), normalStream(expected.stream, fromUpstream)]
-          : [normalWhole(JSON.parse(text) as Json, fromUpstream), normalWhole(expected.whole, fromUpstream)];
-      expect(got).toEqual(wanted);
-      expect(response.status).toBe(meta.expected_status ?? 200);
-      expect(response.headers.get("x-request-id")).toMatch(/^req_/);
-      for (const [name, value] of Object.entries(meta.expected_headers ?? {}))
-        expect(response.headers.get(name), name).toBe(value);
-    });
+        const sent = upstream.exchanges[before];
+        expect(upstreamRequest && (JSON.parse(sent?.body ?? "null") as unknown)).toEqual(upstreamRequest);
+        expect(sent?.request.headers ?? {}).toMatchObject(meta.upstream_request_headers ?? {});
+        expect(sent?.request.url).toBe(meta.upstream_path);
+
+        const { said, status, facts } = ENTRANCES[entrance].expected(scenario);
+        expect(reply.said).toEqual(said);
+        expect(reply.status).toBe(status);
+        expect(reply.facts).toMatchObject({ ...facts, "x-request-id": expect.stringMatching(/^req_/) as string });
+      },
+    );
   },
 );
 
 describe("the list of models", () => {
-  it("has the expected models, with more said about each", async () => {
-    const scenario = SCENARIOS.find(({ name }) => name === MODELS_LIST)!;
+  const scenario = SCENARIOS.find(({ name }) => name === MODELS_LIST)!;
+  const { whole } = scenario.expected as unknown as { whole: { object: string; data: { id: string }[] } };
+  const expected = (id: string): boolean => whole.data.some((model) => model.id === id);
+
+  it("has the expected models over HTTP, with more said about each", async () => {
     await configure(scenario);
     const headers = { authorization: `Bearer ${gateway.key}` };
     const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/v1/models`, { headers });
     const { object, data } = (await response.json()) as { object: string; data: { id: string }[] };
-    const { whole } = scenario.expected as unknown as { whole: { object: string; data: { id: string }[] } };
-    const listed = data.filter(({ id }) => whole.data.some((model) => model.id === id));
-    expect({ object, data: listed }).toMatchObject(whole);
+    expect({ object, data: data.filter(({ id }) => expected(id)) }).toMatchObject(whole);
+  });
+
+  it("has the expected models over gRPC", async () => {
+    await configure(scenario);
+    const { models } = await listModels(client, gateway.key);
+    const listed = toModelList(models.filter(({ id }) => expected(id)));
+    expect(listed).toMatchObject(whole);
   });
 });

@@ -86,6 +86,33 @@ describe("an answer", () => {
     expect(await named(false)).toEqual(["get_weather"]);
   });
 
+  it.each([
+    ["What is the weather in Oslo?", ["get_weather"]],
+    ["Is it fine in Oslo?", []],
+    ["The weathercock is broken", []],
+    ["Please ping", ["ping"]],
+    ["What is gettable?", []],
+  ])("understands what a tool gets as its name: %s", async (question, called) => {
+    const tools = ["get_weather", "ping", "get"].map((name) => ({ name, parameters: undefined }));
+    const { parts } = await composeAnswer(ask(question, { tools }), 0);
+    expect(parts.flatMap((part) => (part.kind === "call" ? [part.name] : []))).toEqual(called);
+  });
+
+  it("calls a tool with the numbers and quoted words of the message", async () => {
+    const properties = { name: { type: "string" }, age: { type: "integer", maximum: 99 }, note: { type: "string" } };
+    const tools = [{ name: "add_person", parameters: { type: "object", properties } }];
+    const { parts } = await composeAnswer(ask("Use add_person for 'Åse', who was 42 in 2026", { tools }), 0);
+    expect(parts).toMatchObject([{ kind: "call", input: { name: "Åse", age: 42, note: "example note" } }]);
+  });
+
+  it("answers in JSON where only the instructions say so, with the properties that the message quotes", async () => {
+    const instructed = ask("A joke with 'setup' and 'punchline'");
+    const turns = [{ role: "system", text: "Answer with exactly one JSON object.", images: [] } as const];
+    const text = await tell({ ...instructed, turns: [...turns, ...instructed.turns] });
+    expect(Object.keys(JSON.parse(text))).toEqual(["setup", "punchline"]);
+    expect(JSON.parse(await tell(ask("Anything", { json: {} })))).toEqual({ simulated: true });
+  });
+
   it("leaves a call out that does not fit into the token limit", async () => {
     const tools = [
       { name: "f", parameters: { type: "object", properties: { text: { type: "string", minLength: 300 } } } },

@@ -58,10 +58,8 @@ export function readChatRequest(json: unknown): ReadRequest {
 }
 
 function toCompletionRequest(chat: ChatRequest): CompletionRequest {
-  const request = create(CompletionRequestSchema, {
-    model: chat.model,
-    messages: chat.messages.map((message, index) => toMessage(message, `messages[${index}]`)),
-  });
+  const request = create(CompletionRequestSchema, { model: chat.model });
+  request.messages = chat.messages.map((message, index) => toMessage(message, `messages[${index}]`));
   const maxTokens = chat.max_completion_tokens ?? chat.max_tokens;
   if (maxTokens != null)
     request.maxTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");

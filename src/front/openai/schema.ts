@@ -73,6 +73,7 @@ export const message = z.looseObject({
   thinking_blocks: optional(z.array(thinkingBlock)),
   extra_content: thoughtSignature,
   images: optional(z.array(imagePart)),
+  annotations: z.unknown().optional(),
   cache_control: cacheControl,
 });
 

@@ -67,7 +67,8 @@ export function noteUnsupported({ request, log }: Job): void {
   log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
   log.omitWhen(request.logprobs === true, "logprobs");
   log.omitWhen((request.topLogprobs ?? 0) > 0, "top_logprobs");
-  log.omitWhen(request.imageOptions !== undefined, "image_config");
+  log.omitWhen(Boolean(request.imageOptions?.aspectRatio), "image_config.aspect_ratio");
+  log.omitWhen(Boolean(request.imageOptions?.size), "image_config.image_size");
   log.omitWhen(request.audioOptions !== undefined, "audio");
   log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
   log.omitWhen(request.store === true, "store");

@@ -58,9 +58,12 @@ function toEffort({ request }: Job): ReasoningEffort {
 
 function toBudget(job: Job, { maxTokens, manualRefused, replayed }: ReasoningSituation): ReasoningRequest {
   const effort = toEffort(job);
-  const { reasoningCanBeDisabled, reasoningBudget, preservedReasoning } = job.model.capabilities;
+  const { reasoningByDefault, reasoningCanBeDisabled, reasoningBudget, preservedReasoning } = job.model.capabilities;
   const off: ReasoningRequest = reasoningCanBeDisabled ? { thinking: { type: "disabled" } } : {};
-  if (effort === ReasoningEffort.NONE) return off;
+  if (effort === ReasoningEffort.NONE) {
+    job.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning_effort");
+    return off;
+  }
   const level = LEVELS[effort];
   if (level === undefined) return {};
   const min = Math.max(MIN_BUDGET_TOKENS, reasoningBudget[0]);
@@ -84,7 +87,9 @@ function toAdaptive(job: Job, { replayed }: ReasoningSituation): ReasoningReques
 
   const wanted = unwanted ? "low" : LEVELS[requested]?.effort;
   const effort = wanted === undefined ? undefined : nearest(wanted, reasoningEfforts);
-  job.log.omitWhen(!unasked && effort === undefined, "reasoning_effort");
+  // A model that cannot but reason does so as little as it can, which is not what `none` asks for.
+  const unkept = requested === ReasoningEffort.NONE || effort === undefined;
+  job.log.omitWhen(!unasked && unkept, "reasoning_effort");
   const block_binding = toBinding(preservedReasoning && replayed);
   return { thinking: { type: "adaptive", display: "summarized", block_binding }, effort };
 }

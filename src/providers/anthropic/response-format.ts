@@ -5,7 +5,8 @@ import type { Job } from "./job.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { TextBlock } from "./wire.ts";
 
-const SCHEMA_FIELD = "response_format.json_schema";
+const FORMAT_FIELD = "response_format.json_schema";
+const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
 
 const JSON_ONLY =
   "Answer with exactly one JSON object and nothing else: no introduction, no explanation, no code fence around it.";
@@ -18,23 +19,29 @@ export interface FormatRequest {
 }
 
 /**
- * The wish for an answer in JSON. Without a mode for it in the provider or the model it becomes an instruction, and
- * its strictness is noted as omitted. Throws `invalid_request` when the schema is none.
+ * The wish for an answer in JSON. Without a mode for it in the provider or the model it becomes an instruction. A schema
+ * that is only told, or a rule of it, is noted as omitted. Throws `invalid_request` when the schema is none.
  */
 export function toFormatRequest({ request, model, log }: Job): FormatRequest {
   const format = request.responseFormat?.format;
-  if (format?.case === "jsonObject") return { instruction: { type: "text", text: JSON_ONLY } };
-  if (format?.case !== "jsonSchema") return {};
-  const schema = readSchema(format.value);
-  if (model.capabilities.jsonSchema) return { format: { type: "json_schema", schema: toStrictSchema(schema) } };
-  log.omitWhen(format.value.strict === true, `${SCHEMA_FIELD}.strict`);
+  if (format?.case !== "jsonObject" && format?.case !== "jsonSchema") return {};
+  const given = format.case === "jsonSchema" ? readSchema(format.value) : undefined;
+  if (given === undefined) return { instruction: { type: "text", text: JSON_ONLY } };
+  if (model.capabilities.jsonSchema) {
+    const { schema, unenforced } = toStrictSchema(given, SCHEMA_FIELD);
+    for (const field of unenforced) log.omit(field);
+    return { format: { type: "json_schema", schema } };
+  }
+  log.omit(FORMAT_FIELD);
   return {
-    instruction: { type: "text", text: `${JSON_ONLY} It satisfies this JSON schema:\n${JSON.stringify(schema)}` },
+    instruction: { type: "text", text: `${JSON_ONLY} It satisfies this JSON schema:\n${JSON.stringify(given)}` },
   };
 }
 
-function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> {
+/** Undefined without a schema: any JSON will do. */
+function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> | undefined {
+  if (schemaJson === "") return undefined;
   const schema = parsed(schemaJson);
-  if (!isObject(schema)) throw invalidField(`${SCHEMA_FIELD}.schema`, "must be a JSON schema");
+  if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON schema");
   return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };
 }

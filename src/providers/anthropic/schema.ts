@@ -1,4 +1,4 @@
-import { isObject } from "../lenient.ts";
+import { isObject, type Json } from "../lenient.ts";
 
 /** Formats of strings that the provider enforces. */
 const FORMATS: ReadonlySet<unknown> = new Set([
@@ -23,24 +23,50 @@ const NAMED: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"
 /** Keywords that are kept as they are. */
 const KEPT: ReadonlySet<string> = new Set(["type", "title", "description", "enum", "const", "required", "$ref"]);
 
+/** Keywords that say nothing about which values are valid: they are told like the rest, and nothing is lost. */
+const NOTES: ReadonlySet<string> = new Set(["default", "example", "examples", "deprecated", "readOnly", "writeOnly"]);
+
+/** A schema that the provider enforces, and the paths of the rules that it does not. */
+export interface StrictSchema {
+  readonly schema: Record<string, unknown>;
+  readonly unenforced: readonly string[];
+}
+
 /**
  * A JSON schema in the form that the provider enforces: objects are closed, `oneOf` is `anyOf`, and what it has no
- * rule for (lengths, ranges, patterns) goes into the description, where the model still reads it. Never throws; a
- * schema that is already in the form comes back equal.
+ * rule for (lengths, ranges, patterns) goes into the description, where the model still reads it. `path` begins the
+ * paths. Never throws; a schema that is already in the form comes back equal.
  */
-export function toStrictSchema(schema: Readonly<Record<string, unknown>>): Record<string, unknown> {
+export function toStrictSchema(schema: Json, path: string): StrictSchema {
+  const unenforced: string[] = [];
+  return { schema: toStrict(schema, { path, unenforced }), unenforced };
+}
+
+/** Where a schema stands in the whole one, and the list of all rules that are not enforced. */
+interface Place {
+  readonly path: string;
+  readonly unenforced: string[];
+}
+
+function toStrict(schema: Json, { path, unenforced }: Place): Record<string, unknown> {
   const strict: Record<string, unknown> = {};
   const told: string[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
+    const place = { path: `${path}.${keyword}`, unenforced };
     if (SILENT.has(keyword)) continue;
     if (keyword === "additionalProperties" && typeof value === "boolean") {
-      if (isObjectSchema(schema)) strict[keyword] = false;
+      if (!isObjectSchema(schema)) continue;
+      strict[keyword] = false;
+      if (value) unenforced.push(place.path);
     } else if (KEPT.has(keyword) || isEnforced(keyword, value)) strict[keyword] = value;
-    else if (NAMED.has(keyword) && isObject(value)) strict[keyword] = eachByName(value);
-    else if (keyword === "items" && isObject(value)) strict[keyword] = toStrictSchema(value);
+    else if (NAMED.has(keyword) && isObject(value)) strict[keyword] = eachByName(value, place);
+    else if (keyword === "items" && isObject(value)) strict[keyword] = toStrict(value, place);
     else if (isAlternatives(keyword) && Array.isArray(value))
-      strict[keyword === "oneOf" ? "anyOf" : keyword] = value.map(toStrictValue);
-    else told.push(`${keyword}: ${JSON.stringify(value)}`);
+      strict[keyword === "oneOf" ? "anyOf" : keyword] = eachByIndex(value, place);
+    else {
+      told.push(`${keyword}: ${JSON.stringify(value)}`);
+      if (!NOTES.has(keyword)) unenforced.push(place.path);
+    }
   }
   if (isObjectSchema(schema)) {
     strict["type"] ??= "object";
@@ -58,18 +84,28 @@ function isAlternatives(keyword: string): boolean {
   return keyword === "anyOf" || keyword === "oneOf" || keyword === "allOf";
 }
 
-function isObjectSchema({ type, properties }: Readonly<Record<string, unknown>>): boolean {
+function isObjectSchema({ type, properties }: Json): boolean {
   if (type === undefined) return isObject(properties);
   return type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
-function eachByName(schemas: Record<string, unknown>): Record<string, unknown> {
-  return Object.fromEntries(Object.entries(schemas).map(([name, value]) => [name, toStrictValue(value)]));
+function eachByName(schemas: Json, { path, unenforced }: Place): Record<string, unknown> {
+  return Object.fromEntries(
+    Object.entries(schemas).map(([name, value]) => [
+      name,
+      toStrictValue(value, { path: `${path}.${name}`, unenforced }),
+    ]),
+  );
+}
+
+function eachByIndex(schemas: readonly unknown[], { path, unenforced }: Place): unknown[] {
+  return schemas.map((value, index) => toStrictValue(value, { path: `${path}[${index}]`, unenforced }));
 }
 
 /** A schema may also be `true` (anything) or `false`, which the provider does not know. */
-function toStrictValue(value: unknown): unknown {
-  return isObject(value) ? toStrictSchema(value) : {};
+function toStrictValue(value: unknown, place: Place): unknown {
+  if (value === false) place.unenforced.push(place.path);
+  return isObject(value) ? toStrict(value, place) : {};
 }
 
 function describe(description: unknown, told: readonly string[]): string {

@@ -15,8 +15,7 @@ export class ToolCallIds {
 
   /** The ID for a new call. A repeated `id`, as providers that count per answer give, becomes another one. */
   open(id: string): string {
-    let wireId = ACCEPTED.test(id) ? id : id.replace(/[^A-Za-z0-9_-]/g, "_");
-    if (!ACCEPTED.test(wireId)) wireId = withHash(id, id);
+    let wireId = ACCEPTED.test(id) ? id : toAccepted(id);
     for (let turn = 2; this.#taken.has(wireId); turn++) wireId = withHash(id, `${id}#${turn}`);
     this.#taken.add(wireId);
     this.#latest.set(id, wireId);
@@ -27,6 +26,11 @@ export class ToolCallIds {
   find(id: string): string | undefined {
     return this.#latest.get(id);
   }
+}
+
+function toAccepted(id: string): string {
+  const replaced = id.replace(/[^A-Za-z0-9_-]/g, "_");
+  return ACCEPTED.test(replaced) ? replaced : withHash(id, id);
 }
 
 function withHash(id: string, hashed: string): string {

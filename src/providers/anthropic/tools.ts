@@ -1,6 +1,7 @@
-import { type Tool, type ToolChoice as RequestedChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
+import { type Tool, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../lenient.ts";
+import { forcesCall, omitToolFields } from "../tool-choice.ts";
 import type { Job } from "./job.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
@@ -14,16 +15,16 @@ export interface ToolUse {
 }
 
 /**
- * The tools and which of them to call. Throws `invalid_request` for custom tools, for schemas that are none, and for a
- * model that takes no tools. A forced call that the model cannot be made to do becomes a free choice, and is noted.
+ * The tools and which of them to call. Throws `invalid_request` for custom tools and for schemas that are none. Tools
+ * for a model that takes none are left out; a forced call that the model cannot be made to do becomes a free choice.
+ * Both are noted.
  */
 export function toToolUse(job: Job, turns: readonly Turn[]): ToolUse {
   const { request, model, log } = job;
-  if (request.tools.length === 0) {
-    log.omitWhen(isForced(request.toolChoice), "tool_choice");
+  if (request.tools.length === 0 || !model.capabilities.tools) {
+    omitToolFields(request, log);
     return toHistoricTools(turns);
   }
-  if (!model.capabilities.tools) throw invalidField("tools", "this model takes no tools");
   const allowed =
     request.toolChoice?.choice.case === "allowed" ? new Set(request.toolChoice.choice.value.names) : undefined;
   const tools = request.tools
@@ -50,13 +51,13 @@ function toDefinition(job: Job, tool: Tool, field: string): ToolDefinition {
   if (tool.kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
   const { name, description, parametersJson, strict } = tool.kind.value;
   const input_schema = toInputSchema(parametersJson, `${field}.function.parameters`);
-  const enforceable = job.model.capabilities.jsonSchema && isStrict(input_schema);
-  job.log.omitWhen(strict === true && !enforceable, `${field}.strict`);
+  const enforced = strict === true && job.model.capabilities.jsonSchema && isStrict(input_schema);
+  job.log.omitWhen(strict === true && !enforced, `${field}.strict`);
   const definition: ToolDefinition = {
     name,
     description: description === "" ? undefined : description,
     input_schema,
-    strict: strict === true && enforceable ? true : undefined,
+    strict: enforced ? true : undefined,
   };
   job.marks.put(definition, tool.cacheMark, field);
   return definition;
@@ -74,7 +75,7 @@ function toInputSchema(text: string, field: string): Record<string, unknown> {
 
 /** Whether the provider can enforce the schema as it is: bringing it into the form it takes changes nothing. */
 function isStrict(schema: Record<string, unknown>): boolean {
-  return JSON.stringify(toStrictSchema(schema)) === JSON.stringify(schema);
+  return JSON.stringify(toStrictSchema(schema, "").schema) === JSON.stringify(schema);
 }
 
 function toChoice({ request, model, log }: Job): ToolChoice | undefined {
@@ -82,7 +83,7 @@ function toChoice({ request, model, log }: Job): ToolChoice | undefined {
   const choice = request.toolChoice?.choice;
   if (choice?.case === "custom") throw invalidField("tool_choice", "this model does not take custom tools");
   if (choice?.case === "mode" && choice.value === ToolMode.NONE) return { type: "none" };
-  if (isForced(request.toolChoice)) {
+  if (forcesCall(request.toolChoice)) {
     if (model.capabilities.forcedTools) {
       return choice?.case === "function"
         ? { type: "tool", name: choice.value, disable_parallel_tool_use }
@@ -91,20 +92,4 @@ function toChoice({ request, model, log }: Job): ToolChoice | undefined {
     log.omit("tool_choice");
   }
   return disable_parallel_tool_use && { type: "auto", disable_parallel_tool_use };
-}
-
-function isForced(requested: RequestedChoice | undefined): boolean {
-  const choice = requested?.choice;
-  switch (choice?.case) {
-    case "function":
-    case "custom":
-      return true;
-    case "mode":
-      return choice.value === ToolMode.REQUIRED;
-    case "allowed":
-      return choice.value.mode === ToolMode.REQUIRED;
-    case undefined:
-    default:
-      return false;
-  }
 }

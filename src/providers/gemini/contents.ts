@@ -18,9 +18,9 @@ type TextPart = SystemInstruction["parts"][number];
 /**
  * Turns messages into contents. System messages, wherever they stand, become the one instruction that the provider
  * has. Neighbouring turns of the same side are merged; a turn with calls is followed by all of its results. Empty
- * text is dropped, and so is reasoning: only its signatures mean anything to the provider. Names of speakers have no
- * place there. Cache marks need none: the provider caches prefixes by itself. An answer may come last: the provider
- * takes that from every model and goes on from it, if loosely.
+ * text is dropped, and so is reasoning: only its signatures mean anything to the provider. Names of speakers and cache
+ * marks have no place there. An answer may come last: the provider takes that from every model and goes on from it, if
+ * loosely.
  *
  * Throws `invalid_request` for content that cannot be carried, for calls without results and the reverse, and when
  * nothing is left to answer.

@@ -1,4 +1,4 @@
-import type { Failure } from "../../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 import type { Refusal } from "../answer.ts";
 import { readMessage, type SubjectWords, tellSubject } from "../error-words.ts";
 import { array, type Json, object, parsed, string } from "../lenient.ts";
@@ -40,6 +40,9 @@ const LASTING_LIMIT = /Per(?:Day|Week|Month)/i;
 /** A protobuf duration in JSON, such as `45.837906927s`. */
 const DURATION = /^(\d{1,9}(?:\.\d{1,9})?)s$/;
 
+/** A signature of another account or route. */
+const REFUSED_SIGNATURE = /corrupted thought signature/i;
+
 /** The failure that an answer other than a 2xx means. Never throws, whatever the body is. */
 export function toFailure({ status, headers, body }: Refusal): Failure {
   const advice = readRetryAdvice(headers);
@@ -52,6 +55,11 @@ export function toInBandFailure(json: unknown, where: { readonly begun: boolean 
   const { code, status: word } = findError(json);
   const numbered = typeof code === "number" && code >= 400 && code <= 599 ? code : undefined;
   return toInnerFailure({ ...readError(json), status: numbered ?? STATUS_BY_WORD.get(string(word)) ?? 500 }, where);
+}
+
+/** Whether the request was refused for a thought signature that this account or route has not made. */
+export function isRefusedSignature(reason: unknown): boolean {
+  return reason instanceof Failure && reason.code === "upstream_rejected" && REFUSED_SIGNATURE.test(reason.message);
 }
 
 /** The error object, also out of the array that the streaming method wraps around it. */

@@ -1,4 +1,4 @@
-import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../translation.ts";
@@ -15,20 +15,21 @@ export interface AnswerFormat extends Pick<GenerationConfig, "responseMimeType" 
 
 const FREE: AnswerFormat = { responseMimeType: undefined, responseJsonSchema: undefined, instruction: undefined };
 
-const SCHEMA_FIELD = "response_format.json_schema.schema";
+const FORMAT_FIELD = "response_format.json_schema";
+const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
 
 /**
  * The request's `response_format`. A model without JSON schemas is told the schema in words and held to JSON; one that
- * cannot combine tools with a JSON mode is only told. Both are listed, for nothing enforces what words say.
+ * cannot combine tools with a JSON mode is only told. A schema that is only told is listed, for nothing enforces it.
  */
 export function toAnswerFormat(request: CompletionRequest, model: UpstreamModel, log: TranslationLog): AnswerFormat {
   const format = request.responseFormat?.format;
   if (format?.case !== "jsonObject" && format?.case !== "jsonSchema") return FREE;
-  const schema = format.case === "jsonSchema" ? readSchema(format.value.schemaJson) : undefined;
+  const schema = format.case === "jsonSchema" ? readSchema(format.value) : undefined;
   const callsTools = request.tools.length > 0 && model.capabilities.tools;
   const jsonMode = checksSignatures(model) || !callsTools;
   const enforced = jsonMode && (schema === undefined || model.capabilities.jsonSchema);
-  log.omitWhen(!enforced, "response_format");
+  log.omitWhen(!enforced && schema !== undefined, FORMAT_FIELD);
   const responseMimeType = jsonMode ? "application/json" : undefined;
   if (!enforced) return { ...FREE, responseMimeType, instruction: inWords(schema) };
   if (schema === undefined) return { ...FREE, responseMimeType };
@@ -38,11 +39,12 @@ export function toAnswerFormat(request: CompletionRequest, model: UpstreamModel,
 }
 
 /** Undefined for an empty schema: any JSON will do. */
-function readSchema(text: string): JsonObject | undefined {
-  if (text === "") return undefined;
-  const schema = parsed(text);
+function readSchema({ schemaJson, description }: JsonSchemaFormat): JsonObject | undefined {
+  if (schemaJson === "") return undefined;
+  const schema = parsed(schemaJson);
   if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON Schema object");
-  return Object.keys(schema).length === 0 ? undefined : schema;
+  if (Object.keys(schema).length === 0) return undefined;
+  return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };
 }
 
 function inWords(schema: JsonObject | undefined): string {

@@ -73,7 +73,7 @@ function toLogprobs(
   const asked = logprobs === true;
   const taken = asked && capabilities.logprobs;
   log.omitWhen(asked && !taken, "logprobs");
-  log.omitWhen(asked && !taken && topLogprobs !== undefined, "top_logprobs");
+  log.omitWhen(asked && !taken && Boolean(topLogprobs), "top_logprobs");
   return { responseLogprobs: taken ? true : undefined, logprobs: taken ? topLogprobs : undefined };
 }
 

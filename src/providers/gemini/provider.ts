@@ -3,6 +3,7 @@ import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
 import { toFailure } from "./failure.ts";
+import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
 import { toAnswer, toAnswerChunks } from "./response.ts";
 import { readGeminiStream } from "./stream.ts";
@@ -39,16 +40,20 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
   });
 
   // Without `alt=sse` the answer would be one JSON array.
-  const stream = (call: UpstreamCall): ReturnType<typeof fetchStream> =>
+  const streamOnce = (call: UpstreamCall): ReturnType<typeof fetchStream> =>
     fetchStream(upstream, toCall(call, "streamGenerateContent?alt=sse"), {
       reader: readGeminiStream(),
       whole: toAnswerChunks,
     });
+  const createOnce = (call: UpstreamCall): Promise<Answer> =>
+    fetchWhole(upstream, toCall(call, "generateContent"), toAnswer);
+
+  const stream = (call: UpstreamCall): ReturnType<typeof fetchStream> =>
+    isSigned(call) ? streamForgiving(call, streamOnce) : streamOnce(call);
 
   return {
     translate: toGeminiRequest,
-    create: (call) =>
-      call.translation.streamed ? fold(stream(call)) : fetchWhole(upstream, toCall(call, "generateContent"), toAnswer),
+    create: (call) => (call.translation.streamed ? fold(stream(call)) : askForgiving(call, createOnce)),
     stream,
     close: () => upstream.close(),
   };

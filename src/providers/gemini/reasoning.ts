@@ -39,9 +39,12 @@ export function toThinkingConfig(
   const small = request.maxTokens !== undefined && request.maxTokens < SMALL_LIMIT_TOKENS;
   const effort = asked ?? (small && capabilities.reasoningByDefault ? "none" : undefined);
   if (effort === undefined) return undefined;
+  // Such a model is asked for the least that it can do.
+  log.omitWhen(asked === "none" && !capabilities.reasoningCanBeDisabled, "reasoning_effort");
   const shown = effort === "none" ? {} : ({ includeThoughts: true } as const);
   if (capabilities.reasoning === "budget") return { thinkingBudget: toBudget(effort, capabilities), ...shown };
   const level = nearestLevel(effort, capabilities.reasoningEfforts);
+  log.omitWhen(asked !== undefined && asked !== "none" && level === undefined, "reasoning_effort");
   return level === undefined ? undefined : { thinkingLevel: level.toUpperCase(), ...shown };
 }
 

@@ -65,10 +65,23 @@ function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(request.prediction !== undefined, "prediction");
   log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
   for (const name of Object.keys(request.openaiOptionsJson)) log.omit(name);
-  request.messages.forEach(({ content }, message) => {
-    content.forEach(({ content: part }, index) => {
+  omitOfMessages(request, log);
+  request.tools.forEach(({ cacheMark }, index) =>
+    log.omitWhen(cacheMark !== undefined, `tools[${index}].cache_control`),
+  );
+}
+
+/** Names of speakers and documents, cache marks (prefixes are cached unasked), how closely to look at a picture. */
+function omitOfMessages({ messages }: CompletionRequest, log: TranslationLog): void {
+  messages.forEach(({ name, content, cacheMark }, index) => {
+    const field = `messages[${index}]`;
+    log.omitWhen(Boolean(name), `${field}.name`);
+    log.omitWhen(cacheMark !== undefined, `${field}.cache_control`);
+    content.forEach(({ content: part, cacheMark: partMark }, position) => {
       const asked = part.case === "image" && part.value.detail !== "" && part.value.detail !== "auto";
-      log.omitWhen(asked, `messages[${message}].content[${index}].image_url.detail`);
+      log.omitWhen(asked, `${field}.content[${position}].image_url.detail`);
+      log.omitWhen(part.case === "file" && part.value.name !== "", `${field}.content[${position}].file.filename`);
+      log.omitWhen(partMark !== undefined, `${field}.content[${position}].cache_control`);
     });
   });
 }

@@ -2,7 +2,7 @@ import type { UpstreamModel } from "../../core/provider.ts";
 import type { Part } from "./wire.ts";
 
 /** What the provider takes in place of a signature that nobody knows any more: it skips the check. */
-const SENTINEL = "skip_thought_signature_validator";
+export const SENTINEL = "skip_thought_signature_validator";
 
 /** What a signature looks like; anything else could not even be parsed and would fail the whole request. */
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;

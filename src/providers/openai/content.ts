@@ -25,10 +25,12 @@ export function toContent(parts: readonly ContentPart[], context: ContentContext
 
 /** Parts in the smallest form that the model's server takes. */
 export function packParts(parts: OpenAiPart[], { capabilities }: UpstreamModel): OpenAiContent {
-  if (parts.length === 0) return "";
+  const [only] = parts;
+  if (only === undefined) return "";
+  if (parts.length === 1) return only.type === "text" ? only.text : parts;
+  if (capabilities.contentParts) return parts;
   const texts = parts.flatMap((part) => (part.type === "text" ? [part.text] : []));
-  const plain = texts.length === parts.length && (parts.length === 1 || !capabilities.contentParts);
-  return plain ? texts.join("\n") : parts;
+  return texts.length === parts.length ? texts.join("\n") : parts;
 }
 
 function toPart({ content, cacheMark }: ContentPart, context: ContentContext): OpenAiPart {

@@ -5,7 +5,7 @@ import {
   type TokenLogprob,
   TokenLogprobSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { array, object } from "../lenient.ts";
+import { array, number, object } from "../lenient.ts";
 
 /** Log probabilities of a choice or of a delta; undefined when there are none. */
 export function readLogprobs(value: unknown): Logprobs | undefined {
@@ -24,8 +24,9 @@ export function joinLogprobs(first: Logprobs, second: Logprobs): Logprobs {
 
 function readTokens(value: unknown): TokenLogprob[] {
   return array(value).flatMap((entry) => {
-    const { token, logprob, bytes, top_logprobs: top } = object(entry);
-    if (typeof token !== "string" || typeof logprob !== "number") return [];
+    const { token, logprob: given, bytes, top_logprobs: top } = object(entry);
+    const logprob = number(given);
+    if (typeof token !== "string" || logprob === undefined) return [];
     const utf8 = Array.isArray(bytes) ? { bytes: Uint8Array.from(bytes.map(Number)) } : {};
     return [create(TokenLogprobSchema, { token, logprob, ...utf8, top: readTokens(top) })];
   });

@@ -33,6 +33,7 @@ export function toMessages(messages: readonly Message[], model: UpstreamModel, l
     const context: ContentContext = { model, log, path: `messages[${index}]` };
     log.omitWhen(message.cacheMark !== undefined, `${context.path}.cache_control`);
     if (message.role === Role.TOOL) {
+      log.omitWhen(Boolean(message.name), `${context.path}.name`);
       const { text, images } = splitToolResult(toContent(message.content, context));
       const id = toCallId(message.toolCallId ?? "");
       out.push({ role: "tool", tool_call_id: id, content: packParts(text, model) });
@@ -62,13 +63,15 @@ function toTurn(message: Message, context: ContentContext): OpenAiMessage {
 }
 
 /**
- * An earlier answer. Its text is said again; pictures have no place in an assistant's turn. Speech is referred to by its
- * ID where the model speaks, else given as what was said. Reasoning goes back only to models that check for it, because
- * other servers refuse the field.
+ * An earlier answer. Its text is said again; pictures have no place in an assistant's turn and are noted. Speech is
+ * referred to by its ID where the model speaks, else given as what was said. Reasoning goes back only to models that
+ * check for it, because other servers refuse the field. Throws `invalid_request` for documents, and for speech of which
+ * neither can be said.
  */
 function toAssistantTurn(message: Message, context: ContentContext): OpenAiAssistantMessage {
   const { capabilities, outputModalities } = context.model;
   const { preservedReasoning } = capabilities;
+  noteUnsayable(message, context);
   const speech = message.content.flatMap(({ content }) => (content.case === "audio" ? [content.value] : []));
   const audioId = outputModalities.has(Modality.AUDIO) ? speech.find(({ id }) => id !== "")?.id : undefined;
   const said = audioId === undefined ? speech.map(({ transcript }) => transcript) : [];
@@ -86,6 +89,18 @@ function toAssistantTurn(message: Message, context: ContentContext): OpenAiAssis
     reasoning_content: preservedReasoning && reasoning !== "" ? reasoning : undefined,
     extra_content: preservedReasoning ? toExtraContent(message.signature) : undefined,
   };
+}
+
+function noteUnsayable({ content }: Message, { model, log, path }: ContentContext): void {
+  const speaks = model.outputModalities.has(Modality.AUDIO);
+  content.forEach(({ content: part }, index) => {
+    const field = `${path}.content[${index}]`;
+    log.omitWhen(part.case === "image", field);
+    if (part.case === "file") throw invalidField(field, "an assistant message cannot hold a file");
+    if (part.case === "audio" && part.value.transcript === "" && !(speaks && part.value.id !== "")) {
+      throw invalidField(field, "this model can neither be referred to this speech nor be told what was said");
+    }
+  });
 }
 
 function toAssistantText(

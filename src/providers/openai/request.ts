@@ -84,7 +84,7 @@ function toLogprobsFields(
   if (logprobs !== true) return {};
   if (can.logprobs) return { logprobs, top_logprobs: topLogprobs };
   log.omit("logprobs");
-  log.omitWhen(topLogprobs !== undefined, "top_logprobs");
+  log.omitWhen(Boolean(topLogprobs), "top_logprobs");
   return {};
 }
 
@@ -106,8 +106,9 @@ function toModalityFields(
   if (missing !== undefined) throw invalidField("modalities", `this model does not make ${MODALITY_WORDS[missing]}`);
   const speaks = wanted.includes(Modality.AUDIO);
   log.omitWhen(audioOptions !== undefined && !speaks, "audio");
-  log.omitWhen(imageOptions !== undefined && !capabilities.imageOptions, "image_config");
-  const { aspectRatio, size } = imageOptions ?? {};
+  const { aspectRatio = "", size = "" } = imageOptions ?? {};
+  log.omitWhen(!capabilities.imageOptions && aspectRatio !== "", "image_config.aspect_ratio");
+  log.omitWhen(!capabilities.imageOptions && size !== "", "image_config.image_size");
   return {
     modalities: wanted.some((modality) => modality !== Modality.TEXT)
       ? wanted.map((one) => MODALITY_WORDS[one])
@@ -115,7 +116,7 @@ function toModalityFields(
     audio:
       audioOptions !== undefined && speaks ? { format: audioOptions.format, voice: audioOptions.voice } : undefined,
     image_config:
-      imageOptions !== undefined && capabilities.imageOptions
+      capabilities.imageOptions && (aspectRatio !== "" || size !== "")
         ? { aspect_ratio: aspectRatio || undefined, image_size: size || undefined }
         : undefined,
   };

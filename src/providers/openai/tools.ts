@@ -3,6 +3,7 @@ import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../.
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../lenient.ts";
+import { forcesCall, omitToolFields } from "../tool-choice.ts";
 import type { TranslationLog } from "../translation.ts";
 import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from "./wire.ts";
 
@@ -11,23 +12,20 @@ import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from
  * and an empty list. Throws `invalid_request` for a schema that is not one.
  */
 export function toToolFields(
-  { tools, toolChoice, parallelToolCalls }: CompletionRequest,
+  request: CompletionRequest,
   { capabilities }: UpstreamModel,
   log: TranslationLog,
 ): Pick<OpenAiRequest, "tools" | "tool_choice" | "parallel_tool_calls"> {
-  const choice = toToolChoice(toolChoice, tools);
+  const { tools, toolChoice, parallelToolCalls } = request;
   if (tools.length === 0 || !capabilities.tools) {
-    const idle = choice === undefined || choice === "auto" || choice === "none";
-    log.omitWhen(tools.length > 0, "tools");
-    log.omitWhen(!idle, "tool_choice");
-    log.omitWhen(tools.length > 0 && parallelToolCalls === false, "parallel_tool_calls");
+    omitToolFields(request, log);
     return {};
   }
-  const forced = forces(choice) && !capabilities.forcedTools;
+  const forced = forcesCall(toolChoice) && !capabilities.forcedTools;
   log.omitWhen(forced, "tool_choice");
   return {
     tools: tools.map((tool, index) => toTool(tool, { log, path: `tools[${index}]` })),
-    tool_choice: forced ? "auto" : choice,
+    tool_choice: forced ? "auto" : toToolChoice(toolChoice, tools),
     // Parallel calls are the default, and many servers do not know the field.
     parallel_tool_calls: parallelToolCalls === false ? false : undefined,
   };
@@ -93,10 +91,4 @@ function toAllowed({ mode, names }: AllowedTools, tools: readonly Tool[]): OpenA
     custom.has(name) ? { type: "custom", custom: { name } } : { type: "function", function: { name } };
   const allowedMode = mode === ToolMode.REQUIRED ? "required" : "auto";
   return { type: "allowed_tools", allowed_tools: { mode: allowedMode, tools: names.map(toName) } };
-}
-
-/** Whether the choice makes the model call a tool. */
-function forces(choice: OpenAiToolChoice | undefined): boolean {
-  if (choice === undefined || choice === "auto" || choice === "none") return false;
-  return choice === "required" || choice.type !== "allowed_tools" || choice.allowed_tools.mode === "required";
 }

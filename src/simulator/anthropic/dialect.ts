@@ -8,15 +8,15 @@ import { encodeError, refuseFlaw } from "./failure.ts";
 import { encodeModelPage, encodeOneModel } from "./models.ts";
 import { toPrompt } from "./request.ts";
 import { encodeMessage } from "./response.ts";
-import { checkRules } from "./rules.ts";
+import { checkRules, type Terms } from "./rules.ts";
 import { messagesSchema } from "./schema.ts";
 import { encodeEvents, frame } from "./stream.ts";
 
 const VERSIONS = new Set(["2023-01-01", "2023-06-01", "2026-10-21"]);
 
-function readOrder(body: unknown, version: string): Order {
+function readOrder(body: unknown, terms: Terms): Order {
   const asked = readShape(messagesSchema, body, refuseFlaw);
-  checkRules(asked, version);
+  checkRules(asked, terms);
   const prompt = toPrompt(asked);
   const { total } = countPromptTokens(prompt);
   const { contextTokens } = findLimits(prompt.model);
@@ -39,12 +39,17 @@ function readVersion(head: Head): string {
   return version;
 }
 
+function readTerms(head: Head): Terms {
+  const betas = (readHeader(head, "anthropic-beta") ?? "").split(",").map((name) => name.trim());
+  return { version: readVersion(head), betas: new Set(betas) };
+}
+
 /** Anthropic Messages. */
 export const anthropic: Dialect = {
   name: "anthropic",
   find(head) {
     if (head.path === "/v1/messages") {
-      return { kind: "completion", method: "POST", read: (body) => readOrder(body, readVersion(head)) };
+      return { kind: "completion", method: "POST", read: (body) => readOrder(body, readTerms(head)) };
     }
     if (head.path === "/v1/models") return { kind: "look-up", method: "GET", answer: encodeModelPage };
     const id = /^\/v1\/models\/([^/]+)$/u.exec(head.path)?.[1];

@@ -15,7 +15,13 @@ function encodeModel(model: Model): Record<string, unknown> & { id: string } {
     retires_at: null,
     max_input_tokens: model.contextTokens,
     max_tokens: model.maxOutputTokens,
-    capabilities: { structured_outputs: YES, image_input: YES, pdf_input: NO, citations: NO },
+    capabilities: {
+      thinking: { supported: true, types: { adaptive: NO, between_tools: NO, disabled: YES, enabled: YES } },
+      structured_outputs: YES,
+      image_input: YES,
+      pdf_input: NO,
+      citations: NO,
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 import { decodeBase64, readImage, referToImage, type ImageInput } from "../image-input.ts";
 import type { Prompt, ToolChoice, Turn } from "../prompt.ts";
 import type { Block, MessageBody, MessagesBody } from "./schema.ts";
+import { toReasoning } from "./thinking.ts";
 
 type ImageBlock = Extract<Block, { type: "image" }>;
 type ToolResultBlock = Extract<Block, { type: "tool_result" }>;
@@ -61,7 +62,7 @@ function toSystemTurns(system: MessagesBody["system"]): Turn[] {
 /** What a Messages request asks for. */
 export function toPrompt(body: MessagesBody): Prompt {
   const format = body.output_config?.format;
-  return {
+  const prompt: Prompt = {
     model: body.model,
     turns: [...toSystemTurns(body.system), ...body.messages.flatMap(toTurns)],
     tools: (body.tools ?? []).map((tool) => ({ name: tool.name, parameters: tool.input_schema })),
@@ -70,4 +71,5 @@ export function toPrompt(body: MessagesBody): Prompt {
     maxTokens: body.max_tokens,
     stop: body.stop_sequences ?? [],
   };
+  return { ...prompt, reasoning: toReasoning(body, prompt) };
 }

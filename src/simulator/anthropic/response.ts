@@ -1,4 +1,5 @@
-import type { Answer, Part } from "../answer.ts";
+import type { Answer, Part, ReasoningPart } from "../answer.ts";
+import { sealBlock } from "./seal.ts";
 
 const STOP_REASONS = { done: "end_turn", calls: "tool_use", length: "max_tokens", stop: "stop_sequence" } as const;
 
@@ -25,12 +26,29 @@ export function encodeUsage({ usage }: Answer, outputTokens: number): Record<str
     cache_creation_input_tokens: 0,
     cache_read_input_tokens: 0,
     output_tokens: outputTokens,
+    ...(usage.reasoningTokens > 0 ? { output_tokens_details: { thinking_tokens: usage.reasoningTokens } } : {}),
     service_tier: "standard",
   };
 }
 
-function encodePart(part: Part): unknown[] {
+/** A reasoning block as it is when it is complete. */
+export type ThinkingBlock =
+  | { readonly type: "thinking"; readonly thinking: string; readonly signature: string }
+  | { readonly type: "redacted_thinking"; readonly data: string };
+
+/** A piece of an answer's reasoning as a block, which comes back with the next request to be verified. */
+export function encodeThinking({ id, parts }: Answer, part: ReasoningPart): ThinkingBlock {
+  const pieces = parts.filter((other) => other.kind === "reasoning");
+  const place = { answer: id, index: pieces.indexOf(part), count: pieces.length };
+  if (part.form === "redacted") return { type: "redacted_thinking", data: sealBlock(place, "") };
+  const thinking = part.form === "shown" ? part.tokens.join("") : "";
+  return { type: "thinking", thinking, signature: sealBlock(place, thinking) };
+}
+
+function encodePart(answer: Answer, part: Part): unknown[] {
   switch (part.kind) {
+    case "reasoning":
+      return [encodeThinking(answer, part)];
     case "text":
       return [{ type: "text", text: part.tokens.join(""), citations: null }];
     case "call":
@@ -51,7 +69,7 @@ export function encodeEnvelope(answer: Answer): Record<string, unknown> {
 export function encodeMessage(answer: Answer): unknown {
   return {
     ...encodeEnvelope(answer),
-    content: answer.parts.flatMap(encodePart),
+    content: answer.parts.flatMap((part) => encodePart(answer, part)),
     ...encodeEnd(answer),
     usage: encodeUsage(answer, answer.usage.completionTokens),
   };

@@ -2,9 +2,17 @@ import { decodeBase64, measureImage } from "../image-input.ts";
 import { findLimits, findModel } from "../models.ts";
 import { Refusal } from "../refusal.ts";
 import type { Block, MessageBody, MessagesBody } from "./schema.ts";
+import { checkReplay, checkThinking } from "./thinking.ts";
 
 /** The version from which on sampling parameters are no longer part of the request. */
 const VERSION_WITHOUT_SAMPLING = "2026-10-21";
+
+/** What the headers of a request say about how its body is to be read. */
+export interface Terms {
+  readonly version: string;
+  /** Names of features that are not in the open. */
+  readonly betas: ReadonlySet<string>;
+}
 
 function refuseUnless(isRight: boolean, message: string): void {
   if (!isRight) throw new Refusal(400, message);
@@ -21,19 +29,6 @@ function checkSampling(body: MessagesBody, version: string): void {
   }
   const isDoubled = typeof body.temperature === "number" && typeof body.top_p === "number";
   refuseUnless(!isDoubled, "`temperature` and `top_p` cannot both be specified for this model. Please use only one.");
-  const isThinking = body.thinking !== undefined && body.thinking?.type !== "disabled";
-  if (!isThinking || !body.thinking) return;
-  refuseUnless(
-    (body.temperature ?? 1) === 1,
-    "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
-  );
-  if (body.thinking.type !== "enabled") return;
-  refuseUnless(
-    body.thinking.budget_tokens < body.max_tokens,
-    "`max_tokens` must be greater than `thinking.budget_tokens`.",
-  );
-  const isForced = body.tool_choice?.type === "any" || body.tool_choice?.type === "tool";
-  refuseUnless(!isForced, "Thinking may not be enabled when tool_choice forces tool use.");
 }
 
 function checkLimits(body: MessagesBody): void {
@@ -162,9 +157,10 @@ function checkTools({ tools = [], tool_choice: choice }: MessagesBody): void {
 }
 
 /** What the service requires beyond the body's shape. Throws `Refusal` (400) for the first rule that is broken. */
-export function checkRules(body: MessagesBody, version: string): void {
+export function checkRules(body: MessagesBody, { version, betas }: Terms): void {
   refuseUnless(body.messages.length > 0, "messages: at least one message is required");
   checkSampling(body, version);
+  checkThinking(body, betas);
   checkLimits(body);
   checkTools(body);
   for (const [index, message] of body.messages.entries()) {
@@ -173,4 +169,5 @@ export function checkRules(body: MessagesBody, version: string): void {
   }
   checkToolTurns(body.messages);
   checkPrefill(body);
+  checkReplay(body);
 }

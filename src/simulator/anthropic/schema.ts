@@ -88,9 +88,14 @@ const toolChoice = z.discriminatedUnion("type", [
 
 const display = z.enum(["summarized", "omitted"]).nullish();
 
+/** In the open only under a beta name, which the rules look for. */
+const bindingControls = {
+  block_binding: z.strictObject({ prefix_mismatch_behavior: z.enum(["error", "drop_block"]).optional() }).optional(),
+};
+
 const thinkingMode = z.discriminatedUnion("type", [
-  z.strictObject({ type: z.literal("enabled"), budget_tokens: z.int().min(1024), display }),
-  z.strictObject({ type: z.literal("adaptive"), display }),
+  z.strictObject({ type: z.literal("enabled"), budget_tokens: z.int().min(1024), display, ...bindingControls }),
+  z.strictObject({ type: z.literal("adaptive"), display, ...bindingControls }),
   z.strictObject({ type: z.literal("between_tools") }),
   z.strictObject({ type: z.literal("disabled") }),
 ]);

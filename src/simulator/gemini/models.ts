@@ -6,13 +6,13 @@ function encodeModel(model: Model): unknown {
     name: `models/${model.id}`,
     version: "simulated",
     displayName: model.displayName,
-    description: "A simulated model: it answers at once, always the same, and without thinking.",
+    description: "A simulated model: it answers at once and always the same.",
     inputTokenLimit: model.contextTokens,
     outputTokenLimit: model.maxOutputTokens,
     supportedGenerationMethods: ["generateContent"],
     temperature: 1,
     maxTemperature: 2,
-    thinking: false,
+    thinking: true,
   };
 }
 

@@ -1,6 +1,7 @@
 import { decodeBase64, readImage, referToImage, type ImageInput } from "../image-input.ts";
 import type { PictureOrder, Prompt, ToolChoice, Turn } from "../prompt.ts";
 import type { Content, ContentPart, GenerateBody, GenerationConfig } from "./schema.ts";
+import { toReasoning } from "./thinking.ts";
 
 function toImages({ inlineData, fileData }: ContentPart): ImageInput[] {
   if (inlineData) return [readImage(decodeBase64(inlineData.data) ?? Buffer.alloc(0), inlineData.mimeType)];
@@ -56,6 +57,7 @@ export function toPrompt(body: GenerateBody, model: string): Prompt {
         ? { schema: config.responseJsonSchema ?? config.responseSchema }
         : undefined,
     picture: toPicture(config),
+    reasoning: toReasoning(config),
     maxTokens: config.maxOutputTokens,
     stop: config.stopSequences ?? [],
     seed: config.seed,

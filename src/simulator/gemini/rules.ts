@@ -1,7 +1,7 @@
 import { decodeBase64, measureImage } from "../image-input.ts";
-import { findModel } from "../models.ts";
 import { Refusal } from "../refusal.ts";
 import type { Content, ContentPart, GenerateBody, GenerationConfig } from "./schema.ts";
+import { checkSignatures, checkThinking } from "./thinking.ts";
 
 const ASPECT_RATIOS = "1:1 2:3 3:2 3:4 4:3 4:5 5:4 9:16 16:9 21:9 1:4 4:1 1:8 8:1".split(" ");
 const IMAGE_SIZES = ["512", "1K", "2K", "4K"];
@@ -56,10 +56,6 @@ function checkGeneration(config: GenerationConfig): void {
   refuseUnless(
     !hasSchema || config.responseMimeType === "application/json" || config.responseMimeType === "text/x.enum",
     "Function calling config or response_schema requires response_mime_type `application/json`.",
-  );
-  refuseUnless(
-    config.thinkingConfig?.thinkingBudget === undefined || config.thinkingConfig.thinkingLevel === undefined,
-    "You can only set only one of thinking budget and thinking level.",
   );
   const { aspectRatio, imageSize } = config.imageConfig ?? {};
   refuseUnless(
@@ -124,23 +120,6 @@ function checkCalls(contents: readonly Content[]): void {
   }
 }
 
-/** Listed models are of the third generation, which wants its signatures back while a call is being worked on. */
-function checkSignatures(contents: readonly Content[], model: string): void {
-  if (findModel(model) === undefined) return;
-  const turnStart = contents.findLastIndex(
-    ({ role, parts = [] }) => role !== "model" && !parts.some((part) => part.functionResponse),
-  );
-  for (const [index, { parts = [] }] of contents.entries()) {
-    const call = parts.find((part) => part.functionCall);
-    refuseUnless(
-      index < turnStart || call === undefined || call.thoughtSignature !== undefined,
-      "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, " +
-        `and missing thought_signature may lead to degraded model performance. Function call \`${call?.functionCall?.name}\`, ` +
-        `position ${index + 1}.`,
-    );
-  }
-}
-
 function checkTools({ tools, toolConfig }: GenerateBody): void {
   const declarations = tools.flatMap((tool) => tool.functionDeclarations ?? []);
   for (const { name, parameters, parametersJsonSchema } of declarations) {
@@ -165,6 +144,7 @@ function checkTools({ tools, toolConfig }: GenerateBody): void {
 export function checkRules(body: GenerateBody, model: string): void {
   checkContents(body.contents);
   checkGeneration(body.generationConfig ?? {});
+  checkThinking(body.generationConfig ?? {}, model);
   checkTools(body);
   checkCalls(body.contents);
   checkSignatures(body.contents, model);

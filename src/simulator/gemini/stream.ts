@@ -1,18 +1,27 @@
 import { countTokens, type Answer } from "../answer.ts";
 import type { StreamEvent } from "../dialect.ts";
-import { encodeEnd, encodeEnvelope, encodeParts, encodeUsage } from "./response.ts";
+import { encodeEnd, encodeEnvelope, encodePart, encodeUsage, signText } from "./response.ts";
 
 interface Step {
   readonly parts: readonly Record<string, unknown>[];
   readonly tokens: number;
 }
 
-/** Text goes out token by token, pictures and calls as a whole. */
+/** Text and thoughts go out token by token, pictures and calls as a whole; what is not to be seen is only counted. */
 function* splitAnswer({ parts }: Answer): Generator<Step> {
-  const encoded = encodeParts(parts);
-  for (const [index, part] of parts.entries()) {
-    if (part.kind === "text") for (const text of part.tokens) yield { parts: [{ text }], tokens: 1 };
-    else yield { parts: encoded.slice(index, index + 1), tokens: countTokens(part) };
+  let unseen = 0;
+  for (const part of parts) {
+    if (part.kind === "reasoning" && part.form !== "shown") unseen += countTokens(part);
+    else if (part.kind === "text" || part.kind === "reasoning") {
+      const mark = part.kind === "reasoning" ? { thought: true } : {};
+      for (const text of part.tokens) {
+        yield { parts: [{ text, ...mark }], tokens: unseen + 1 };
+        unseen = 0;
+      }
+    } else {
+      yield { parts: encodePart(part, parts), tokens: unseen + countTokens(part) };
+      unseen = 0;
+    }
   }
 }
 
@@ -25,7 +34,7 @@ function* encodeChunks(answer: Answer): Generator<{ kind: "content" | "finish"; 
     yield { kind: "content", chunk };
   }
   if (!answer.end) return;
-  const content = sent > 0 ? { content: { parts: [{ text: "" }], role: "model" } } : {};
+  const content = sent > 0 ? { content: { parts: [{ text: "", ...signText(answer.parts) }], role: "model" } } : {};
   const candidates = [{ ...content, ...encodeEnd(answer), index: 0 }];
   const usageMetadata = encodeUsage(answer, answer.usage.completionTokens);
   yield { kind: "finish", chunk: { candidates, usageMetadata, ...encodeEnvelope(answer) } };

@@ -1,5 +1,6 @@
 import { readImage, referToImage, type ImageInput } from "../image-input.ts";
 import type { Prompt, ToolChoice, Turn } from "../prompt.ts";
+import { isEffort } from "../reasoning.ts";
 import { readDataUrl } from "./data-url.ts";
 import type { ChatBody, ChatMessage } from "./schema.ts";
 
@@ -41,6 +42,11 @@ function toJson(format: ChatBody["response_format"]): Prompt["json"] {
   return format.type === "json_schema" ? { schema: format.json_schema.schema ?? undefined } : {};
 }
 
+/** Only what is asked for is thought, and all of it may be read, as with most servers of this dialect. */
+function toReasoning(effort: ChatBody["reasoning_effort"]): Prompt["reasoning"] {
+  return effort && isEffort(effort) ? { effort, shown: true } : undefined;
+}
+
 /** What a chat completion request asks for. */
 export function toPrompt(body: ChatBody): Prompt {
   return {
@@ -49,6 +55,7 @@ export function toPrompt(body: ChatBody): Prompt {
     tools: (body.tools ?? []).map((tool) => ({ name: tool.function.name, parameters: tool.function.parameters })),
     toolChoice: toToolChoice(body),
     json: toJson(body.response_format),
+    reasoning: toReasoning(body.reasoning_effort),
     maxTokens: body.max_completion_tokens ?? body.max_tokens ?? undefined,
     stop: typeof body.stop === "string" ? [body.stop] : (body.stop ?? []),
     seed: body.seed ?? undefined,

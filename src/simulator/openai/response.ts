@@ -1,4 +1,4 @@
-import { joinText, type Answer, type CallPart } from "../answer.ts";
+import { joinReasoning, joinText, type Answer, type CallPart } from "../answer.ts";
 
 const FINISH_REASONS = { done: "stop", stop: "stop", calls: "tool_calls", length: "length" } as const;
 
@@ -14,6 +14,7 @@ export function encodeEnd({ end }: Answer): string | null {
 /** The tokens of all choices; the prompt is read once for all of them. */
 export function encodeUsage(answers: readonly Answer[]): Record<string, unknown> {
   const promptTokens = answers[0]?.usage.promptTokens ?? 0;
+  const reasoningTokens = answers.reduce((sum, answer) => sum + answer.usage.reasoningTokens, 0);
   const completionTokens = answers.reduce((sum, answer) => sum + answer.usage.completionTokens, 0);
   return {
     prompt_tokens: promptTokens,
@@ -21,7 +22,7 @@ export function encodeUsage(answers: readonly Answer[]): Record<string, unknown>
     total_tokens: promptTokens + completionTokens,
     prompt_tokens_details: { cached_tokens: 0, audio_tokens: 0 },
     completion_tokens_details: {
-      reasoning_tokens: 0,
+      reasoning_tokens: reasoningTokens,
       audio_tokens: 0,
       accepted_prediction_tokens: 0,
       rejected_prediction_tokens: 0,
@@ -50,8 +51,10 @@ function encodeChoice(answer: Answer, index: number): unknown {
     type: "function",
     function: { name: call.name, arguments: call.tokens.join("") },
   }));
+  const reasoning = joinReasoning(answer.parts);
   const message = {
     role: "assistant",
+    ...(reasoning === "" ? {} : { reasoning_content: reasoning }),
     content: calls.length > 0 ? null : joinText(answer.parts),
     ...(calls.length > 0 ? { tool_calls: calls } : {}),
     refusal: null,

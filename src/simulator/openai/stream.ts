@@ -18,6 +18,9 @@ function* encodeDeltas(answer: Answer): Generator<Delta> {
   const content = calls.length > 0 ? null : "";
   yield { kind: "frame", delta: { role: "assistant", content, refusal: null } };
   for (const part of answer.parts) {
+    if (part.kind === "reasoning" && part.form === "shown") {
+      for (const text of part.tokens) yield { kind: "content", delta: { reasoning_content: text } };
+    }
     if (part.kind === "text") for (const text of part.tokens) yield { kind: "content", delta: { content: text } };
   }
   for (const [index, call] of calls.entries()) {

@@ -72,7 +72,7 @@ describe("what is omitted or clamped", () => {
       "options of pictures and speech are listed",
       { imageOptions: { size: "1K" }, audioOptions: { voice: "a" } },
       budgetModel(),
-      ["image_config", "audio"],
+      ["image_config.image_size", "audio"],
     ],
     [
       "what has no effect is not listed",
@@ -138,6 +138,7 @@ describe("what is omitted or clamped", () => {
       adaptiveModel(),
       ["tool_choice"],
     ],
+    ["tools for a model without are listed", { tools: [WEATHER] }, budgetModel({ tools: false }), ["tools"]],
     [
       "a strict tool with an open schema is listed",
       { tools: [tool("f", { type: "object" }, { strict: true })] },
@@ -175,10 +176,10 @@ describe("what is omitted or clamped", () => {
       ["messages[0].content[0].image_url.detail"],
     ],
     [
-      "strictness that is only asked for in words is listed",
+      "a schema that is only asked for in words is listed",
       { responseFormat: { format: { case: "jsonSchema", value: { name: "a", schemaJson: "{}", strict: true } } } },
       budgetModel({ jsonSchema: false }),
-      ["response_format.json_schema.strict"],
+      ["response_format.json_schema"],
     ],
   ])("%s", (_, init, model, expected) => {
     expect(noted(init, model)).toEqual(expected);
@@ -252,7 +253,6 @@ describe("what is refused", () => {
       request({ tools: [WEATHER], toolChoice: { choice: { case: "custom", value: "c" } } }),
       "tool_choice",
     ],
-    ["tools for a model without", request({ tools: [WEATHER] }), "tools", budgetModel({ tools: false })],
     [
       "a tool whose arguments are no object",
       request({ tools: [tool("f", { type: "string" })] }),

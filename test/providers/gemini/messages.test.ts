@@ -79,10 +79,10 @@ describe("messages", () => {
     }
   });
 
-  it("trap 47: a speaker's name has no place there", () => {
+  it("trap 47: a speaker's name has no place there and is listed", () => {
     expect(translate({ messages: [{ role: "ROLE_USER", name: "Ann", content: [{ text: "hi" }] }] })).toMatchObject({
       body: '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
-      omitted: [],
+      omitted: ["messages[0].name"],
     });
   });
 

@@ -196,6 +196,26 @@ describe("a stream", () => {
   });
 });
 
+describe("signatures of another account (trap 99)", () => {
+  it.each(["whole", "stream"] as const)("do not stand in the way of an answer, %s", async (mode) => {
+    const bodies: string[] = [];
+    const { gemini: own, seen } = await answering((response) => {
+      const { body } = seen.at(-1)!;
+      bodies.push(body);
+      const error = { code: 400, message: "Corrupted thought signature.", status: "INVALID_ARGUMENT" };
+      if (body.includes("Zm9yZWlnbg==")) json({ error }, 400)(response);
+      else json(HI)(response);
+    });
+    const signed = { role: "ROLE_ASSISTANT", content: [{ text: "a" }], signature: "Zm9yZWlnbg==" };
+    const messages = [signed, { role: "ROLE_USER", content: [{ text: "b" }] }];
+    const translation = own.translate(fromJson(CompletionRequestSchema, { messages }), flash(), mode);
+    const asked = { ...call(own, mode), translation };
+    await (mode === "whole" ? own.create(asked) : collect(own.stream(asked)));
+    expect(bodies).toHaveLength(2);
+    expect(bodies[1]).toContain('"thoughtSignature":"skip_thought_signature_validator"');
+  });
+});
+
 describe("the provider's own client", () => {
   it("sends to the same address, and the same key in the same header", async () => {
     const { gemini: own, seen } = await answering(json(HI));

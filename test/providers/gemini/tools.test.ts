@@ -130,7 +130,7 @@ describe("structured output", () => {
     expect(generationConfig).toEqual(json);
     expect(systemInstruction?.parts).toEqual([{ text: expect.stringContaining('{"type":"object"}') as string }]);
     expect(translate(schemaFormat({ type: "object" }), flash({ jsonSchema: false })).omitted).toEqual([
-      "response_format",
+      "response_format.json_schema",
     ]);
   });
 
@@ -138,7 +138,7 @@ describe("structured output", () => {
     const both = { tools: [F], messages: [system("a"), ask("b")], ...schemaFormat({ type: "object" }) };
     expect(body(both, older()).generationConfig).toBeUndefined();
     expect(body(both, older()).systemInstruction?.parts).toHaveLength(2);
-    expect(translate(both, older()).omitted).toEqual(["response_format"]);
+    expect(translate(both, older()).omitted).toEqual(["response_format.json_schema"]);
     expect(config(both, flash())).toMatchObject({ responseJsonSchema: { type: "object" } });
   });
 

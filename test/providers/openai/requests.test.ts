@@ -206,7 +206,7 @@ describe("capabilities decide what is sent", () => {
       { imageOptions: { size: "1K" } },
       modelThat({ imageOptions: false }),
       {},
-      ["image_config"],
+      ["image_config.image_size"],
     ],
     [
       "leaves out speech options without speech",

@@ -356,6 +356,15 @@ describe("a stream's tool calls", () => {
     ]);
   });
 
+  it("trap 77: are passed on as they are when the token limit cuts them", () => {
+    const { chunks, failure } = readStream(toSse(call(fn(0, "c", "f", '{"ci')), chunk({}, "length")));
+    expect(failure).toBeUndefined();
+    expect(plain(chunks)).toEqual([
+      delta({ toolCall: { id: "c", name: "f", arguments: '{"ci' } }),
+      finish("LENGTH", "length"),
+    ]);
+  });
+
   it("trap 72: have an empty object when there are no arguments", () => {
     expect(callsOf(call(fn(0, "a", "f", "")), call(fn(1, "b", "g", undefined)), call(fn(2, "c", "h", null)))).toEqual([
       ["f", "{}"],

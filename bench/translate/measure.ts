@@ -1,0 +1,85 @@
+import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
+import { readChatRequest } from "../../src/front/openai/request.ts";
+import { median, quiet } from "../measure/statistics.ts";
+import { longConversation } from "./conversation.ts";
+import { modelOf, TRANSLATIONS } from "./models.ts";
+
+/** What one way of handling the conversation costs, in CPU-microseconds per request. */
+export interface TranslationCost {
+  readonly name: string;
+  readonly medianUs: number;
+  readonly quietUs: number;
+  /** To JSON alone in the same round, at the median and between the quiet figures. */
+  readonly ratio: number;
+  readonly quietRatio: number;
+}
+
+/** All that was measured. */
+export interface TranslationResult {
+  readonly bytes: number;
+  readonly costs: readonly TranslationCost[];
+}
+
+interface Contestant {
+  readonly name: string;
+  readonly run: () => unknown;
+}
+
+const SLICE_MS = 60;
+const WARM_UP_SLICES = 8;
+
+/** JSON alone: what nobody who looks into a request gets around. */
+function json(text: string): Contestant {
+  return { name: "JSON.parse + JSON.stringify", run: () => JSON.stringify(JSON.parse(text)) };
+}
+
+/** From a client's text to our request and on to the provider's text; checks that the whole conversation is in it. */
+function translation(text: string, dialect: Dialect): Contestant {
+  const model = modelOf(dialect);
+  const translate = TRANSLATIONS[dialect];
+  const run = (): string => translate(readChatRequest(JSON.parse(text)).request, model, "whole").body;
+  if (!run().includes("Now book it, please.")) throw new Error(`The conversation is not in the request to ${dialect}.`);
+  return { name: `OpenAI JSON → request → ${dialect} JSON`, run };
+}
+
+/** The cost of one run, over a slice of them. */
+function measureSlice({ run }: Contestant): number {
+  const start = process.cpuUsage();
+  const end = performance.now() + SLICE_MS;
+  let runs = 0;
+  for (; performance.now() < end; runs += 1) run();
+  const { user, system } = process.cpuUsage(start);
+  return (user + system) / runs;
+}
+
+/** Measures all dialects beside JSON alone, one after another in every round. */
+export function measureTranslation(rounds: number): TranslationResult {
+  const text = longConversation();
+  const contestants = [json(text), ...DIALECTS.map((dialect) => translation(text, dialect))];
+  for (let slice = 0; slice < WARM_UP_SLICES; slice += 1) contestants.forEach(measureSlice);
+  const slices = Array.from({ length: rounds }, () => contestants.map(measureSlice));
+  const floor = slices.map(([first]) => first!);
+  const costs = contestants.map(({ name }, index): TranslationCost => {
+    const own = slices.map((round) => round[index]!);
+    return {
+      name,
+      medianUs: median(own),
+      quietUs: quiet(own),
+      ratio: median(own.map((cost, round) => cost / floor[round]!)),
+      quietRatio: quiet(own) / quiet(floor),
+    };
+  });
+  return { bytes: Buffer.byteLength(text), costs };
+}
+
+/** The figures as a table for the terminal. */
+export function formatTranslation({ bytes, costs }: TranslationResult): string {
+  const rows = costs.map(({ name, medianUs, quietUs, ratio, quietRatio }) =>
+    [name.padEnd(38), medianUs.toFixed(0), quietUs.toFixed(0), ratio.toFixed(2), quietRatio.toFixed(2)]
+      .map((cell, index) => (index === 0 ? cell : cell.padStart(9)))
+      .join(""),
+  );
+  const title = `translation of 200 messages with tools, ${(bytes / 1000).toFixed(0)} kB`;
+  const head = `${"".padEnd(38)}${["CPU-µs", "quiet", "ratio", "quiet"].map((cell) => cell.padStart(9)).join("")}`;
+  return [title, head, ...rows].join("\n");
+}

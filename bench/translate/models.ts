@@ -1,0 +1,27 @@
+import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { camelKeys } from "../../src/config/camel-keys.ts";
+import { DIALECT_DEFAULTS, type Dialect } from "../../src/config/dialects.ts";
+import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
+import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
+import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
+import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+
+/** Each dialect's translation of a request. */
+export const TRANSLATIONS: Readonly<Record<Dialect, Provider["translate"]>> = {
+  anthropic: toAnthropicRequest,
+  gemini: toGeminiRequest,
+  openai: toOpenAiRequest,
+};
+
+/** A model with its dialect's defaults. */
+export function modelOf(dialect: Dialect): UpstreamModel {
+  return {
+    name: "any",
+    contextWindow: 200_000,
+    maxOutputTokens: 64_000,
+    defaultMaxTokens: 8192,
+    inputModalities: new Set([Modality.TEXT, Modality.IMAGE]),
+    outputModalities: new Set([Modality.TEXT]),
+    capabilities: camelKeys(DIALECT_DEFAULTS[dialect].capabilities),
+  };
+}

@@ -1,0 +1,85 @@
+// node scripts/run.mjs scripts/python-clients.ts [arguments of pytest]: the tests in test/python, which try the product
+// with the clients that Python programs use. Makes a virtual environment in a temporary folder, installs there what
+// test/python/requirements.txt says, starts the product and runs pytest against it. Needs Python 3.11 or newer with
+// venv, and PyPI; fails where either cannot be had.
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { startThreeDialects } from "../test/product/support/three-dialects.ts";
+
+const tests = fileURLToPath(new URL("../test/python", import.meta.url));
+const isWindows = process.platform === "win32";
+const systemPython = isWindows ? "python" : "python3";
+
+const folder = mkdtempSync(join(tmpdir(), "parley-python-"));
+try {
+  const python = await step("python -m venv", makeEnvironment);
+  await step("pip install", () => install(python));
+  await step("pytest", () => runTests(python));
+} catch (error) {
+  console.error(
+    `\nThe Python clients were not tried, or failed: ${error instanceof Error ? error.message : String(error)}`,
+  );
+  process.exitCode = 1;
+} finally {
+  rmSync(folder, { recursive: true, force: true });
+}
+
+async function step<T>(name: string, action: () => Promise<T>): Promise<T> {
+  const startedAt = performance.now();
+  const result = await action();
+  console.log(`ok  ${name} (${((performance.now() - startedAt) / 1000).toFixed(1)} s)`);
+  return result;
+}
+
+/** Gives the path of the environment's own Python. */
+async function makeEnvironment(): Promise<string> {
+  const check = "import sys; sys.exit(None if sys.version_info >= (3, 11) else 'this is Python ' + sys.version)";
+  await run(systemPython, ["-c", check]);
+  await run(systemPython, ["-m", "venv", join(folder, "venv")]);
+  return join(folder, "venv", isWindows ? "Scripts/python.exe" : "bin/python");
+}
+
+async function install(python: string): Promise<void> {
+  // Only wheels: nothing is compiled, and no package runs code of its own while it is installed.
+  const options = ["--quiet", "--disable-pip-version-check", "--no-input", "--only-binary", ":all:"];
+  await run(python, ["-m", "pip", "install", ...options, "--requirement", join(tests, "requirements.txt")]);
+}
+
+async function runTests(python: string): Promise<void> {
+  const running = await startThreeDialects();
+  try {
+    await run(python, ["-m", "pytest", "--config-file", join(tests, "pytest.ini"), ...process.argv.slice(2), tests], {
+      PARLEY_BASE_URL: running.baseURL,
+      PARLEY_API_KEY: running.apiKey,
+      // The clients would ask a proxy even for this machine.
+      NO_PROXY: "127.0.0.1",
+      PYTHONDONTWRITEBYTECODE: "1",
+    });
+  } finally {
+    await running.stop();
+  }
+}
+
+/**
+ * Runs a program in the foreground, without the keys, addresses and switches that clients read by themselves. What it
+ * leaves behind goes away with the temporary folder.
+ */
+async function run(
+  program: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<void> {
+  const inherited = Object.entries(process.env).filter(
+    ([name]) => !/^(OPENAI|LANGCHAIN|LANGSMITH|PYTEST|PYTHON|PARLEY)|_API_KEY$|^no_proxy$/.test(name),
+  );
+  const options = { cwd: folder, env: { ...Object.fromEntries(inherited), ...env }, stdio: "inherit" } as const;
+  const child = spawn(program, args, options);
+  const [code] = (await once(child, "exit").catch((error: unknown) => {
+    throw new Error(`${program} cannot be started`, { cause: error });
+  })) as [number | null];
+  if (code !== 0) throw new Error(`${program} ${args.slice(0, 2).join(" ")} ended with ${code ?? "a signal"}`);
+}

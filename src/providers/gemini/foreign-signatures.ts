@@ -1,0 +1,59 @@
+import type { UpstreamCall } from "../../core/provider.ts";
+import { parseExactly } from "../exact-json.ts";
+import { isRefusedSignature } from "./failure.ts";
+import { SENTINEL } from "./signature.ts";
+import type { GenerateContentRequest } from "./wire.ts";
+
+/*
+ * A signature is good only for the account and the route that made it. A conversation that began under another key, or
+ * with the provider itself, carries some that are refused as corrupted, and would be refused for ever. It goes out once
+ * more with the sentinel in their place: what the model thought is lost, the conversation is not. This is another way to
+ * say the request, not a retry of the same one, so it is no business of the router's.
+ */
+
+/** Asks, and asks once more without the conversation's signatures when they are refused. */
+export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCall) => Promise<T>): Promise<T> {
+  try {
+    return await ask(call);
+  } catch (reason) {
+    return ask(unsignedOrThrow(call, reason));
+  }
+}
+
+/** The same for a stream, as long as it has said nothing. */
+export async function* streamForgiving<T>(
+  call: UpstreamCall,
+  ask: (call: UpstreamCall) => AsyncIterable<T>,
+): AsyncGenerator<T> {
+  let again: UpstreamCall;
+  let begun = false;
+  try {
+    for await (const batch of ask(call)) {
+      begun = true;
+      yield batch;
+    }
+    return;
+  } catch (reason) {
+    if (begun) throw reason;
+    again = unsignedOrThrow(call, reason);
+  }
+  yield* ask(again);
+}
+
+/** Whether the conversation carries a signature that could be refused. */
+export function isSigned({ translation: { body } }: UpstreamCall): boolean {
+  return body.includes('"thoughtSignature":"');
+}
+
+function unsignedOrThrow(call: UpstreamCall, reason: unknown): UpstreamCall {
+  if (!isRefusedSignature(reason)) throw reason;
+  const request = parseExactly(call.translation.body) as GenerateContentRequest;
+  let changed = false;
+  for (const part of request.contents.flatMap(({ parts }) => parts)) {
+    if (part.thoughtSignature === undefined || part.thoughtSignature === SENTINEL) continue;
+    part.thoughtSignature = SENTINEL;
+    changed = true;
+  }
+  if (!changed) throw reason;
+  return { ...call, translation: { ...call.translation, body: JSON.stringify(request) } };
+}

@@ -1,0 +1,139 @@
+import { findModel } from "../models.ts";
+import { findLastUserText, findToolResults, type Prompt, type ReasoningOrder } from "../prompt.ts";
+import { isEffort } from "../reasoning.ts";
+import { Refusal } from "../refusal.ts";
+import type { Block, MessageBody, MessagesBody } from "./schema.ts";
+import { type Place, readSeal } from "./seal.ts";
+
+const DEFAULT_EFFORT = "high";
+
+/** Allows a request to say what becomes of thinking that no longer fits its conversation. */
+const BINDING_BETA = "thinking-binding-controls-2026-08-01";
+
+/** The word in a question that has a part of the reasoning sealed. */
+const REDACTING = /\bredacted\b/iu;
+
+function refuseUnless(isRight: boolean, message: string): void {
+  if (!isRight) throw new Refusal(400, message);
+}
+
+/** The reasoning that a request asks for; undefined when it does without. */
+export function toReasoning(
+  { thinking, output_config: config }: MessagesBody,
+  prompt: Prompt,
+): ReasoningOrder | undefined {
+  if (!thinking || thinking.type === "disabled") return undefined;
+  if (thinking.type === "between_tools") {
+    if (findToolResults(prompt).length === 0) return undefined;
+    return { effort: readEffort(config), shown: false };
+  }
+  // Models that think manually show it unless told otherwise; those that adapt do not.
+  const display = thinking.display ?? (thinking.type === "enabled" ? "summarized" : "omitted");
+  return {
+    effort: readEffort(config),
+    maxTokens: thinking.type === "enabled" ? thinking.budget_tokens : undefined,
+    shown: display === "summarized",
+    redacted: REDACTING.test(findLastUserText(prompt)) ? true : undefined,
+  };
+}
+
+function readEffort(config: MessagesBody["output_config"]): ReasoningOrder["effort"] {
+  const effort = config?.effort ?? DEFAULT_EFFORT;
+  return isEffort(effort) ? effort : DEFAULT_EFFORT;
+}
+
+/** What may be asked of thinking, together with the rest of a request. Throws `Refusal` (400). */
+export function checkThinking(body: MessagesBody, betas: ReadonlySet<string>): void {
+  const { thinking } = body;
+  if (!thinking || thinking.type === "disabled") return;
+  const isBound = thinking.type !== "between_tools" && thinking.block_binding !== undefined;
+  refuseUnless(
+    !isBound || betas.has(BINDING_BETA),
+    `thinking.${thinking.type}.block_binding: Extra inputs are not permitted`,
+  );
+  refuseUnless(
+    (body.temperature ?? 1) === 1,
+    "`temperature` may only be set to 1 when thinking is enabled or in adaptive mode.",
+  );
+  refuseUnless(
+    (body.top_p ?? 1) >= 0.95,
+    "`top_p` must be greater than or equal to 0.95 or unset when thinking is enabled or in adaptive mode.",
+  );
+  refuseUnless(typeof body.top_k !== "number", "`top_k` must be unset when thinking is enabled or in adaptive mode.");
+  if (thinking.type !== "enabled") {
+    // Listed models are of the 4.5 family, which thinks by hand only.
+    refuseUnless(findModel(body.model) === undefined, `${thinking.type} thinking is not supported on this model`);
+    return;
+  }
+  refuseUnless(thinking.budget_tokens < body.max_tokens, "`max_tokens` must be greater than `thinking.budget_tokens`.");
+  const isForced = body.tool_choice?.type === "any" || body.tool_choice?.type === "tool";
+  refuseUnless(!isForced, "Thinking may not be enabled when tool_choice forces tool use.");
+}
+
+type ThinkingBlock = Extract<Block, { type: "thinking" | "redacted_thinking" }>;
+
+function listBlocks({ content }: MessageBody): readonly Block[] {
+  return typeof content === "string" ? [] : content;
+}
+
+function isThinking(block: Block): block is ThinkingBlock {
+  return block.type === "thinking" || block.type === "redacted_thinking";
+}
+
+/**
+ * Thinking that comes back: every block as it was given out, and those of the latest assistant message all there, or
+ * none of them. Thinking by hand, an assistant message with calls that is being worked on begins with its thinking.
+ * Throws `Refusal` (400).
+ */
+export function checkReplay({ messages, thinking }: MessagesBody): void {
+  const places = messages.map((message, index) => checkSeals(message, `messages.${index}`));
+  const latest = messages.findLastIndex((message) => message.role === "assistant");
+  if (latest >= 0) checkComplete(places[latest] ?? [], `messages.${latest}`);
+  if (thinking?.type === "enabled") checkToolLoop(messages);
+}
+
+function checkSeals(message: MessageBody, path: string): Place[] {
+  const places: Place[] = [];
+  for (const [index, block] of listBlocks(message).entries()) {
+    if (!isThinking(block)) continue;
+    const place = block.type === "thinking" ? readSeal(block.signature, block.thinking) : readSeal(block.data, "");
+    if (!place) {
+      const [field, type] = block.type === "thinking" ? ["signature", "thinking"] : ["data", "redacted_thinking"];
+      throw new Refusal(400, `${path}.content.${index}: Invalid \`${field}\` in \`${type}\` block`);
+    }
+    places.push(place);
+  }
+  return places;
+}
+
+/** Merged messages hold the blocks of several answers, one answer after the other. */
+function checkComplete(places: readonly Place[], path: string): void {
+  let next: Place | undefined;
+  const isWhole = places.every((place) => {
+    const isNext = next === undefined ? place.index === 0 : place.answer === next.answer && place.index === next.index;
+    next = place.index + 1 < place.count ? { ...place, index: place.index + 1 } : undefined;
+    return isNext;
+  });
+  refuseUnless(
+    isWhole && next === undefined,
+    `${path}.content: \`thinking\` or \`redacted_thinking\` blocks in the latest assistant message cannot be modified. ` +
+      "These blocks must remain as they were in the original response.",
+  );
+}
+
+function checkToolLoop(messages: readonly MessageBody[]): void {
+  const start = messages.findLastIndex(
+    (message) => message.role === "user" && !listBlocks(message).some((block) => block.type === "tool_result"),
+  );
+  for (const [index, message] of messages.entries()) {
+    const [first] = listBlocks(message);
+    const isLooped =
+      index > start && message.role === "assistant" && listBlocks(message).some((block) => block.type === "tool_use");
+    refuseUnless(
+      !isLooped || (first !== undefined && isThinking(first)),
+      `messages.${index}.content.0.type: Expected \`thinking\` or \`redacted_thinking\`, but found \`${first?.type}\`. ` +
+        "When `thinking` is enabled, a final `assistant` message must start with a thinking block (preceeding the " +
+        "lastmost set of `tool_use` and `tool_result` blocks).",
+    );
+  }
+}

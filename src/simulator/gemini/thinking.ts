@@ -1,0 +1,91 @@
+import { fingerprint } from "../dice.ts";
+import { findModel } from "../models.ts";
+import type { ReasoningOrder } from "../prompt.ts";
+import { isEffort } from "../reasoning.ts";
+import { Refusal } from "../refusal.ts";
+import type { Content, ContentPart, GenerationConfig } from "./schema.ts";
+
+/** What the service takes for a signature that nobody knows any more. */
+const SENTINELS = new Set(["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"]);
+
+const DEFAULT_EFFORT = "high";
+
+function refuseUnless(isRight: boolean, message: string): void {
+  if (!isRight) throw new Refusal(400, message);
+}
+
+/**
+ * The thinking that a request asks for. Without a word about it the simulator does not think, whatever the real model
+ * would do: what nobody asked for would only be in the way.
+ */
+export function toReasoning({ thinkingConfig }: GenerationConfig): ReasoningOrder | undefined {
+  if (!thinkingConfig || thinkingConfig.thinkingBudget === 0) return undefined;
+  const { thinkingLevel = "", thinkingBudget = -1, includeThoughts } = thinkingConfig;
+  const level = thinkingLevel.toLowerCase();
+  return {
+    effort: isEffort(level) ? level : DEFAULT_EFFORT,
+    maxTokens: thinkingBudget > 0 ? thinkingBudget : undefined,
+    shown: includeThoughts === true,
+  };
+}
+
+/** What may be asked of thinking. Listed models are of the third generation, which always thinks. */
+export function checkThinking({ thinkingConfig }: GenerationConfig, model: string): void {
+  if (!thinkingConfig) return;
+  const { thinkingBudget, thinkingLevel, includeThoughts } = thinkingConfig;
+  refuseUnless(
+    thinkingBudget === undefined || thinkingLevel === undefined,
+    "You can only set only one of thinking budget and thinking level.",
+  );
+  const level = thinkingLevel?.toLowerCase();
+  refuseUnless(
+    level === undefined || level === "thinking_level_unspecified" || (isEffort(level) && level !== "max"),
+    `Invalid value at 'generation_config.thinking_config.thinking_level' (type.googleapis.com/` +
+      `google.ai.generativelanguage.v1beta.ThinkingConfig.ThinkingLevel), ${JSON.stringify(thinkingLevel)}`,
+  );
+  refuseUnless(
+    thinkingBudget === undefined || thinkingBudget >= -1,
+    `The thinking budget ${thinkingBudget} is invalid. Please choose a value of at least 0, or -1 for a dynamic budget.`,
+  );
+  if (thinkingBudget !== 0) return;
+  refuseUnless(findModel(model) === undefined, "Budget 0 is invalid. This model only works in thinking mode.");
+  refuseUnless(includeThoughts !== true, "Include_thoughts is only enabled when thinking is enabled.");
+}
+
+/** The signature of a part that says this: what real ones hold is nobody's business. */
+export function sign(said: string): string {
+  return Buffer.from(`simulated ${fingerprint(said)}`).toString("base64");
+}
+
+/** What the signature of a call is over. */
+export function describeCall(name: string, args: unknown): string {
+  return `${name} ${JSON.stringify(args)}`;
+}
+
+/**
+ * Listed models are of the third generation, which wants its signatures back: in the turn that is being worked on, the
+ * first call of each step carries its own or says that it is lost. Throws `Refusal` (400).
+ */
+export function checkSignatures(contents: readonly Content[], model: string): void {
+  if (findModel(model) === undefined) return;
+  const turnStart = contents.findLastIndex(
+    ({ role, parts = [] }) => role !== "model" && !parts.some((part) => part.functionResponse),
+  );
+  for (const [index, { parts = [] }] of contents.entries()) {
+    const call = parts.find((part) => part.functionCall);
+    refuseUnless(
+      index < turnStart || call === undefined || call.thoughtSignature !== undefined,
+      "Function call is missing a thought_signature in functionCall parts. This is required for tools to work correctly, " +
+        `and missing thought_signature may lead to degraded model performance. Function call \`${call?.functionCall?.name}\`, ` +
+        `position ${index + 1}.`,
+    );
+    for (const part of parts) refuseUnless(isIntact(part), "Corrupted thought signature.");
+  }
+}
+
+/** Whether a part's signature, if it has one, is the one that it was given. */
+function isIntact({ thoughtSignature, functionCall }: ContentPart): boolean {
+  if (thoughtSignature === undefined || SENTINELS.has(thoughtSignature)) return true;
+  if (functionCall) return thoughtSignature === sign(describeCall(functionCall.name, functionCall.args ?? {}));
+  return Buffer.from(thoughtSignature, "base64").toString().startsWith("simulated ");
+}

@@ -1,0 +1,141 @@
+import type { Dialect } from "../../src/config/dialects.ts";
+
+const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+const SIGNATURE = { google: { thought_signature: "c2lnbmVk" } };
+
+/** An answer that ends with this word, and with a call if asked for. */
+type Ending = (word: string, calls: object[]) => object;
+
+const message = (content: object[], stop_reason: string): object => ({
+  type: "message",
+  role: "assistant",
+  content,
+  stop_reason,
+  stop_details: stop_reason === "refusal" ? { type: "refusal", explanation: "No." } : null,
+  usage: {
+    input_tokens: 3,
+    output_tokens: 5,
+    cache_read_input_tokens: 1,
+    cache_creation_input_tokens: 1,
+    output_tokens_details: { thinking_tokens: 1 },
+  },
+});
+
+const byModality = [
+  { modality: "AUDIO", tokenCount: 1 },
+  { modality: "IMAGE", tokenCount: 1 },
+];
+const candidate = (parts: object[], finishReason: string): object => ({
+  candidates: [
+    {
+      index: 0,
+      content: { role: "model", parts },
+      finishReason,
+      logprobsResult: { chosenCandidates: [{ token: "Hi", logProbability: -0.1 }], topCandidates: [] },
+    },
+  ],
+  usageMetadata: {
+    promptTokenCount: 3,
+    candidatesTokenCount: 4,
+    thoughtsTokenCount: 1,
+    cachedContentTokenCount: 1,
+    totalTokenCount: 8,
+    promptTokensDetails: byModality,
+    candidatesTokensDetails: byModality,
+  },
+});
+
+const completion = (said: object, finish_reason: string): object => ({
+  object: "chat.completion",
+  choices: [
+    {
+      index: 0,
+      message: { role: "assistant", ...said },
+      logprobs: { content: [{ token: "Hi", logprob: -0.1, bytes: null, top_logprobs: [] }] },
+      finish_reason,
+    },
+  ],
+  usage: {
+    prompt_tokens: 3,
+    completion_tokens: 5,
+    total_tokens: 8,
+    prompt_tokens_details: { cached_tokens: 1, cache_write_tokens: 1, audio_tokens: 1, image_tokens: 1 },
+    completion_tokens_details: {
+      reasoning_tokens: 1,
+      audio_tokens: 1,
+      image_tokens: 1,
+      accepted_prediction_tokens: 1,
+      rejected_prediction_tokens: 1,
+    },
+  },
+});
+
+/** Answers of each dialect that together hold everything its providers say. */
+export const ANSWER_SAMPLES: Readonly<Record<Dialect, readonly object[]>> = {
+  anthropic: [
+    message(
+      [
+        { type: "thinking", thinking: "Hm.", signature: "c2ln" },
+        { type: "text", text: "Hi" },
+        { type: "tool_use", id: "toolu_1", name: "f", input: {} },
+      ],
+      "tool_use",
+    ),
+    message([{ type: "text", text: "Hi" }], "refusal"),
+  ],
+  gemini: [
+    candidate(
+      [
+        { text: "Hm.", thought: true },
+        { text: "Hi", thoughtSignature: "c2ln" },
+        { inlineData: { mimeType: "image/png", data: PNG }, thoughtSignature: "c2ln" },
+        { functionCall: { name: "f", args: {} }, thoughtSignature: "c2ln" },
+      ],
+      "STOP",
+    ),
+    { promptFeedback: { blockReason: "SAFETY" } },
+  ],
+  openai: [
+    completion(
+      {
+        content: "Hi",
+        reasoning_content: "Hm.",
+        images: [{ type: "image_url", image_url: { url: `data:image/png;base64,${PNG}` }, extra_content: SIGNATURE }],
+        tool_calls: [
+          { id: "call_1", type: "function", function: { name: "f", arguments: "{}" }, extra_content: SIGNATURE },
+          { id: "call_2", type: "custom", custom: { name: "c", input: "x" } },
+        ],
+        extra_content: SIGNATURE,
+        annotations: [
+          {
+            type: "url_citation",
+            url_citation: { url: "https://example.com", title: "a", start_index: 0, end_index: 1 },
+          },
+        ],
+        audio: { id: "audio_1", data: "AAAA", transcript: "Hi", expires_at: 1 },
+      },
+      "tool_calls",
+    ),
+    completion({ content: null, refusal: "No." }, "stop"),
+  ],
+};
+
+const CALLS: Readonly<Record<Dialect, object>> = {
+  anthropic: { type: "tool_use", id: "toolu_1", name: "f", input: {} },
+  gemini: { functionCall: { name: "f", args: {} } },
+  openai: { id: "call_1", type: "function", function: { name: "f", arguments: "{}" } },
+};
+
+const ENDINGS: Readonly<Record<Dialect, Ending>> = {
+  anthropic: (word, calls) => message([{ type: "text", text: "Hi" }, ...calls], word),
+  gemini: (word, calls) => candidate([{ text: "Hi" }, ...calls], word),
+  openai: (word, calls) => completion({ content: "Hi", tool_calls: calls }, word),
+};
+
+/** Words that a provider only says of an answer with calls. */
+const CALLED: ReadonlySet<string> = new Set(["tool_use", "tool_calls"]);
+
+/** An answer of the dialect that ends as the first cell of a row says: "`STOP` with a call". */
+export function answerEnding(dialect: Dialect, { word, called }: { word: string; called: boolean }): object {
+  return ENDINGS[dialect](word, called || CALLED.has(word) ? [CALLS[dialect]] : []);
+}

@@ -1,0 +1,48 @@
+import { type CompletionChunk, Modality } from "../../gen/parley/v1/completion_pb.js";
+import { camelKeys } from "../../src/config/camel-keys.ts";
+import { DIALECT_DEFAULTS, type Dialect } from "../../src/config/dialects.ts";
+import type { Answer, Provider, UpstreamModel } from "../../src/core/provider.ts";
+import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
+import {
+  toAnswer as readMessage,
+  toAnswerChunks as readMessageChunks,
+} from "../../src/providers/anthropic/response.ts";
+import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
+import { toAnswer as readContent, toAnswerChunks as readContentChunks } from "../../src/providers/gemini/response.ts";
+import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { readOpenAiChunks, readOpenAiCompletion } from "../../src/providers/openai/response.ts";
+import type { Condition } from "./table.ts";
+
+/** The pure parts of a dialect. */
+interface Translator {
+  readonly translate: Provider["translate"];
+  readonly read: (json: unknown) => Answer;
+  readonly readChunks: (json: unknown) => readonly CompletionChunk[];
+}
+
+export const TRANSLATORS: Readonly<Record<Dialect, Translator>> = {
+  anthropic: { translate: toAnthropicRequest, read: readMessage, readChunks: readMessageChunks },
+  gemini: { translate: toGeminiRequest, read: readContent, readChunks: readContentChunks },
+  openai: { translate: toOpenAiRequest, read: readOpenAiCompletion, readChunks: readOpenAiChunks },
+};
+
+const MODALITIES: Readonly<Record<string, Modality>> = {
+  text: Modality.TEXT,
+  image: Modality.IMAGE,
+  audio: Modality.AUDIO,
+};
+
+/** The model that a row speaks of. */
+export function modelOf(dialect: Dialect, { input, output, ...capabilities }: Condition): UpstreamModel {
+  const modalities = (names: unknown): Set<Modality> =>
+    new Set((names as string[]).map((name) => MODALITIES[name] ?? Modality.UNSPECIFIED));
+  return {
+    name: "upstream-model",
+    contextWindow: 200_000,
+    maxOutputTokens: 64_000,
+    defaultMaxTokens: 8192,
+    inputModalities: modalities(input ?? ["text", "image", "audio"]),
+    outputModalities: modalities(output ?? ["text"]),
+    capabilities: camelKeys({ ...DIALECT_DEFAULTS[dialect].capabilities, ...capabilities }),
+  };
+}

@@ -1,0 +1,183 @@
+import { toBinary } from "@bufbuild/protobuf";
+import { type Client, Metadata, type ServiceError } from "@grpc/grpc-js";
+import {
+  type Completion,
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  CompletionService,
+} from "../../../gen/parley/v1/completion_pb.js";
+import { type ListModelsResponse, ModelService } from "../../../gen/parley/v1/model_pb.js";
+import { readChatRequest } from "../../../src/front/openai/request.ts";
+import { toChatCompletion } from "../../../src/front/openai/response.ts";
+import { ChunkWriter } from "../../../src/front/openai/stream.ts";
+import { serviceDefinition } from "../../../src/grpc/definition.ts";
+import { readError } from "../../entrances/scenarios/grpc-reply.ts";
+import { requestOf } from "./fixture-models.ts";
+import type { Json, Scenario } from "./fixtures.ts";
+import { normalStream, normalWhole } from "./normal-form.ts";
+
+/*
+ * A scenario's request through either entrance. Over gRPC the request goes out as the message that the HTTP entrance
+ * would make of it, and the typed answer is written the way that the HTTP entrance would write it, so that both can be
+ * held against the same files.
+ */
+
+/** What an entrance answered, in normal form. */
+export interface FixtureReply {
+  /** The document, or the list of a stream's events, with an error as the last of them. */
+  readonly said: unknown;
+  /** HTTP: the number. gRPC: `OK`, or the status and the reason in its ErrorInfo. */
+  readonly status: string;
+  /** Headers or metadata. Over gRPC `retry-after` is the status's RetryInfo, in whole seconds. */
+  readonly facts: Readonly<Record<string, string>>;
+}
+
+/** Asks over HTTP. */
+export async function askHttp(url: string, key: string, scenario: Scenario): Promise<FixtureReply> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify(requestOf(scenario)),
+  });
+  const text = await response.text();
+  const upstream = upstreamText(scenario);
+  return {
+    said: "stream" in scenario.expected ? normalStream(text, upstream) : normalWhole(parse(text), upstream),
+    status: String(response.status),
+    facts: Object.fromEntries(response.headers),
+  };
+}
+
+/** What the scenario's files say that HTTP answers. */
+export function expectedOverHttp({ meta, ...scenario }: Scenario): FixtureReply {
+  const status = String(meta.expected_status ?? 200);
+  return { said: expectedWords({ meta, ...scenario }), status, facts: meta.expected_headers ?? {} };
+}
+
+/** Asks over gRPC. */
+export async function askGrpc(client: Client, key: string, scenario: Scenario): Promise<FixtureReply> {
+  const { request, stream, includeUsage } = readChatRequest(requestOf(scenario));
+  const upstream = upstreamText(scenario);
+  if (!stream) {
+    const { completion, ...ended } = await createOverGrpc(client, key, request);
+    return replyOf(completion && normalWhole(parse(JSON.stringify(toChatCompletion(completion))), upstream), ended);
+  }
+  const { chunks, ...ended } = await streamOverGrpc(client, key, request);
+  const said = normalStream(new ChunkWriter({ includeUsage }).write(chunks), upstream) as object[];
+  return replyOf(said.length === 0 ? undefined : said, ended);
+}
+
+/** What the scenario's files say that gRPC answers: the same, but a status with details in place of an error object. */
+export function expectedOverGrpc(scenario: Scenario, status: string): FixtureReply {
+  const said = expectedWords(scenario);
+  const { "retry-after": retryAfter } = scenario.meta.expected_headers ?? {};
+  return {
+    said: Array.isArray(said) ? said.map(withoutErrorType) : withoutErrorType(said),
+    status,
+    facts: retryAfter === undefined ? {} : { "retry-after": retryAfter },
+  };
+}
+
+function expectedWords({ expected, ...scenario }: Scenario): unknown {
+  const upstream = upstreamText(scenario);
+  return "stream" in expected ? normalStream(expected.stream, upstream) : normalWhole(expected.whole, upstream);
+}
+
+/** gRPC has a status where OpenAI's errors have a type. */
+function withoutErrorType(event: unknown): unknown {
+  const { error } = event as { error?: Json };
+  if (error === undefined) return event;
+  const { type: _, ...rest } = error;
+  return { error: rest };
+}
+
+interface Ended {
+  readonly metadata: Metadata;
+  readonly error: ServiceError | undefined;
+}
+
+function replyOf(said: unknown, { metadata, error }: Ended): FixtureReply {
+  const facts: Record<string, string> = {};
+  for (const [name, value] of Object.entries({ ...metadata.getMap(), ...error?.metadata.getMap() }))
+    facts[name] = value.toString();
+  if (error === undefined) return { said, status: "OK", facts };
+  const { status, code, message, param, retryAfterS } = readError(error);
+  if (retryAfterS !== undefined) facts["retry-after"] = String(Math.ceil(retryAfterS));
+  const failed = { error: { param, code, message: typeof message } };
+  return { said: Array.isArray(said) ? [...(said as unknown[]), failed] : failed, status, facts };
+}
+
+/** The models, over gRPC. */
+export async function listModels(client: Client, key: string): Promise<ListModelsResponse> {
+  const { path, responseDeserialize } = serviceDefinition(ModelService)["list"]!;
+  const read = responseDeserialize as (bytes: Buffer) => ListModelsResponse;
+  return new Promise((resolve, reject) => {
+    const empty = (bytes: Buffer): Buffer => bytes;
+    client.makeUnaryRequest(path, empty, read, Buffer.alloc(0), credential(key), (error, models) =>
+      error === null ? resolve(models!) : reject(error),
+    );
+  });
+}
+
+const { create, stream: streamed } = serviceDefinition(CompletionService);
+const toBytes = (request: CompletionRequest): Buffer => Buffer.from(toBinary(CompletionRequestSchema, request));
+
+function credential(key: string): Metadata {
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${key}`);
+  return metadata;
+}
+
+function createOverGrpc(
+  client: Client,
+  key: string,
+  request: CompletionRequest,
+): Promise<Ended & { completion: Completion | undefined }> {
+  const { path, responseDeserialize } = create!;
+  return new Promise((resolve) => {
+    let metadata = new Metadata();
+    client
+      .makeUnaryRequest(
+        path,
+        toBytes,
+        responseDeserialize as (bytes: Buffer) => Completion,
+        request,
+        credential(key),
+        (error, completion) => resolve({ completion, metadata, error: error ?? undefined }),
+      )
+      .on("metadata", (received: Metadata) => (metadata = received));
+  });
+}
+
+function streamOverGrpc(
+  client: Client,
+  key: string,
+  request: CompletionRequest,
+): Promise<Ended & { chunks: CompletionChunk[] }> {
+  const { path, responseDeserialize } = streamed!;
+  return new Promise((resolve) => {
+    const chunks: CompletionChunk[] = [];
+    let metadata = new Metadata();
+    client
+      .makeServerStreamRequest(
+        path,
+        toBytes,
+        responseDeserialize as (bytes: Buffer) => CompletionChunk,
+        request,
+        credential(key),
+      )
+      .on("metadata", (received: Metadata) => (metadata = received))
+      .on("data", (chunk: CompletionChunk) => chunks.push(chunk))
+      .on("error", (error: ServiceError) => resolve({ chunks, metadata, error }))
+      .on("end", () => resolve({ chunks, metadata, error: undefined }));
+  });
+}
+
+function upstreamText({ upstreamResponse }: Pick<Scenario, "upstreamResponse">): string {
+  return upstreamResponse?.toString() ?? "";
+}
+
+function parse(text: string): Json {
+  return JSON.parse(text) as Json;
+}

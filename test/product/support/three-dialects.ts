@@ -1,0 +1,53 @@
+import { startSimulator } from "../../../src/simulator/server.ts";
+import { type Product, startProduct } from "../../support/product.ts";
+
+/** One model for each dialect, by the name that clients ask for. */
+export const MODELS = { anthropic: "alpha-haiku-4.5", gemini: "beta-3-flash", openai: "local/test" } as const;
+
+/** The same as a table for `describe.each`, with `dialect` and `model`. */
+export const EACH_DIALECT = Object.entries(MODELS).map(([dialect, model]) => ({ dialect, model }));
+
+/** The product with a provider of every dialect behind it. */
+export interface ThreeDialects {
+  /** What clients call their base URL: ends in `/v1`. */
+  readonly baseURL: string;
+  readonly apiKey: string;
+  readonly product: Product;
+  stop(): Promise<void>;
+}
+
+/**
+ * Starts the product with its own simulator behind the Anthropic and Gemini models, and with another one as the
+ * OpenAI-compatible server behind `local/test`. Answers come at once.
+ */
+export async function startThreeDialects(): Promise<ThreeDialects> {
+  const simulator = await startSimulator();
+  const config = {
+    simulator: { enabled: true, tokens_per_second: 1_000_000, first_token_ms: 0 },
+    retries: { base_ms: 0, cap_ms: 0 },
+    breaker: { failures: 1000 },
+    providers: {
+      local: { dialect: "openai", base_url: `${simulator.url}/v1`, allow_private: true, api_keys: ["any"] },
+    },
+    models: {
+      "local/test": {
+        provider: "local",
+        upstream_model: "gpt-5-mini",
+        modalities: { input: ["text", "image", "audio"], output: ["text"] },
+      },
+    },
+  };
+  const product = await startProduct({ config }).catch(async (error: unknown) => {
+    await simulator.close();
+    throw error;
+  });
+  return {
+    baseURL: `${product.url}/v1`,
+    apiKey: product.firstKey,
+    product,
+    async stop() {
+      await product.stop();
+      await simulator.close();
+    },
+  };
+}

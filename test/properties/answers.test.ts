@@ -1,0 +1,207 @@
+import { create, equals } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  CompletionSchema,
+  FinishReason,
+} from "../../gen/parley/v1/completion_pb.js";
+import { type Message, MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { ReportSchema } from "../../gen/parley/v1/report_pb.js";
+import type { Answer as ReadAnswer } from "../../src/core/provider.ts";
+import { AnswerBuilder } from "../../src/core/whole.ts";
+import { toChunks } from "../support/to-chunks.ts";
+import { parseBody } from "../../src/front/json.ts";
+import { readChatRequest } from "../../src/front/openai/request.ts";
+import { toChatCompletion } from "../../src/front/openai/response.ts";
+import { ChunkWriter } from "../../src/front/openai/stream.ts";
+import type { StreamReader } from "../../src/providers/answer.ts";
+import { toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
+import { AnswerStream } from "../../src/providers/anthropic/stream.ts";
+import { parseExactly } from "../../src/providers/exact-json.ts";
+import { toAnswer as readGemini } from "../../src/providers/gemini/response.ts";
+import { readGeminiStream } from "../../src/providers/gemini/stream.ts";
+import { readOpenAiCompletion } from "../../src/providers/openai/response.ts";
+import { OpenAiStreamReader } from "../../src/providers/openai/stream.ts";
+import { SseParser } from "../../src/providers/sse.ts";
+import type { Answer } from "../../src/simulator/answer.ts";
+import { encodeMessage } from "../../src/simulator/anthropic/response.ts";
+import { encodeEvents as encodeAnthropic } from "../../src/simulator/anthropic/stream.ts";
+import type { StreamEvent } from "../../src/simulator/dialect.ts";
+import { encodeResponse } from "../../src/simulator/gemini/response.ts";
+import { encodeEvents as encodeGemini } from "../../src/simulator/gemini/stream.ts";
+import { encodeCompletion } from "../../src/simulator/openai/response.ts";
+import { encodeEvents as encodeOpenAi } from "../../src/simulator/openai/stream.ts";
+import { answers, type AnswerShape, listArguments } from "./answers.ts";
+import { jsonObject } from "./json-text.ts";
+
+const RUNS = { numRuns: 300 };
+
+interface Dialect {
+  readonly name: string;
+  readonly shape: AnswerShape;
+  readonly encodeWhole: (answer: Answer) => unknown;
+  readonly encodeStream: (answer: Answer) => Iterable<StreamEvent>;
+  readonly readWhole: (json: unknown) => ReadAnswer;
+  readonly createReader: () => StreamReader;
+}
+
+const DIALECTS: readonly Dialect[] = [
+  {
+    name: "anthropic",
+    shape: { pictures: false, redacted: true, textBesideCalls: true },
+    encodeWhole: encodeMessage,
+    encodeStream: encodeAnthropic,
+    readWhole: readAnthropic,
+    createReader: () => new AnswerStream(),
+  },
+  {
+    name: "gemini",
+    shape: { pictures: true, redacted: false, textBesideCalls: true },
+    encodeWhole: encodeResponse,
+    encodeStream: encodeGemini,
+    readWhole: readGemini,
+    createReader: readGeminiStream,
+  },
+  {
+    name: "openai",
+    shape: { pictures: false, redacted: false, textBesideCalls: false },
+    encodeWhole: (answer) => encodeCompletion([answer]),
+    encodeStream: (answer) => encodeOpenAi([answer], "usage"),
+    readWhole: readOpenAiCompletion,
+    createReader: () => new OpenAiStreamReader(),
+  },
+];
+
+function fold(chunks: Iterable<CompletionChunk>): ReadAnswer {
+  const builder = new AnswerBuilder();
+  for (const chunk of chunks) builder.add(chunk);
+  return builder.build();
+}
+
+function readStream({ createReader }: Dialect, events: Iterable<StreamEvent>): ReadAnswer {
+  const parser = new SseParser();
+  const reader = createReader();
+  const chunks: CompletionChunk[] = [];
+  const bytes = Buffer.from([...events].map((event) => event.text).join(""));
+  for (const event of [...parser.push(bytes), ...parser.end()]) if (!reader.complete) reader.read(event, chunks);
+  if (!reader.complete) reader.end(chunks);
+  return fold(chunks);
+}
+
+/** A whole answer of an upstream is read from its text, exactly. */
+function readWhole({ readWhole: read }: Dialect, json: unknown): ReadAnswer {
+  return read(parseExactly(JSON.stringify(json)));
+}
+
+describe.each(DIALECTS)("a random answer in the $name dialect", (dialect) => {
+  it("is the same read whole and put together from its stream", () => {
+    fc.assert(
+      fc.property(answers(dialect.shape), (answer) => {
+        const whole = readWhole(dialect, dialect.encodeWhole(answer));
+        expect(readStream(dialect, dialect.encodeStream(answer))).toEqual(whole);
+      }),
+      RUNS,
+    );
+  });
+
+  it("gives the arguments of its calls character by character, whole and streamed", () => {
+    fc.assert(
+      fc.property(answers(dialect.shape), (answer) => {
+        const whole = readWhole(dialect, dialect.encodeWhole(answer));
+        const streamed = readStream(dialect, dialect.encodeStream(answer));
+        for (const { choices } of [whole, streamed]) {
+          const calls = choices[0]?.message?.toolCalls ?? [];
+          expect(calls.map((call) => call.arguments)).toEqual(listArguments(answer));
+        }
+      }),
+      RUNS,
+    );
+  });
+});
+
+const calls = fc.array(jsonObject, { minLength: 1, maxLength: 3 });
+
+function answerOf(written: readonly string[]): ReadAnswer {
+  const toolCalls = written.map((text, index) => ({ id: `call_${index}`, name: "get_weather", arguments: text }));
+  const message = create(MessageSchema, { role: Role.ASSISTANT, toolCalls: toolCalls as Message["toolCalls"] });
+  const completion = create(CompletionSchema, { choices: [{ message, finishReason: FinishReason.TOOL_CALLS }] });
+  return { choices: completion.choices, usage: undefined };
+}
+
+describe("the arguments of calls on the way through the OpenAI-compatible entrance", () => {
+  it("come back character by character when a client sends the whole answer back", () => {
+    fc.assert(
+      fc.property(calls, (written) => {
+        const answered = toChatCompletion(create(CompletionSchema, { id: "chatcmpl-1", ...answerOf(written) }));
+        const { choices } = JSON.parse(JSON.stringify(answered)) as { choices: { message: object }[] };
+        expect(readBack(choices[0]!.message).toolCalls.map((call) => call.arguments)).toEqual(written);
+      }),
+      RUNS,
+    );
+  });
+
+  it("come back character by character when a client puts a stream together", () => {
+    fc.assert(
+      fc.property(calls, (written) => {
+        const writer = new ChunkWriter({ includeUsage: false });
+        const start = create(CompletionChunkSchema, {
+          event: { case: "start", value: { id: "chatcmpl-1", created: 1n } },
+        });
+        const end = create(CompletionChunkSchema, { event: { case: "report", value: create(ReportSchema) } });
+        const events = new SseParser().push(Buffer.from(writer.write([start, ...toChunks(answerOf(written)), end])));
+        const said = events
+          .filter(({ data }) => data !== "[DONE]")
+          .flatMap(({ data }) => (JSON.parse(data) as StreamedChunk).choices[0]?.delta.tool_calls ?? []);
+        const toolCalls = written.map((_, at) => ({
+          id: `call_${at}`,
+          type: "function",
+          function: joinCall(said, at),
+        }));
+        expect(readBack({ role: "assistant", tool_calls: toolCalls }).toolCalls.map((call) => call.arguments)).toEqual(
+          written,
+        );
+      }),
+      RUNS,
+    );
+  });
+
+  it("are the same over gRPC and over HTTP", () => {
+    fc.assert(
+      fc.property(calls, (written) => {
+        const message = answerOf(written).choices[0]!.message!;
+        const sent = { role: "assistant", tool_calls: message.toolCalls.map(toOpenAiCall) };
+        expect(equals(MessageSchema, readBack(sent), message)).toBe(true);
+      }),
+      RUNS,
+    );
+  });
+});
+
+interface StreamedChunk {
+  readonly choices: readonly { readonly delta: { readonly tool_calls?: readonly StreamedCall[] } }[];
+}
+
+interface StreamedCall {
+  readonly index: number;
+  readonly function: { readonly name?: string; readonly arguments: string };
+}
+
+function joinCall(said: readonly StreamedCall[], index: number): { name: string; arguments: string } {
+  const pieces = said.filter((piece) => piece.index === index).map((piece) => piece.function);
+  return {
+    name: pieces.map((piece) => piece.name ?? "").join(""),
+    arguments: pieces.map((piece) => piece.arguments).join(""),
+  };
+}
+
+function toOpenAiCall({ id, name, arguments: written }: Message["toolCalls"][number]): object {
+  return { id, type: "function", function: { name, arguments: written } };
+}
+
+/** A client's message as our entrance reads it, from the bytes of a request's body. */
+function readBack(message: object): Message {
+  const body = Buffer.from(JSON.stringify({ model: "any", messages: [message] }));
+  return readChatRequest(parseBody(body)).request.messages[0]!;
+}

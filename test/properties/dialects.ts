@@ -1,0 +1,131 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
+import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
+import { parseExactly } from "../../src/providers/exact-json.ts";
+import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
+import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { anthropic } from "../../src/simulator/anthropic/dialect.ts";
+import { sealBlock } from "../../src/simulator/anthropic/seal.ts";
+import type { Dialect as SimulatedDialect, Order } from "../../src/simulator/dialect.ts";
+import { gemini } from "../../src/simulator/gemini/dialect.ts";
+import { describeCall, sign } from "../../src/simulator/gemini/thinking.ts";
+import { openai } from "../../src/simulator/openai/dialect.ts";
+import { adaptiveModel, budgetModel, switchableModel } from "../providers/anthropic/model.ts";
+import { flash, older } from "../providers/gemini/model.ts";
+import { modelThat } from "../providers/openai/model.ts";
+import type { Signatures } from "./conversations.ts";
+import { type Recovered, recoverAnthropic, recoverGemini, recoverOpenAi } from "./recovered.ts";
+
+/** A dialect as the properties see it: our translation into it, and the simulator's own reading of that. */
+export interface Dialect {
+  readonly name: string;
+  /** Kinds of models that need different translations, by what is particular about them. */
+  readonly models: Readonly<Record<string, UpstreamModel>>;
+  readonly translate: Provider["translate"];
+  readonly signatures: Signatures;
+  /** Throws the simulator's refusal of a body that the real service would not take. */
+  accept(body: string, model: UpstreamModel): Order;
+  recover(body: unknown): Recovered;
+  /** How the arguments of a call stand in a body: as this text. */
+  writeArguments(argumentsJson: string): string;
+  /** How the schema of a tool does. */
+  writeSchema(schemaJson: string): string;
+}
+
+const NO_STATE: Signatures = { sealAll: () => [], signCall: () => "" };
+
+function read(
+  dialect: SimulatedDialect,
+  path: string,
+  { body, headers }: { body: string; headers: IncomingHttpHeaders },
+): Order {
+  const head = { method: "POST", path, query: new URLSearchParams(), headers };
+  const endpoint = dialect.find(head);
+  if (endpoint?.kind !== "completion") throw new Error(`the simulator has no completions at ${path}`);
+  dialect.authenticate(head);
+  return endpoint.read(JSON.parse(body));
+}
+
+const anthropicDialect: Dialect = {
+  name: "anthropic",
+  models: { "thinking by budget": budgetModel(), adaptive: adaptiveModel(), switchable: switchableModel() },
+  translate: toAnthropicRequest,
+  signatures: {
+    signCall: () => "",
+    sealAll: (answer, texts) =>
+      texts.map((text, index) => {
+        const signature = sealBlock({ answer, index, count: texts.length }, text ?? "");
+        return text === undefined ? { redacted: signature } : { text, signature };
+      }),
+  },
+  accept: (body, { capabilities }) =>
+    read(anthropic, "/v1/messages", {
+      body,
+      headers: {
+        "x-api-key": "any",
+        "anthropic-version": "2023-06-01",
+        // As the provider sends it.
+        ...(capabilities.preservedReasoning && { "anthropic-beta": "thinking-binding-controls-2026-08-01" }),
+      },
+    }),
+  recover: recoverAnthropic,
+  writeArguments: (text) => `"input":${text}`,
+  writeSchema: (text) => `"input_schema":${text}`,
+};
+
+const geminiDialect: Dialect = {
+  name: "gemini",
+  models: {
+    "third generation": flash({}, { name: "gemini-3-flash-preview" }),
+    "without schemas": flash({ jsonSchema: false, penalties: false, seed: false }),
+    older: older(),
+  },
+  translate: toGeminiRequest,
+  signatures: {
+    sealAll: () => [],
+    // The simulator's reader of JSON shapes loses this one name, and would find the call changed.
+    signCall: (name, argumentsJson) =>
+      argumentsJson.includes('"__proto__":') ? "" : sign(describeCall(name, JSON.parse(argumentsJson))),
+  },
+  accept: (body, { name }) =>
+    read(gemini, `/v1beta/models/${name}:generateContent`, { body, headers: { "x-goog-api-key": "any" } }),
+  recover: (body) => recoverGemini(body, JSON.stringify),
+  writeArguments: (text) => `"args":${text}`,
+  writeSchema: (text) => `"parametersJsonSchema":${text}`,
+};
+
+const openaiDialect: Dialect = {
+  name: "openai",
+  models: {
+    "able to do everything": modelThat({}, { name: "gpt-any" }),
+    "of a simple server": modelThat({
+      contentParts: false,
+      midConversationSystem: false,
+      jsonSchema: false,
+      sampling: false,
+      seed: false,
+      forcedTools: false,
+    }),
+    "without tools": modelThat({ tools: false, reasoning: "none", temperatureWithTopP: false }),
+  },
+  translate: toOpenAiRequest,
+  signatures: NO_STATE,
+  accept: (body) => read(openai, "/v1/chat/completions", { body, headers: { authorization: "Bearer any" } }),
+  recover: recoverOpenAi,
+  writeArguments: (text) => `"arguments":${JSON.stringify(text)}`,
+  writeSchema: (text) => `"parameters":${text}`,
+};
+
+/** All of them. */
+export const DIALECTS: readonly Dialect[] = [anthropicDialect, geminiDialect, openaiDialect];
+
+/** One translated request, as text and as it reads. */
+export function translated(
+  dialect: Dialect,
+  request: CompletionRequest,
+  model: UpstreamModel,
+): ReturnType<Provider["translate"]> & { readonly json: Readonly<Record<string, unknown>> } {
+  const translation = dialect.translate(request, model, "whole");
+  return { ...translation, json: parseExactly(translation.body) as Readonly<Record<string, unknown>> };
+}

@@ -1,0 +1,115 @@
+import { type CompletionRequest, ReasoningEffort } from "../../gen/parley/v1/completion_pb.js";
+import type { Translation } from "../../src/core/provider.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** A parameter in a provider's request, by its name in the OpenAI format. Undefined stands for a dialect without it. */
+type Names = Readonly<Record<string, string | undefined>>;
+
+const NAMES: Readonly<Record<string, Names>> = {
+  anthropic: {
+    temperature: "temperature",
+    top_p: "top_p",
+    max_tokens: "max_tokens",
+    user: "metadata.user_id",
+    reasoning_effort: "thinking",
+    response_format: "output_config.format",
+  },
+  gemini: {
+    temperature: "generationConfig.temperature",
+    top_p: "generationConfig.topP",
+    max_tokens: "generationConfig.maxOutputTokens",
+    seed: "generationConfig.seed",
+    frequency_penalty: "generationConfig.frequencyPenalty",
+    presence_penalty: "generationConfig.presencePenalty",
+    logprobs: "generationConfig.responseLogprobs",
+    reasoning_effort: "generationConfig.thinkingConfig",
+    response_format: "generationConfig.responseMimeType",
+  },
+  openai: {
+    temperature: "temperature",
+    top_p: "top_p",
+    max_tokens: "max_tokens",
+    seed: "seed",
+    frequency_penalty: "frequency_penalty",
+    presence_penalty: "presence_penalty",
+    logit_bias: "logit_bias",
+    logprobs: "logprobs",
+    parallel_tool_calls: "parallel_tool_calls",
+    reasoning_effort: "reasoning_effort",
+    user: "user",
+    metadata: "metadata",
+    service_tier: "service_tier",
+    store: "store",
+    verbosity: "verbosity",
+    prompt_cache_key: "prompt_cache_key",
+    response_format: "response_format",
+  },
+};
+
+/** Numbers have to arrive as they are; of the others it is enough that something is said. */
+const EXACT = new Set(["temperature", "top_p", "max_tokens", "seed", "frequency_penalty", "presence_penalty"]);
+
+/** What a request asks for, without what asks for nothing: defaults, and rules about tools when there are none. */
+function listAsked(request: CompletionRequest): Map<string, unknown> {
+  const asked = new Map<string, unknown>();
+  const ask = (name: string, value: unknown, isNothing: boolean): void => {
+    if (value !== undefined && !isNothing) asked.set(name, value);
+  };
+  const { reasoningEffort: effort, responseFormat: format } = request;
+  ask("temperature", request.temperature, request.temperature === 1);
+  ask("top_p", request.topP, request.topP === 1);
+  ask("max_tokens", request.maxTokens, false);
+  ask("seed", request.seed === undefined ? undefined : Number(request.seed), false);
+  ask("frequency_penalty", request.frequencyPenalty, request.frequencyPenalty === 0);
+  ask("presence_penalty", request.presencePenalty, request.presencePenalty === 0);
+  ask("logit_bias", request.logitBias, Object.keys(request.logitBias).length === 0);
+  ask("logprobs", request.logprobs, request.logprobs === false);
+  ask("user", request.user, false);
+  ask("metadata", request.metadata, Object.keys(request.metadata).length === 0);
+  ask("store", request.store, request.store === false);
+  ask("verbosity", request.verbosity, request.verbosity === "medium");
+  ask("prompt_cache_key", request.promptCacheKey, false);
+  ask("reasoning_effort", effort, effort === ReasoningEffort.UNSPECIFIED || effort === ReasoningEffort.NONE);
+  ask("response_format", format, format?.format.case === "text");
+  return asked;
+}
+
+function look(body: Json, path: string): unknown {
+  let value: unknown = body;
+  for (const step of path.split(".")) value = (value as Json | undefined)?.[step];
+  return value;
+}
+
+/** Whether the report names a parameter, or a piece of it. */
+function isReported(name: string, { omitted, clamped }: Translation): boolean {
+  const isPiece = (field: string): boolean =>
+    field === name || field.startsWith(`${name}.`) || field.startsWith(`${name}[`);
+  return omitted.some(isPiece) || clamped.some(({ field }) => isPiece(field));
+}
+
+/**
+ * The parameters of a request that its translation neither says nor reports. A form that the provider does not enforce
+ * is said in words, which is enough where the report has it or where there is no schema to enforce.
+ */
+export function losesParameter(
+  dialect: string,
+  request: CompletionRequest,
+  translation: Translation & { readonly json: Json },
+): string[] {
+  const { json, body } = translation;
+  const lost = [...listAsked(request)].filter(([name, value]) => {
+    if (isReported(name, translation)) return false;
+    const path = NAMES[dialect]?.[name];
+    const said = path === undefined ? undefined : look(json, path);
+    if (EXACT.has(name)) return said !== value && !(value === 0 && said === 0);
+    if (name === "response_format" && request.responseFormat?.format.case === "jsonObject")
+      return !/JSON|json/u.test(body);
+    return said === undefined;
+  });
+  const clamps = translation.clamped.filter(({ field, to }) => look(json, NAMES[dialect]?.[field] ?? "") !== to);
+  const stops = request.stop.filter((stop, index) => {
+    return !translation.omitted.includes(`stop[${index}]`) && !body.includes(JSON.stringify(stop));
+  });
+  return [...lost.map(([name]) => name), ...clamps.map(({ field }) => field), ...stops];
+}

@@ -1,0 +1,143 @@
+import { describe, expect, it } from "vitest";
+import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
+import type { Translation } from "../../src/core/provider.ts";
+import { readChatRequest } from "../../src/front/openai/request.ts";
+import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
+import type { Condition } from "../compatibility/table.ts";
+
+type Fields = Readonly<Record<string, unknown>>;
+
+const user = { role: "user", content: "Hi" };
+const TOOLS = { tools: [{ type: "function", function: { name: "f" } }] };
+
+function translate(dialect: Dialect, fields: Fields, condition: Condition = {}): Translation {
+  const { request } = readChatRequest({ model: "m", messages: [user], ...fields });
+  return TRANSLATORS[dialect].translate(request, modelOf(dialect, condition), "whole");
+}
+
+const schemaFormat = (schema: object): Fields => ({
+  response_format: { type: "json_schema", json_schema: { name: "a", schema } },
+});
+
+describe.each(DIALECTS)("what every dialect lists alike: %s", (dialect) => {
+  it.each<[string, Fields, Condition, string[]]>([
+    [
+      "all that is said about tools, for a model without",
+      { ...TOOLS, tool_choice: "required", parallel_tool_calls: false },
+      { tools: false },
+      ["tools", "tool_choice", "parallel_tool_calls"],
+    ],
+    [
+      "tools alone, when what is said about them means nothing without",
+      { ...TOOLS, tool_choice: "auto", parallel_tool_calls: true },
+      { tools: false },
+      ["tools"],
+    ],
+    ["nothing of a rule about tools that are not there", { tool_choice: "none", parallel_tool_calls: false }, {}, []],
+    [
+      "both options of a picture",
+      { image_config: { aspect_ratio: "1:1", image_size: "1K" } },
+      { image_options: false },
+      ["image_config.aspect_ratio", "image_config.image_size"],
+    ],
+    ["no option of a picture that is not given", { image_config: {} }, { image_options: false }, []],
+    [
+      "no alternatives, when none were asked for",
+      { logprobs: true, top_logprobs: 0 },
+      { logprobs: false },
+      ["logprobs"],
+    ],
+    [
+      "a schema that nothing enforces",
+      schemaFormat({ type: "object" }),
+      { json_schema: false },
+      ["response_format.json_schema"],
+    ],
+    [
+      "an effort for a model that always reasons and was asked not to",
+      { reasoning_effort: "none" },
+      { reasoning: "budget", reasoning_by_default: true, reasoning_can_be_disabled: false },
+      ["reasoning_effort"],
+    ],
+    [
+      "the speaker of a tool's result",
+      {
+        messages: [
+          user,
+          { role: "assistant", tool_calls: [{ id: "c", type: "function", function: { name: "f", arguments: "{}" } }] },
+          { role: "tool", tool_call_id: "c", name: "f", content: "ok" },
+        ],
+      },
+      {},
+      ["messages[2].name"],
+    ],
+  ])("%s", (_, fields, condition, omitted) => {
+    expect(translate(dialect, fields, condition).omitted).toEqual(omitted);
+  });
+
+  it("takes a JSON schema format without a schema", () => {
+    const responseFormat = { type: "json_schema", json_schema: { name: "a" } };
+    expect(translate(dialect, { response_format: responseFormat }).omitted).toEqual([]);
+  });
+
+  it("refuses speech of an earlier answer that it cannot refer to", () => {
+    const messages = [user, { role: "assistant", content: "Yes?", audio: { id: "audio_1" } }, user];
+    expect(() => translate(dialect, { messages })).toThrow("messages[1].content[1]: ");
+  });
+});
+
+describe("a rule of a schema that the provider does not enforce", () => {
+  const at = "response_format.json_schema.schema";
+
+  it("is listed by its path, wherever it stands", () => {
+    const schema = {
+      $schema: "https://json-schema.org/draft/2020-12/schema",
+      properties: {
+        name: { type: "string", minLength: 1, default: "a" },
+        either: { oneOf: [{ const: 1 }, { type: "object", properties: {}, additionalProperties: true }] },
+        list: { type: "array", items: { type: "number", multipleOf: 2 } },
+        never: false,
+      },
+      definitions: { n: { type: "string", pattern: "x" } },
+    };
+    expect(translate("anthropic", schemaFormat(schema)).omitted).toEqual([
+      `${at}.properties.name.minLength`,
+      `${at}.properties.either.oneOf[1].additionalProperties`,
+      `${at}.properties.list.items.multipleOf`,
+      `${at}.properties.never`,
+      `${at}.definitions.n.pattern`,
+    ]);
+  });
+});
+
+describe("an earlier answer, for a server of the OpenAI dialect", () => {
+  const answered = (fields: Fields): Fields => ({
+    messages: [user, { role: "assistant", content: "Yes?", ...fields }, user],
+  });
+
+  it("refuses a document that a model cannot have said", () => {
+    const content = [{ type: "file", file: { file_id: "file_1" } }];
+    expect(() => translate("openai", answered({ content }))).toThrow(
+      "messages[1].content[0]: an assistant message cannot hold a file",
+    );
+  });
+
+  it("lists each picture, and says the rest", () => {
+    const image = { type: "image_url", image_url: { url: "https://example.com/a.png" } };
+    const { body, omitted } = translate("openai", answered({ images: [image, image] }));
+    expect(omitted).toEqual(["messages[1].content[1]", "messages[1].content[2]"]);
+    expect(body).not.toContain("example.com");
+  });
+});
+
+it("an effort is listed for a model of Gemini's dialect that knows no levels", () => {
+  const condition = { reasoning: "level", reasoning_efforts: [] };
+  expect(translate("gemini", { reasoning_effort: "high" }, condition).omitted).toEqual(["reasoning_effort"]);
+});
+
+it("what an answer's JSON is for reaches the model in both dialects that take only a schema", () => {
+  const { response_format } = schemaFormat({ type: "object" }) as { response_format: { json_schema: object } };
+  const json_schema = { ...response_format.json_schema, description: "The invoice" };
+  for (const dialect of ["anthropic", "gemini"] as const)
+    expect(translate(dialect, { response_format: { type: "json_schema", json_schema } }).body).toContain("The invoice");
+});

@@ -1,0 +1,99 @@
+import { describe, expect, it } from "vitest";
+import { Failure } from "../../../src/core/failure.ts";
+import type { UpstreamCall } from "../../../src/core/provider.ts";
+import { askForgiving, isSigned, streamForgiving } from "../../../src/providers/gemini/foreign-signatures.ts";
+import { toFailure } from "../../../src/providers/gemini/failure.ts";
+import { ask, type Body, call, callTurn, result, say, translate } from "./ask.ts";
+import { flash } from "./model.ts";
+
+const SENTINEL = "skip_thought_signature_validator";
+
+const refuse = (message: string): Failure =>
+  toFailure({
+    status: 400,
+    headers: {},
+    body: JSON.stringify({ error: { code: 400, message, status: "INVALID_ARGUMENT" } }),
+  });
+const CORRUPTED = refuse("Corrupted thought signature.");
+
+function callWith(signature: string): UpstreamCall {
+  const turns = [
+    callTurn(call("x", { signature, arguments: '{"id":12345678901234567890}' })),
+    result("x", "1"),
+    say("so", { signature }),
+  ];
+  const translation = translate({ messages: [ask("a"), ...turns, ask("b")] });
+  return { model: flash(), translation, signal: new AbortController().signal, idleMs: 1 };
+}
+
+const signaturesIn = (body: string): unknown[] =>
+  (JSON.parse(body) as Body).contents.flatMap(({ parts }) => parts.map((part) => part["thoughtSignature"]));
+
+/** A provider that refuses the first calls for these reasons; what it was sent. */
+function provider(...reasons: Failure[]): {
+  readonly sent: string[];
+  readonly answer: (asked: UpstreamCall) => string;
+} {
+  const sent: string[] = [];
+  const left = [...reasons];
+  return {
+    sent,
+    answer: ({ translation: { body } }) => {
+      sent.push(body);
+      const reason = left.shift();
+      if (reason !== undefined) throw reason;
+      return "answer";
+    },
+  };
+}
+
+describe("trap 99: signatures that another account or route made", () => {
+  it.each([
+    ["a whole answer", true],
+    ["a stream", false],
+  ])("are replaced, and %s asked for once more", async (_, whole) => {
+    const { sent, answer } = provider(CORRUPTED);
+    const said = whole
+      ? [await askForgiving(callWith("c2ln"), async (asked) => answer(asked))]
+      : await Array.fromAsync(
+          streamForgiving(callWith("c2ln"), async function* (asked) {
+            yield answer(asked);
+          }),
+        );
+    expect(said).toEqual(["answer"]);
+    expect(sent.map(signaturesIn)).toEqual(
+      ["c2ln", SENTINEL].map((signature) => [undefined, signature, undefined, signature, undefined]),
+    );
+    expect(sent[1]).toBe(sent[0]?.replaceAll("c2ln", SENTINEL));
+    expect(sent[1]).toContain('"id":12345678901234567890');
+  });
+
+  it.each([
+    ["a second time", "c2ln", [CORRUPTED, CORRUPTED], 2],
+    ["when there are none", "", [CORRUPTED], 1],
+    ["for another reason", "c2ln", [refuse("Bad value.")], 1],
+  ] as const)("are not blamed %s", async (_, signature, reasons, calls) => {
+    const { sent, answer } = provider(...reasons);
+    const asking = askForgiving(callWith(signature), async (asked) => answer(asked));
+    await expect(asking).rejects.toBe(reasons.at(-1));
+    expect(sent).toHaveLength(calls);
+  });
+
+  it("are not blamed once the stream has begun", async () => {
+    let calls = 0;
+    const stream = streamForgiving(callWith("c2ln"), async function* () {
+      calls++;
+      yield "first";
+      throw CORRUPTED;
+    });
+    expect(await stream.next()).toMatchObject({ value: "first" });
+    await expect(stream.next()).rejects.toBe(CORRUPTED);
+    expect(calls).toBe(1);
+  });
+});
+
+it("a conversation is signed when its body says so, not when its words do", () => {
+  const unsigned = translate({ messages: [ask('"thoughtSignature":"c2ln"')] });
+  expect(isSigned({ ...callWith(""), translation: unsigned })).toBe(false);
+  expect(isSigned(callWith("c2ln"))).toBe(true);
+});

@@ -1,0 +1,106 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { readTitles } from "./support/test-titles.ts";
+
+const COUNT = 102;
+
+/** One row of `docs/traps.md`: the trap's number, and what its last column names. */
+interface Row {
+  readonly number: number;
+  readonly references: readonly Reference[];
+}
+
+/** A fixture by its number, or a test file and what a title in it says. */
+type Reference =
+  | { readonly fixture: string }
+  | { readonly file: string; /** Without it, the trap's number. */ readonly words: string | undefined };
+
+const FIXTURES = readdirSync(join(import.meta.dirname, "fixtures"));
+const ROWS = readRows(readFileSync(join(import.meta.dirname, "../docs/traps.md"), "utf8"));
+
+describe("docs/traps.md", () => {
+  it("lists every trap once, in order", () => {
+    expect(ROWS.map(({ number }) => number)).toEqual(Array.from({ length: COUNT }, (_, index) => index + 1));
+  });
+
+  it.each(ROWS)("says of trap $number which tests show it, and they exist", ({ number, references }) => {
+    expect(references).not.toEqual([]);
+    for (const reference of references) expect(reference).toSatisfy((one: Reference) => exists(one, number));
+  });
+});
+
+describe("the titles of a test file", () => {
+  const source = [
+    '// it("trap 1: in a comment")',
+    'import { it } from "trap 2";',
+    'describe("trap 3: a group", () => {',
+    '  it("traps 4, 5 and 6: a test", () => { expect("trap 7").toBe("trap 7"); });',
+    '  it.each([["trap 8: a row", 1], [`trap 9: ${1} row`, 2]])("%s (trap 10)", () => undefined);',
+    '  it.each(TABLE)("%s", () => undefined);',
+    "});",
+    'const TABLE = [["trap 13: a row of a table with a name"]];',
+    'const OTHER = [["trap 14: no title"]];',
+    'const SCENARIOS = [{ name: "trap 11: a scenario", said: "trap 12" }];',
+  ].join("\n");
+  const titles = readTitles("example.test.ts", source);
+
+  it("are those of its tests, groups, tables and scenarios, and nothing else", () => {
+    expect(titles).toEqual([
+      "trap 3: a group",
+      "traps 4, 5 and 6: a test",
+      "trap 8: a row",
+      "trap 9: … row",
+      "%s (trap 10)",
+      "%s",
+      "trap 13: a row of a table with a name",
+      "trap 11: a scenario",
+    ]);
+  });
+
+  it("name traps one by one, or several at once", () => {
+    expect(titles.flatMap(trapsIn)).toEqual([3, 4, 5, 6, 8, 9, 10, 13, 11]);
+  });
+});
+
+/** Reads the tables. Throws at a row whose last column is not made of references. */
+function readRows(text: string): Row[] {
+  return [...text.matchAll(/^\| (\d+) \|.* \| (.*) \|$/gm)].map(([row, number, cell = ""]) => {
+    const reference = /(?:fixture (\d\d)|`([\w/-]+)`(?: "([^"]+)")?)(?:, |$)/y;
+    const references: Reference[] = [];
+    while (reference.lastIndex < cell.length) {
+      const match = reference.exec(cell);
+      if (match === null) throw new Error(`cannot be read: ${row}`);
+      const [, fixture, file = "", words] = match;
+      references.push(fixture === undefined ? { file, words } : { fixture });
+    }
+    return { number: Number(number), references };
+  });
+}
+
+function exists(reference: Reference, number: number): boolean {
+  if ("fixture" in reference) return FIXTURES.some((name) => name.startsWith(`${reference.fixture}-`));
+  const { file, words } = reference;
+  return titlesOf(file).some((title) =>
+    words === undefined ? trapsIn(title).includes(number) : title.includes(words),
+  );
+}
+
+const read = new Map<string, readonly string[]>();
+
+/** The titles in a test file, or in a table of scenarios; none when there is no such file. */
+function titlesOf(file: string): readonly string[] {
+  const known = read.get(file);
+  if (known !== undefined) return known;
+  const path = [".test.ts", ".ts"].map((end) => join(import.meta.dirname, file + end)).find(existsSync);
+  const titles = path === undefined ? [] : readTitles(path, readFileSync(path, "utf8"));
+  read.set(file, titles);
+  return titles;
+}
+
+/** The numbers behind "trap" or "traps": `trap 5`, `trap 5, 9 and 10`. */
+function trapsIn(title: string): number[] {
+  return [...title.matchAll(/\btraps? (\d+(?:(?:, | and )\d+)*)/g)].flatMap(([, list = ""]) =>
+    [...list.matchAll(/\d+/g)].map(Number),
+  );
+}
