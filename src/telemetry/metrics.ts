@@ -99,7 +99,7 @@ export function createMetrics({ activeCalls, breakers }: Gauges): Metrics {
   });
   const breakerStates = new Gauge({
     name: "parley_breaker_open",
-    help: "1 while an upstream model rests after failures, 0.5 while it is probed.",
+    help: "1 while an upstream model rests after failures, 0.5 when its next call is a probe.",
     labelNames: ["upstream"],
     registers: [],
     collect() {
