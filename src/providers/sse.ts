@@ -8,6 +8,7 @@ export interface SseEvent {
 }
 
 const LF = 10;
+const BYTE_ORDER_MARK = 0xfeff;
 
 /**
  * Splits the bytes of one `text/event-stream` into events, as the WHATWG standard says: CR, LF and CRLF end a line, a
@@ -16,7 +17,9 @@ const LF = 10;
  * are kept apart and joined once.
  */
 export class SseParser {
-  readonly #decoder = new TextDecoder();
+  // Node's own handling drops a second mark too, when the first one came alone: it keeps marks, and we drop the first.
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  #begun = false;
   #pieces: string[] = [];
   #size = 0;
   #event = "";
@@ -41,7 +44,9 @@ export class SseParser {
 
   #take(text: string, out: SseEvent[]): void {
     if (text === "") return;
-    let from = this.#afterCr && text.charCodeAt(0) === LF ? 1 : 0;
+    const dropped = this.#begun ? this.#afterCr && text.charCodeAt(0) === LF : text.charCodeAt(0) === BYTE_ORDER_MARK;
+    let from = dropped ? 1 : 0;
+    this.#begun = true;
     this.#afterCr = false;
     let lf = text.indexOf("\n", from);
     let cr = text.indexOf("\r", from);

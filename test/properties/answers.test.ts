@@ -10,7 +10,7 @@ import {
 import { type Message, MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Answer as ReadAnswer } from "../../src/core/provider.ts";
-import { AnswerBuilder } from "../../src/core/whole.ts";
+import { fold } from "../support/fold.ts";
 import { toChunks } from "../support/to-chunks.ts";
 import { parseBody } from "../../src/front/json.ts";
 import { readChatRequest } from "../../src/front/openai/request.ts";
@@ -73,12 +73,6 @@ const DIALECTS: readonly Dialect[] = [
     createReader: () => new OpenAiStreamReader(),
   },
 ];
-
-function fold(chunks: Iterable<CompletionChunk>): ReadAnswer {
-  const builder = new AnswerBuilder();
-  for (const chunk of chunks) builder.add(chunk);
-  return builder.build();
-}
 
 function readStream({ createReader }: Dialect, events: Iterable<StreamEvent>): ReadAnswer {
   const parser = new SseParser();

@@ -83,6 +83,8 @@ describe("an event stream", () => {
 
   it("has a byte order mark only at its beginning", () => {
     expect(parseText("data: \uFEFFa\n\n\uFEFFdata: b\n\n")).toEqual(data("\uFEFFa"));
+    const twice = Buffer.from("\uFEFF\uFEFFdata: a\n\ndata: b\n\n");
+    for (const cut of twice.keys()) expect(parse(twice, [cut])).toEqual(data("b"));
   });
 
   it.each([1, 2, 3, 5])("trap 1: keeps characters whole in pieces of %i bytes", (size) => {

@@ -265,7 +265,10 @@ describe("time", () => {
     expect(await whole(slower)).toMatchObject({ code: "upstream_timeout" });
   });
 
-  it("for a whole answer that is fetched as a stream is that of the first content", async () => {
+  it("trap 17: for a whole answer that is fetched as a stream is that of the first content", async () => {
+    const slow = { ...serves("hi", "there"), pauseMs: 59_000 };
+    const patient = createWorld({ scripts: { a: [slow] }, translations: { a: { streamed: true } } });
+    expect(await whole(patient)).toMatchObject({ model: { id: "a" } });
     const world = createWorld({ scripts: { a: [hangs()] }, translations: { a: { streamed: true } } });
     const call = newCall();
     await whole(world, call);

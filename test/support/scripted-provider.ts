@@ -10,7 +10,7 @@ import type {
   UpstreamCall,
   UpstreamModel,
 } from "../../src/core/provider.ts";
-import { AnswerBuilder } from "../../src/core/whole.ts";
+import { foldStream } from "./fold.ts";
 
 /** What one call of an upstream model does. A whole answer is what a stream would have said, put together. */
 export interface Script {
@@ -64,9 +64,8 @@ export class ScriptedProvider implements Provider {
   }
 
   async create(call: UpstreamCall): Promise<Answer> {
-    const builder = new AnswerBuilder();
-    for await (const batch of this.stream(call)) for (const chunk of batch) builder.add(chunk);
-    return builder.build();
+    if (call.translation.streamed) throw new Error("A translation that asks for a stream was posted as a whole one.");
+    return foldStream(this.stream(call));
   }
 
   async *stream({ model, signal, idleMs }: UpstreamCall): AsyncGenerator<readonly CompletionChunk[]> {

@@ -1,5 +1,4 @@
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
-import { AnswerBuilder } from "../../core/whole.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
 import { toRefusalFailure } from "./failure.ts";
@@ -42,18 +41,11 @@ export function anthropic({ upstream, apiKeys: [apiKey], headers }: AnthropicOpt
     idleMs,
     toFailure: toRefusalFailure,
   });
-  const stream = (call: UpstreamCall): ReturnType<Provider["stream"]> =>
-    fetchStream(upstream, toDialectCall(call), { reader: new AnswerStream(), whole: toAnswerChunks });
 
   return {
     translate: toAnthropicRequest,
-    stream,
-    create: async (call) => {
-      if (!call.translation.streamed) return fetchWhole(upstream, toDialectCall(call), toAnswer);
-      const builder = new AnswerBuilder();
-      for await (const batch of stream(call)) for (const chunk of batch) builder.add(chunk);
-      return builder.build();
-    },
+    create: (call) => fetchWhole(upstream, toDialectCall(call), toAnswer),
+    stream: (call) => fetchStream(upstream, toDialectCall(call), { reader: new AnswerStream(), whole: toAnswerChunks }),
     close: () => upstream.close(),
   };
 }

@@ -1,4 +1,3 @@
-import { AnswerBuilder } from "../../core/whole.ts";
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
@@ -48,13 +47,10 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
   const createOnce = (call: UpstreamCall): Promise<Answer> =>
     fetchWhole(upstream, toCall(call, "generateContent"), toAnswer);
 
-  const stream = (call: UpstreamCall): ReturnType<typeof fetchStream> =>
-    isSigned(call) ? streamForgiving(call, streamOnce) : streamOnce(call);
-
   return {
     translate: toGeminiRequest,
-    create: (call) => (call.translation.streamed ? fold(stream(call)) : askForgiving(call, createOnce)),
-    stream,
+    create: (call) => askForgiving(call, createOnce),
+    stream: (call) => (isSigned(call) ? streamForgiving(call, streamOnce) : streamOnce(call)),
     close: () => upstream.close(),
   };
 }
@@ -63,10 +59,4 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
 function toModelPath(name: string): string {
   const path = name.includes("/") ? name : `models/${name}`;
   return path.split("/").filter(Boolean).map(encodeURIComponent).join("/");
-}
-
-async function fold(batches: ReturnType<typeof fetchStream>): Promise<Answer> {
-  const builder = new AnswerBuilder();
-  for await (const batch of batches) for (const chunk of batch) builder.add(chunk);
-  return builder.build();
 }

@@ -1,6 +1,4 @@
-import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import { AnswerBuilder } from "../../core/whole.ts";
+import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
 import { toOpenAiFailure } from "./failure.ts";
@@ -39,18 +37,11 @@ export function openai({ upstream, apiKeys: [apiKey], headers: extra }: OpenAiOp
     toFailure: toOpenAiFailure,
   });
 
-  const stream = (call: UpstreamCall): AsyncIterable<readonly CompletionChunk[]> =>
-    fetchStream(upstream, toCall(call), { reader: new OpenAiStreamReader(), whole: readOpenAiChunks });
-
   return {
     translate: toOpenAiRequest,
-    stream,
-    async create(call: UpstreamCall): Promise<Answer> {
-      if (!call.translation.streamed) return fetchWhole(upstream, toCall(call), readOpenAiCompletion);
-      const builder = new AnswerBuilder();
-      for await (const chunks of stream(call)) for (const chunk of chunks) builder.add(chunk);
-      return builder.build();
-    },
+    create: (call) => fetchWhole(upstream, toCall(call), readOpenAiCompletion),
+    stream: (call) =>
+      fetchStream(upstream, toCall(call), { reader: new OpenAiStreamReader(), whole: readOpenAiChunks }),
     close: () => upstream.close(),
   };
 }

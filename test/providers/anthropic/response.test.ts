@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import { AnswerBuilder } from "../../../src/core/whole.ts";
+import { fold } from "../../support/fold.ts";
 import { toChunks } from "../../support/to-chunks.ts";
 import { toAnswer, toAnswerChunks } from "../../../src/providers/anthropic/response.ts";
 import { summarize } from "./answers.ts";
@@ -183,9 +183,7 @@ describe("a whole answer", () => {
     fc.assert(
       fc.property(anyMessage, (message) => {
         const answer = toAnswer(message);
-        const builder = new AnswerBuilder();
-        for (const chunk of toChunks(answer)) builder.add(chunk);
-        expect(builder.build()).toEqual(answer);
+        expect(fold(toChunks(answer))).toEqual(answer);
         expect(summarize(toAnswerChunks(message)).text ?? "").toBe(
           message.content.map((block) => (block.type === "text" ? block.text : "")).join(""),
         );

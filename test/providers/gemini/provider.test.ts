@@ -9,6 +9,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Provider, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { gemini } from "../../../src/providers/gemini/provider.ts";
 import { connectUpstream } from "../../../src/providers/http.ts";
+import { foldStream } from "../../support/fold.ts";
 import { bytesOf } from "./fixture.ts";
 import { flash } from "./model.ts";
 
@@ -116,7 +117,7 @@ describe("a whole answer", () => {
 
   it("trap 17: is put together from a stream when it may be long", async () => {
     const { gemini: own, seen } = await answering(fixture("21-gemini-text-stream"));
-    const answer = await own.create(call(own, "whole", flash({ streamAbove: 0 })));
+    const answer = await foldStream(own.stream(call(own, "whole", flash({ streamAbove: 0 }))));
     expect(answer.choices).toMatchObject([{ message: { content: [{ content: { value: "ÅÄÖ 🐙" } }] } }]);
     expect(seen[0]?.url).toBe("/prefix/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse");
   });

@@ -3,20 +3,13 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import type { Answer } from "../../../src/core/provider.ts";
-import { AnswerBuilder } from "../../../src/core/whole.ts";
 import { toAnswer } from "../../../src/providers/gemini/response.ts";
 import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
+import { fold } from "../../support/fold.ts";
 import { bytesOf, readStream } from "./fixture.ts";
 import { expectedGist, gistOf } from "./gist.ts";
 
 const WHOLE = (left: number): number => left;
-
-const fold = (chunks: readonly CompletionChunk[]): Answer => {
-  const builder = new AnswerBuilder();
-  for (const chunk of chunks) builder.add(chunk);
-  return builder.build();
-};
 
 const sse = (...objects: readonly unknown[]): Buffer =>
   Buffer.from(objects.map((each) => `data: ${JSON.stringify(each)}\r\n\r\n`).join(""));

@@ -8,6 +8,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Capabilities, Provider, UpstreamCall } from "../../../src/core/provider.ts";
 import { connectUpstream } from "../../../src/providers/http.ts";
 import { openai } from "../../../src/providers/openai/provider.ts";
+import { foldStream } from "../../support/fold.ts";
 import { readFixture } from "./fixture.ts";
 import { modelThat } from "./model.ts";
 import { plain, plainAnswer, toSse } from "./reading.ts";
@@ -133,7 +134,8 @@ describe("a whole answer", () => {
 
   it("trap 17: is fetched as a stream when it may be long, and put together", async () => {
     const { provider, received } = await serve(send("text/event-stream", events));
-    expect(plainAnswer(await provider.create(callOf(provider, "whole", { streamAbove: 0 })))).toEqual(hi);
+    const call = callOf(provider, "whole", { streamAbove: 0 });
+    expect(plainAnswer(await foldStream(provider.stream(call)))).toEqual(hi);
     expect(received).toMatchObject([{ headers: { accept: "text/event-stream" }, body: { stream: true } }]);
   });
 

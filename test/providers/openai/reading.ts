@@ -7,7 +7,7 @@ import {
 } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
-import { AnswerBuilder } from "../../../src/core/whole.ts";
+import { fold } from "../../support/fold.ts";
 import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
 import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
 import { SseParser } from "../../../src/providers/sse.ts";
@@ -72,7 +72,5 @@ export function plainAnswer({ choices, usage }: Answer): unknown {
 
 /** The chunks put together, in protobuf's JSON. */
 export function folded(chunks: readonly CompletionChunk[]): unknown {
-  const builder = new AnswerBuilder();
-  for (const chunk of chunks) builder.add(chunk);
-  return plainAnswer(builder.build());
+  return plainAnswer(fold(chunks));
 }

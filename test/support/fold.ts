@@ -1,0 +1,15 @@
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import type { Answer } from "../../src/core/provider.ts";
+import { AnswerBuilder } from "../../src/core/whole.ts";
+
+/** The whole answer that the chunks of a stream add up to. */
+export function fold(chunks: Iterable<CompletionChunk>): Answer {
+  const builder = new AnswerBuilder();
+  for (const chunk of chunks) builder.add(chunk);
+  return builder.build();
+}
+
+/** The whole answer of a provider's stream. */
+export async function foldStream(batches: AsyncIterable<readonly CompletionChunk[]>): Promise<Answer> {
+  return fold((await Array.fromAsync(batches)).flat());
+}
