@@ -41,7 +41,8 @@ export function joinTurns(turns: readonly Turn[]): Turn[] {
     else joined.push({ role, content: [...content] });
   }
   joined.forEach((turn, index) => {
-    if (turn.content.some(isResult)) turn.content = withResultsFirst(turn.content, joined[index - 1]);
+    if (turn.content.length > 1 && turn.content.some(isResult))
+      turn.content = withResultsFirst(turn.content, joined[index - 1]);
   });
   return joined;
 }

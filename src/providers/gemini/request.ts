@@ -75,13 +75,13 @@ function omitForeign(request: CompletionRequest, log: TranslationLog): void {
 function omitOfMessages({ messages }: CompletionRequest, log: TranslationLog): void {
   messages.forEach(({ name, content, cacheMark }, index) => {
     const field = `messages[${index}]`;
-    log.omitWhen(Boolean(name), `${field}.name`);
-    log.omitWhen(cacheMark !== undefined, `${field}.cache_control`);
+    if (name) log.omit(`${field}.name`);
+    if (cacheMark !== undefined) log.omit(`${field}.cache_control`);
     content.forEach(({ content: part, cacheMark: partMark }, position) => {
       const asked = part.case === "image" && part.value.detail !== "" && part.value.detail !== "auto";
-      log.omitWhen(asked, `${field}.content[${position}].image_url.detail`);
-      log.omitWhen(part.case === "file" && part.value.name !== "", `${field}.content[${position}].file.filename`);
-      log.omitWhen(partMark !== undefined, `${field}.content[${position}].cache_control`);
+      if (asked) log.omit(`${field}.content[${position}].image_url.detail`);
+      if (part.case === "file" && part.value.name !== "") log.omit(`${field}.content[${position}].file.filename`);
+      if (partMark !== undefined) log.omit(`${field}.content[${position}].cache_control`);
     });
   });
 }
