@@ -11,8 +11,8 @@ type Limits = "context_window" | "max_output_tokens";
 export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required | Limits>>;
 
 /**
- * The models that are always there, under the names that clients know. Prices are the providers' public list prices in
- * USD per million tokens; a file overrides what has changed since.
+ * The models that are always there, under the names that clients know. Prices are list prices in USD per million
+ * tokens as they were known when this was written, checked against no invoice: a file overrides them.
  */
 export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
   "alpha-opus-4.5": {

@@ -121,10 +121,10 @@ function addToolCall(message: Message, delta: ToolCallDelta): void {
   call.custom ||= delta.custom;
 }
 
-function joinLogprobs(sofar: Logprobs | undefined, more: Logprobs): Logprobs {
-  if (sofar === undefined) return more;
-  return create(LogprobsSchema, {
-    content: [...sofar.content, ...more.content],
-    refusal: [...sofar.refusal, ...more.refusal],
-  });
+/** Adds to what is gathered already, in place: a copy per chunk would cost the square of a long answer. */
+function joinLogprobs(gathered: Logprobs | undefined, { content, refusal }: Logprobs): Logprobs {
+  const joined = gathered ?? create(LogprobsSchema);
+  for (const token of content) joined.content.push(token);
+  for (const token of refusal) joined.refusal.push(token);
+  return joined;
 }

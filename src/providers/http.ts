@@ -1,8 +1,8 @@
-import { BlockList, isIP } from "node:net";
 import { lookup, type LookupAddress } from "node:dns";
-import type { LookupFunction } from "node:net";
+import { isIP, type LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import { Failure } from "../core/failure.ts";
+import { isPrivateAddress } from "../net/private-addresses.ts";
 
 /** Where a provider is and how it is reached. */
 export interface UpstreamOptions {
@@ -47,7 +47,7 @@ export interface Upstream {
 export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOptions): Upstream {
   const url = new URL(baseUrl);
   const host = url.hostname.replace(/^\[|\]$/g, "");
-  if (!allowPrivate && isIP(host) && isPrivate(host)) throw new Error(`${baseUrl} is a private address`);
+  if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   const prefix = url.pathname.replace(/\/+$/, "");
   const pool = new Pool(url.origin, {
@@ -259,39 +259,11 @@ function toTransportFailure(error: Error, answered: boolean): Failure {
 /** The code of our own refusal to connect. */
 const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";
 
-/** Addresses that a public host name must not lead to. */
-const PRIVATE = new BlockList();
-for (const [net, bits] of [
-  ["0.0.0.0", 8],
-  ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
-  ["127.0.0.0", 8],
-  ["169.254.0.0", 16],
-  ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
-  ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["224.0.0.0", 3],
-] as const)
-  PRIVATE.addSubnet(net, bits, "ipv4");
-for (const [net, bits] of [
-  ["::", 96],
-  ["64:ff9b::", 96],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["ff00::", 8],
-] as const)
-  PRIVATE.addSubnet(net, bits, "ipv6");
-
-function isPrivate(address: string): boolean {
-  return PRIVATE.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
-}
-
 /** Resolves a name and refuses private addresses, so that the address that was checked is the one connected to. */
 const lookupPublic: LookupFunction = (hostname, options, callback) => {
   lookup(hostname, options, (error, address: string | LookupAddress[], family?: number) => {
     const addresses = typeof address === "string" ? [address] : (address ?? []).map((entry) => entry.address);
-    if (error === null && addresses.some(isPrivate)) {
+    if (error === null && addresses.some(isPrivateAddress)) {
       const refused: NodeJS.ErrnoException = new Error(
         `${hostname} leads to a private address; set allow_private if that is meant`,
       );

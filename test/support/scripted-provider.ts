@@ -151,7 +151,8 @@ export function modelOf(id: string, provider: Provider, { upstream, capabilities
   };
 }
 
-const ABLE: Capabilities = {
+/** A model that can do everything. */
+export const ABLE: Capabilities = {
   sampling: true,
   temperatureWithTopP: true,
   maxTemperature: 2,
