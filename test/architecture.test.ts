@@ -13,7 +13,8 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   access: ["core"],
   limits: ["core"],
   ledger: ["core"],
-  store: ["access", "ledger"],
+  // Their port types, and core's that they are made of.
+  store: ["access", "ledger", "limits", "core"],
   edge: ["core", "access", "gen"],
   grpc: ["core", "edge", "gen"],
   front: ["core", "edge", "gen"],

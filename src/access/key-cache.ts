@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
-import type { KeyRecord, KeyStore } from "./key-store.ts";
+import type { FoundKey, KeyStore } from "./key-store.ts";
 import type { KeyPrincipal } from "./principal.ts";
 
 /** How long an answer of the store is taken for granted: what another process revokes is refused after at most this. */
@@ -36,8 +36,11 @@ export interface Authenticator {
    * process does not know: only the store's word makes a key unknown.
    */
   authenticate(key: string | undefined): Promise<KeyPrincipal>;
-  /** Forgets a key, by its hash, so that the next request asks the store: call it after a change in this process. */
-  invalidate(hash: string): void;
+  /**
+   * Forgets a key, by its hash, so that the next request asks the store: for changes that are heard of. With undefined
+   * it asks again about all of them, and keeps what it knows for as long as the store cannot answer.
+   */
+  invalidate(hash: string | undefined): void;
 }
 
 export interface AuthenticatorOptions {
@@ -58,8 +61,8 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
     const asking = store.findByHash(hash).then(
-      (record) => {
-        const principal = record && toPrincipal(record);
+      (found) => {
+        const principal = found && toPrincipal(found);
         if (current()) {
           known.delete(hash);
           if (principal === undefined) remember(unknown, MAX_UNKNOWN, [hash, askedAtMs + UNKNOWN_TTL_MS]);
@@ -100,6 +103,12 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     },
 
     invalidate(hash) {
+      if (hash === undefined) {
+        for (const entry of known.values()) entry.refreshAtMs = 0;
+        unknown.clear();
+        inFlight.clear();
+        return;
+      }
       known.delete(hash);
       unknown.delete(hash);
       // An answer on its way may be older than the change: it still goes to those who wait for it, but is not kept.
@@ -128,15 +137,17 @@ function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {
   return principal;
 }
 
-/** Undefined for a revoked key. */
-function toPrincipal(record: KeyRecord): KeyPrincipal | undefined {
-  if (record.revokedAtMs !== undefined) return undefined;
+/** Undefined for a revoked key, and for one of a disabled account. */
+function toPrincipal({ record, accountLimits, accountDisabled }: FoundKey): KeyPrincipal | undefined {
+  if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
   return {
     keyId: record.id,
     keyName: record.name,
     accountId: record.accountId,
     models: record.models === "all" ? undefined : new Set(record.models),
     capabilities: new Set(record.capabilities),
+    limits: record.limits,
+    accountLimits,
     expiresAtMs: record.expiresAtMs,
   };
 }

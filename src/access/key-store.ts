@@ -1,6 +1,6 @@
-import type { Capability } from "../core/principal.ts";
+import type { Capability, Limits } from "../core/principal.ts";
 
-/** The account that owns keys as long as there are no others. */
+/** The account that owns keys as long as nobody has signed up. The first person to do so takes it over. */
 export const DEFAULT_ACCOUNT_ID = "acct_default";
 
 /** What is kept of an API key. All times are Unix milliseconds. */
@@ -12,11 +12,14 @@ export interface KeyRecord {
   readonly display: string;
   readonly models: readonly string[] | "all";
   readonly capabilities: readonly Capability[];
+  readonly limits: Limits;
   readonly createdAtMs: number;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
   /** The key that a rotation made in its place. */
   readonly replacedBy: string | undefined;
+  /** When its latest completion ended, as the ledger has it. */
+  readonly lastUsedAtMs: number | undefined;
 }
 
 /** A record together with the hash under which it is found. */
@@ -32,20 +35,41 @@ export interface Replacement {
   readonly successor: NewKey;
 }
 
+/** A key and what its account allows. */
+export interface FoundKey {
+  readonly record: KeyRecord;
+  readonly accountLimits: Limits;
+  /** A disabled account's keys do not work. */
+  readonly accountDisabled: boolean;
+}
+
+/** What of a key can be changed while it lives. */
+export type KeyChanges = Partial<Pick<KeyRecord, "name" | "models" | "capabilities" | "limits">>;
+
 /**
  * Where keys are kept. Every method answers, or rejects within a few seconds, and what it has answered is durable.
  * The ones that change a key answer false when there is no such key, or it is not in a state to be changed.
  */
 export interface KeyStore {
   insert(key: NewKey): Promise<void>;
-  /** Every key that was ever made, oldest first. */
-  list(): Promise<readonly KeyRecord[]>;
+  /** Every key that was ever made (of one account), oldest first. */
+  list(accountId?: string): Promise<readonly KeyRecord[]>;
   find(id: string): Promise<KeyRecord | undefined>;
   /** `hash` is the whole hash of `hashApiKey`. */
-  findByHash(hash: string): Promise<KeyRecord | undefined>;
+  findByHash(hash: string): Promise<FoundKey | undefined>;
   /** Both or nothing; false when the key is revoked or has been replaced already. */
   replace(replacement: Replacement): Promise<boolean>;
   /** False when it was revoked before. */
   revoke(id: string, atMs: number): Promise<boolean>;
-  rename(id: string, name: string): Promise<boolean>;
+  /** False for an unknown or revoked key. */
+  update(id: string, changes: KeyChanges): Promise<boolean>;
+}
+
+/** Tells of changes that make what caches hold of keys wrong, whichever process made them. */
+export interface KeyChangeFeed {
+  /**
+   * Calls back with the hash of each key that was changed, or with undefined when any may have been. Best effort: what
+   * is missed is bounded by the cache's own time to live. Returns what ends it.
+   */
+  subscribe(changed: (hash: string | undefined) => void): () => void;
 }

@@ -1,9 +1,9 @@
 import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
-import type { Capability } from "../core/principal.ts";
+import { type Capability, type Limits, NO_LIMITS } from "../core/principal.ts";
 import { displayApiKey, generateApiKey, hashApiKey } from "./api-key.ts";
 import { randomBase62 } from "./base62.ts";
-import { DEFAULT_ACCOUNT_ID, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
+import { DEFAULT_ACCOUNT_ID, type KeyChanges, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
 import { CAPABILITIES } from "./principal.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -33,6 +33,8 @@ export interface KeyRequest {
   readonly capabilities?: readonly Capability[] | undefined;
   /** Default: does not expire. */
   readonly lifetimeMs?: number | undefined;
+  /** Default: those of its account. */
+  readonly limits?: Limits | undefined;
   readonly accountId?: string | undefined;
 }
 
@@ -44,16 +46,13 @@ export interface CreatedKey {
 
 /** Makes a key. It works at once. Throws an `invalid_request` Failure for a name or list that cannot be. */
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
-  const { models = "all", capabilities = CAPABILITIES, lifetimeMs, accountId = DEFAULT_ACCOUNT_ID } = request;
-  const name = checkName(request.name);
-  if (models.length === 0) throw invalidField("models", "name at least one model, or leave it out for all");
-  if (capabilities.length === 0) throw invalidField("capabilities", "name at least one, or leave it out for all");
+  const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID } = request;
+  const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS } = request;
+  const choices = checkChoices({ name: request.name, models, capabilities, limits });
   const now = clock.now();
   const made = makeKey({
+    ...choices,
     accountId,
-    name,
-    models: models === "all" ? models : [...new Set(models)],
-    capabilities: [...new Set(capabilities)],
     createdAtMs: now,
     expiresAtMs: lifetimeMs === undefined ? undefined : now + lifetimeMs,
   });
@@ -62,7 +61,7 @@ export async function createKey({ store, clock }: KeyContext, request: KeyReques
 }
 
 /**
- * Makes a key with the same name, permissions and lifetime, and lets the old one expire after the grace, if it would not
+ * Makes a key with the same name, permissions, limits and lifetime, and lets the old one expire after the grace, if it would not
  * have before. Throws an `invalid_request` Failure for an unknown key and for one that has ended or been rotated.
  */
 export async function rotateKey({ store, clock }: KeyContext, id: string, grace: Grace): Promise<CreatedKey> {
@@ -71,9 +70,9 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
   if (old.replacedBy !== undefined)
     throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
-  const { accountId, name, models, capabilities } = old;
+  const { accountId, name, models, capabilities, limits } = old;
   const expiresAtMs = old.expiresAtMs === undefined ? undefined : now + (old.expiresAtMs - old.createdAtMs);
-  const made = makeKey({ accountId, name, models, capabilities, createdAtMs: now, expiresAtMs });
+  const made = makeKey({ accountId, name, models, capabilities, limits, createdAtMs: now, expiresAtMs });
   const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
   const replaced = await store.replace({ id, expiresAtMs: oldExpiresAtMs, successor: made.key });
   // Somebody else was faster between our two looks at it.
@@ -88,9 +87,14 @@ export async function revokeKey({ store, clock }: KeyContext, id: string): Promi
   throw invalidField("id", `${id} has been revoked already`);
 }
 
-/** Gives a key another name. Throws an `invalid_request` Failure for an unknown key or a name that cannot be. */
-export async function renameKey({ store }: KeyContext, id: string, name: string): Promise<void> {
-  if (!(await store.rename(id, checkName(name)))) throw unknownKey(id);
+/**
+ * Changes a key's name, permissions or limits; what is not named stays. Throws an `invalid_request` Failure for an unknown
+ * or revoked key and for what cannot be.
+ */
+export async function updateKey({ store }: KeyContext, id: string, changes: KeyChanges): Promise<void> {
+  if (await store.update(id, checkChoices(changes))) return;
+  await findKey(store, id);
+  throw invalidField("id", `${id} has been revoked`);
 }
 
 /** What has become of a key. */
@@ -99,7 +103,7 @@ export function keyState(record: KeyRecord, nowMs: number): "active" | "expired"
   return record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs ? "expired" : "active";
 }
 
-type Choices = Omit<KeyRecord, "id" | "display" | "revokedAtMs" | "replacedBy">;
+type Choices = Omit<KeyRecord, "id" | "display" | "revokedAtMs" | "replacedBy" | "lastUsedAtMs">;
 
 function makeKey(choices: Choices): { secret: string; key: NewKey } {
   const secret = generateApiKey();
@@ -109,6 +113,7 @@ function makeKey(choices: Choices): { secret: string; key: NewKey } {
     display: displayApiKey(secret),
     revokedAtMs: undefined,
     replacedBy: undefined,
+    lastUsedAtMs: undefined,
   };
   return { secret, key: { record, hash: hashApiKey(secret) } };
 }
@@ -121,6 +126,19 @@ async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
 
 function unknownKey(id: string): Error {
   return invalidField("id", `there is no key ${id}`);
+}
+
+/** What a key's owner chose, without repetitions. */
+function checkChoices<C extends KeyChanges>(choices: C): C {
+  const { name, models, capabilities } = choices;
+  if (models?.length === 0) throw invalidField("models", "name at least one model, or leave it out for all");
+  if (capabilities?.length === 0) throw invalidField("capabilities", "name at least one, or leave it out for all");
+  return {
+    ...choices,
+    ...(name !== undefined && { name: checkName(name) }),
+    ...(Array.isArray(models) && { models: [...new Set(models)] }),
+    ...(capabilities !== undefined && { capabilities: [...new Set(capabilities)] }),
+  };
 }
 
 function checkName(name: string): string {

@@ -1,6 +1,25 @@
 /** What a key may be used for besides its models. */
 export type Capability = "chat" | "images";
 
+/** How much may be used. Undefined means that this is not limited here. */
+export interface Limits {
+  readonly requestsPerMinute: number | undefined;
+  /** Of prompt and answer together. */
+  readonly tokensPerMinute: number | undefined;
+  /** Completions under way at the same moment. */
+  readonly concurrentRequests: number | undefined;
+  /** For one calendar month in UTC, in millionths of a US dollar. */
+  readonly monthlyBudgetMicroUsd: number | undefined;
+}
+
+/** Limits that limit nothing. */
+export const NO_LIMITS: Limits = {
+  requestsPerMinute: undefined,
+  tokensPerMinute: undefined,
+  concurrentRequests: undefined,
+  monthlyBudgetMicroUsd: undefined,
+};
+
 /** Who calls us: an API key, already checked, and what it may do. */
 export interface Principal {
   readonly keyId: string;
@@ -9,6 +28,10 @@ export interface Principal {
   /** The IDs of the models it may use; undefined means all. */
   readonly models: ReadonlySet<string> | undefined;
   readonly capabilities: ReadonlySet<Capability>;
+  /** The key's own limits. */
+  readonly limits: Limits;
+  /** Those of its account, which all its keys share. */
+  readonly accountLimits: Limits;
 }
 
 /** Whether the key may use the model, by its ID. */

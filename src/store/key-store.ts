@@ -1,5 +1,6 @@
 import type { Kysely } from "kysely";
 import type { KeyRecord, KeyStore, NewKey } from "../access/key-store.ts";
+import { NO_LIMITS } from "../core/principal.ts";
 import { retryWhileBusy } from "./busy.ts";
 import type { KeyRow, Schema } from "./schema.ts";
 
@@ -24,7 +25,7 @@ export function createKeyStore(database: Kysely<Schema>): KeyStore {
     async findByHash(hash) {
       const query = database.selectFrom("api_keys").selectAll().where("hash", "=", hash);
       const row = await retryWhileBusy(() => query.executeTakeFirst());
-      return row && toRecord(row);
+      return row && { record: toRecord(row), accountLimits: NO_LIMITS, accountDisabled: false };
     },
 
     replace({ id, expiresAtMs, successor }) {
@@ -53,8 +54,8 @@ export function createKeyStore(database: Kysely<Schema>): KeyStore {
       return (await retryWhileBusy(() => query.executeTakeFirst())).numUpdatedRows === 1n;
     },
 
-    async rename(id, name) {
-      const query = database.updateTable("api_keys").set({ name }).where("id", "=", id);
+    async update(id, { name }) {
+      const query = database.updateTable("api_keys").set({ name: name! }).where("id", "=", id);
       return (await retryWhileBusy(() => query.executeTakeFirst())).numUpdatedRows === 1n;
     },
   };
@@ -89,5 +90,7 @@ function toRecord(row: KeyRow): KeyRecord {
     expiresAtMs: row.expires_at_ms ?? undefined,
     revokedAtMs: row.revoked_at_ms ?? undefined,
     replacedBy: row.replaced_by ?? undefined,
+    limits: NO_LIMITS,
+    lastUsedAtMs: undefined,
   };
 }

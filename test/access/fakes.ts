@@ -1,4 +1,5 @@
 import type { KeyRecord, KeyStore, NewKey } from "../../src/access/key-store.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 import type { Clock } from "../../src/core/clock.ts";
 
 /** A clock that stands still until it is told. */
@@ -32,7 +33,10 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
     },
     list: async () => [...rows.values()].map(({ record }) => record),
     find: async (id) => rows.get(id)?.record,
-    findByHash: async (hash) => [...rows.values()].find((row) => row.hash === hash)?.record,
+    findByHash: async (hash) => {
+      const row = [...rows.values()].find((each) => each.hash === hash);
+      return row && { record: row.record, accountLimits: NO_LIMITS, accountDisabled: false };
+    },
     async replace({ id, expiresAtMs, successor }) {
       const isFree = (record: KeyRecord): boolean => (record.revokedAtMs ?? record.replacedBy) === undefined;
       const changed = change(id, isFree, { expiresAtMs, replacedBy: successor.record.id });
@@ -40,6 +44,6 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       return changed;
     },
     revoke: async (id, atMs) => change(id, (record) => record.revokedAtMs === undefined, { revokedAtMs: atMs }),
-    rename: async (id, name) => change(id, () => true, { name }),
+    update: async (id, changes) => change(id, (record) => record.revokedAtMs === undefined, changes),
   };
 }

@@ -1,7 +1,9 @@
 import { beforeEach, describe, expect, it, vi } from "vitest";
 import { generateApiKey, hashApiKey } from "../../src/access/api-key.ts";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
+import type { FoundKey } from "../../src/access/key-store.ts";
 import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 import { fakeClock, memoryKeyStore } from "./fakes.ts";
 
 function setUp() {
@@ -29,6 +31,8 @@ describe("authentication", () => {
       accountId: "acct_default",
       models: new Set(["m"]),
       capabilities: new Set(["images"]),
+      limits: NO_LIMITS,
+      accountLimits: NO_LIMITS,
       expiresAtMs: undefined,
     });
   });
@@ -79,12 +83,12 @@ describe("authentication", () => {
   it("refuses a key that this process revoked at once, even with an older answer on its way", async () => {
     const { authenticator, keys, findByHash } = world;
     const { secret, record } = await createKey(keys, { name: "a" });
-    const answer = Promise.withResolvers<typeof record>();
+    const answer = Promise.withResolvers<FoundKey>();
     findByHash.mockReturnValueOnce(answer.promise);
     const waiting = authenticator.authenticate(secret);
     await revokeKey(keys, record.id);
     authenticator.invalidate(hashApiKey(secret));
-    answer.resolve(record);
+    answer.resolve({ record, accountLimits: NO_LIMITS, accountDisabled: false });
     await waiting;
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });

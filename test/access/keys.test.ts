@@ -1,10 +1,11 @@
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { displayApiKey, generateApiKey, hashApiKey, isApiKey } from "../../src/access/api-key.ts";
-import { createKey, GRACES, keyState, renameKey, revokeKey, rotateKey, type Grace } from "../../src/access/keys.ts";
+import { createKey, GRACES, keyState, revokeKey, rotateKey, updateKey, type Grace } from "../../src/access/keys.ts";
 import { permit } from "../../src/access/permissions.ts";
 import { mayUse } from "../../src/core/principal.ts";
 import type { KeyPrincipal } from "../../src/access/principal.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 import { fakeClock, memoryKeyStore } from "./fakes.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -64,7 +65,7 @@ describe("keys", () => {
     const { keys, store } = setUp();
     const { secret, record } = await createKey(keys, { name: "ci", models: ["a", "a"], capabilities: ["chat"] });
     expect(record).toMatchObject({ name: "ci", models: ["a"], capabilities: ["chat"], expiresAtMs: undefined });
-    expect(await store.findByHash(hashApiKey(secret))).toEqual(record);
+    expect((await store.findByHash(hashApiKey(secret)))?.record).toEqual(record);
     expect(JSON.stringify([...store.rows])).not.toContain(secret.slice(12, -4));
   });
 
@@ -120,9 +121,9 @@ describe("keys", () => {
   it("can be renamed", async () => {
     const { keys, store } = setUp();
     const { record } = await createKey(keys, { name: "a" });
-    await renameKey(keys, record.id, "b");
+    await updateKey(keys, record.id, { name: "b" });
     expect((await store.find(record.id))?.name).toBe("b");
-    await expect(renameKey(keys, "key_none", "b")).rejects.toMatchObject({ param: "id" });
+    await expect(updateKey(keys, "key_none", { name: "b" })).rejects.toMatchObject({ param: "id" });
   });
 });
 
@@ -133,6 +134,8 @@ describe("permissions", () => {
     accountId: "acct_1",
     models: new Set(["m1", "m2"]),
     capabilities: new Set(["chat"]),
+    limits: NO_LIMITS,
+    accountLimits: NO_LIMITS,
     expiresAtMs: undefined,
   };
 

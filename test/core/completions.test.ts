@@ -10,7 +10,7 @@ import {
 import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
 import { type Call, createCompletions } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
-import type { Principal } from "../../src/core/principal.ts";
+import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import type { Script } from "../support/scripted-provider.ts";
@@ -24,6 +24,8 @@ const principal: Principal = {
   accountId: "account_1",
   models: undefined,
   capabilities: new Set(["chat", "images"]),
+  limits: NO_LIMITS,
+  accountLimits: NO_LIMITS,
 };
 const usage = create(UsageSchema, { promptTokens: 100, completionTokens: 10, totalTokens: 110, cachedTokens: 40 });
 const counted: Script = {

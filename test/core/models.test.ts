@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { createModels } from "../../src/core/models.ts";
-import type { Principal } from "../../src/core/principal.ts";
+import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import { createWorld } from "../router/routed.ts";
 
 const { router } = createWorld({ scripts: { b: [], a: [], "family/c": [] }, facts: { preview: true } });
@@ -12,6 +12,8 @@ const mayUse = (ids: readonly string[] | undefined): Principal => ({
   accountId: "account",
   models: ids && new Set(ids),
   capabilities: new Set(["chat"]),
+  limits: NO_LIMITS,
+  accountLimits: NO_LIMITS,
 });
 
 describe("the models", () => {

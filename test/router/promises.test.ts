@@ -6,7 +6,7 @@ import { type CompletionChunk, CompletionRequestSchema } from "../../gen/parley/
 import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
-import type { Principal } from "../../src/core/principal.ts";
+import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
 import { toChunks } from "../support/to-chunks.ts";
 import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
@@ -112,6 +112,8 @@ const principal: Principal = {
   accountId: "account",
   models: undefined,
   capabilities: new Set(["chat"]),
+  limits: NO_LIMITS,
+  accountLimits: NO_LIMITS,
 };
 
 /** Everything that could be seen of one case. */

@@ -127,7 +127,7 @@ describe("keys in the database", () => {
     const plain = await createKey(context, { name: "é'; drop table api_keys; --" });
     const narrow = await createKey(context, { name: "b", models: ["m"], capabilities: ["chat"], lifetimeMs: 1000 });
     expect(await store.find(plain.record.id)).toEqual(plain.record);
-    expect(await store.findByHash(hashApiKey(narrow.secret))).toEqual(narrow.record);
+    expect((await store.findByHash(hashApiKey(narrow.secret)))?.record).toEqual(narrow.record);
     expect(await store.findByHash(hashApiKey("x"))).toBeUndefined();
     expect((await store.list()).map(({ id }) => id).toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
   });
@@ -149,8 +149,8 @@ describe("keys in the database", () => {
     expect(await store.find("key_2")).toBeUndefined();
     await revokeKey(context, next.record.id);
     expect(await store.revoke(next.record.id, 1)).toBe(false);
-    expect(await store.rename(record.id, "b")).toBe(true);
-    expect(await store.rename("key_none", "b")).toBe(false);
+    expect(await store.update(record.id, { name: "b" })).toBe(true);
+    expect(await store.update("key_none", { name: "b" })).toBe(false);
   });
 
   it("must belong to an account", async () => {

@@ -1,0 +1,123 @@
+import type { Limits } from "../core/principal.ts";
+
+export type Role = "administrator" | "member";
+
+/** A person, or a part of the organisation, that owns keys. All times are Unix milliseconds. */
+export interface AccountRecord {
+  readonly id: string;
+  /** Lower case; undefined for an account that nobody can sign in to yet. Unique. */
+  readonly email: string | undefined;
+  readonly name: string;
+  readonly role: Role;
+  /** An encoded argon2id hash; undefined when nobody can sign in. */
+  readonly passwordHash: string | undefined;
+  /** Its own; where undefined, the configuration's apply. */
+  readonly limits: Limits;
+  readonly createdAtMs: number;
+  readonly disabledAtMs: number | undefined;
+}
+
+/** What of an account can be changed. `disabledAtMs: undefined` enables it again. */
+export type AccountChanges = Partial<Pick<AccountRecord, "name" | "role" | "passwordHash" | "limits" | "disabledAtMs">>;
+
+/** A person who has signed in. All times are Unix milliseconds. */
+export interface SessionRecord {
+  /** SHA-256 of the session's ID, in hexadecimal: the ID itself is only in the cookie. */
+  readonly hash: string;
+  readonly accountId: string;
+  readonly createdAtMs: number;
+  readonly lastSeenAtMs: number;
+  /** When the password was last given. */
+  readonly authenticatedAtMs: number;
+}
+
+export interface InvitationRecord {
+  readonly id: string;
+  /** SHA-256 of the link's token, in hexadecimal. */
+  readonly hash: string;
+  /** The only address that may use it; undefined for anybody who has the link. */
+  readonly email: string | undefined;
+  readonly role: Role;
+  readonly createdBy: string;
+  readonly createdAtMs: number;
+  readonly expiresAtMs: number;
+  readonly usedAtMs: number | undefined;
+}
+
+/** Something that an owner may want to look up later. Holds no secret. */
+export interface SecurityEvent {
+  readonly atMs: number;
+  /** A word of ours, such as `sign_in_failed` or `key_revoked`. */
+  readonly type: string;
+  /** Who did it; undefined when nobody was signed in. */
+  readonly actorId: string | undefined;
+  /** Whose account it is about. */
+  readonly accountId: string | undefined;
+  /** The caller's network, such as `192.0.2.0/24`; undefined for the command line. */
+  readonly network: string | undefined;
+  /** Further facts, such as a key's ID. */
+  readonly details: Readonly<Record<string, string>>;
+}
+
+/** How sign-ins that failed keep the next ones waiting: per account, and per network. */
+export interface ThrottleStore {
+  /** The state of one subject; undefined when nothing is kept. */
+  find(subject: string): Promise<ThrottleState | undefined>;
+  /**
+   * Changes one subject's state at one moment for all who share it, and answers what it became. `change` may be called
+   * more than once.
+   */
+  update(subject: string, change: (state: ThrottleState | undefined) => ThrottleState): Promise<ThrottleState>;
+  remove(subject: string): Promise<void>;
+  /** Forgets subjects that were not changed since. */
+  prune(beforeMs: number): Promise<number>;
+}
+
+export interface ThrottleState {
+  readonly count: number;
+  /** Refused until then. */
+  readonly blockedUntilMs: number;
+  readonly changedAtMs: number;
+}
+
+/** Where accounts, sessions and invitations are kept. Every method answers, or rejects within a few seconds. */
+export interface AccountStore {
+  /** False when the e-mail address is taken. */
+  insert(account: AccountRecord): Promise<boolean>;
+  find(id: string): Promise<AccountRecord | undefined>;
+  findByEmail(email: string): Promise<AccountRecord | undefined>;
+  /** Oldest first. */
+  list(): Promise<readonly AccountRecord[]>;
+  /** False for an unknown account. */
+  update(id: string, changes: AccountChanges): Promise<boolean>;
+  /**
+   * Gives the default account to the first person who signs up: its e-mail address, name and password, and the role of
+   * administrator. False when there is an account that can sign in already: of two at the same moment one wins.
+   */
+  claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
+
+  insertSession(session: SessionRecord): Promise<void>;
+  findSession(hash: string): Promise<{ readonly session: SessionRecord; readonly account: AccountRecord } | undefined>;
+  touchSession(
+    hash: string,
+    changes: Partial<Pick<SessionRecord, "lastSeenAtMs" | "authenticatedAtMs">>,
+  ): Promise<void>;
+  removeSession(hash: string): Promise<void>;
+  /** All of an account, except one. */
+  removeSessions(accountId: string, exceptHash?: string): Promise<void>;
+  /** Those created, or last seen, before; answers how many. */
+  pruneSessions(limits: { readonly createdBeforeMs: number; readonly seenBeforeMs: number }): Promise<number>;
+
+  insertInvitation(invitation: InvitationRecord): Promise<void>;
+  findInvitation(hash: string): Promise<InvitationRecord | undefined>;
+  /** Newest first. */
+  listInvitations(): Promise<readonly InvitationRecord[]>;
+  /** Uses up the invitation and makes the account, or nothing: false when it was used or the address is taken. */
+  acceptInvitation(hash: string, account: AccountRecord, atMs: number): Promise<boolean>;
+  removeInvitation(id: string): Promise<boolean>;
+
+  record(event: SecurityEvent): Promise<void>;
+  /** Newest first, at most `limit`. */
+  events(query: { readonly limit: number; readonly accountId?: string | undefined }): Promise<readonly SecurityEvent[]>;
+  pruneEvents(beforeMs: number): Promise<number>;
+}

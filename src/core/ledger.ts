@@ -1,0 +1,54 @@
+import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import type { FailureCode } from "./failure.ts";
+import type { Entrance } from "./record.ts";
+
+/** The tokens of one completion. */
+export interface TokenCounts {
+  /** Cached ones included. */
+  readonly prompt: number;
+  readonly cached: number;
+  /** Reasoning and pictures included. */
+  readonly completion: number;
+  readonly reasoning: number;
+  readonly image: number;
+}
+
+/** One completion as it is kept. Holds no prompt and no answer. Times are Unix milliseconds. */
+export interface LedgerEntry {
+  /** Ours, so that no caller can make two completions one. */
+  readonly completionId: string;
+  /** May be the caller's, and the same for many. */
+  readonly requestId: string;
+  readonly accountId: string;
+  readonly keyId: string;
+  readonly entrance: Entrance;
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  readonly requestedModel: string;
+  /** The model that answered; undefined when none did. */
+  readonly servedModel: string | undefined;
+  readonly streamed: boolean;
+  readonly outcome: "served" | FailureCode;
+  readonly attempts: readonly Attempt[];
+  readonly tokens: TokenCounts;
+  /** 0 when no price is known. */
+  readonly costMicroUsd: number;
+  readonly durationMs: number;
+  readonly firstContentMs: number | undefined;
+  /** Ended before its answer did, after some of it had reached the caller. */
+  readonly partial: boolean;
+  /** The provider said nothing about tokens: they are counted from the texts. */
+  readonly estimated: boolean;
+}
+
+/** Where completions are written down. */
+export interface Ledger {
+  /**
+   * Resolves when the entry is durable, and what was reserved of budgets for it has been settled: once, however often it is
+   * tried. While the database is away it resolves after a short while, and the entry waits in memory for it to come back.
+   * Never rejects.
+   */
+  append(entry: LedgerEntry): Promise<void>;
+  /** Throws `overloaded` while so many entries wait that no more can be promised to be kept. */
+  admit(): void;
+}
