@@ -6,9 +6,10 @@ import { UsageError, type CliContext, type Command } from "./command.ts";
 import { configCheck } from "./config-command.ts";
 import { EXIT } from "./exit-code.ts";
 import { formatHelp, formatOverview } from "./help.ts";
-import { keysCreate, keysList, keysRevoke, keysRotate } from "./keys-commands.ts";
+import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
 import { models } from "./models-command.ts";
 import { serve } from "./serve-command.ts";
+import { usage } from "./usage-command.ts";
 import { simulate } from "./simulate-command.ts";
 
 const help: Command = {
@@ -40,8 +41,10 @@ const COMMANDS: readonly Command[] = [
   models,
   keysCreate,
   keysList,
+  keysUpdate,
   keysRotate,
   keysRevoke,
+  usage,
   version,
   help,
 ];

@@ -1,5 +1,6 @@
 import type { KeyRecord } from "../access/key-store.ts";
 import { keyState, type CreatedKey } from "../access/keys.ts";
+import { describeLimits, toLimitsJson } from "./limit-flags.ts";
 import type { CliContext } from "./command.ts";
 
 /** The secret alone goes to stdout, so that it can be piped. */
@@ -23,6 +24,8 @@ export function toKeyJson(record: KeyRecord) {
     account: record.accountId,
     models: record.models,
     capabilities: record.capabilities,
+    limits: toLimitsJson(record.limits),
+    last_used_at: toIso(record.lastUsedAtMs),
     created_at: toIso(record.createdAtMs),
     expires_at: toIso(record.expiresAtMs),
     revoked_at: toIso(record.revokedAtMs),
@@ -31,7 +34,18 @@ export function toKeyJson(record: KeyRecord) {
 }
 
 /** The heading of the table of keys. */
-export const KEY_HEADING = ["ID", "NAME", "KEY", "STATE", "MODELS", "CAPABILITIES", "CREATED", "EXPIRES"];
+export const KEY_HEADING = [
+  "ID",
+  "NAME",
+  "KEY",
+  "STATE",
+  "MODELS",
+  "CAPABILITIES",
+  "LIMITS",
+  "CREATED",
+  "EXPIRES",
+  "LAST USED",
+];
 
 /** A key as a line of the table. */
 export function toKeyRow(record: KeyRecord, nowMs: number): string[] {
@@ -42,8 +56,10 @@ export function toKeyRow(record: KeyRecord, nowMs: number): string[] {
     keyState(record, nowMs),
     record.models === "all" ? "all" : record.models.join(","),
     record.capabilities.join(","),
+    describeLimits(record.limits),
     toIso(record.createdAtMs) ?? "",
     toIso(record.expiresAtMs) ?? "never",
+    toIso(record.lastUsedAtMs) ?? "never",
   ];
 }
 

@@ -5,16 +5,16 @@ import {
   keyState,
   revokeKey,
   rotateKey,
+  updateKey,
   type Grace,
   type KeyContext,
 } from "../access/keys.ts";
 import { CAPABILITIES } from "../access/principal.ts";
 import type { Config } from "../config/config.ts";
-import { loadConfig } from "../config/load.ts";
 import { nearest } from "../config/nearest.ts";
 import { systemClock } from "../core/clock.ts";
-import type { Capability } from "../core/principal.ts";
-import { openStore } from "../store/store.ts";
+import { type Capability, NO_LIMITS } from "../core/principal.ts";
+import type { Store } from "../store/store.ts";
 import {
   CONFIG_FLAG,
   JSON_FLAG,
@@ -25,9 +25,11 @@ import {
   type Invocation,
 } from "./command.ts";
 import { parseDuration } from "./duration.ts";
-import { EXIT } from "./exit-code.ts";
+import { findAccount } from "./find-account.ts";
 import { KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./key-output.ts";
+import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
 import { formatTable } from "./table.ts";
+import { withStore } from "./with-store.ts";
 
 export const keysCreate: Command = {
   name: "keys create",
@@ -37,18 +39,22 @@ export const keysCreate: Command = {
     name: { value: "NAME", help: "what it is for (required)" },
     models: { value: "A,B", help: "the models it may use (default: all)" },
     capabilities: { value: CAPABILITIES.join(","), help: "what it may be used for (default: both)" },
+    account: { value: "A", help: "whose it is, by the account's ID or e-mail address (default: the first account)" },
+    ...LIMIT_FLAGS,
     expires: { value: "30d", help: "how long it lives, in m, h, d or w (default: for ever)" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, config) => {
-      const { name, models, capabilities, expires } = invocation.flags;
+    withKeys(invocation, context, async (keys, { config, store }) => {
+      const { name, models, capabilities, expires, account } = invocation.flags;
       if (name === undefined) throw new UsageError("--name is required: --name NAME");
       const created = await createKey(keys, {
         name,
         models: models === undefined ? undefined : readModels(models, config),
         capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
+        limits: readLimits(invocation.flags, NO_LIMITS),
+        accountId: account === undefined ? undefined : (await findAccount(store.accounts, account)).id,
         lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
       });
       if (invocation.switches.has("json")) writeJson(context.stdout, toCreatedJson(created));
@@ -103,6 +109,36 @@ export const keysRotate: Command = {
     }),
 };
 
+export const keysUpdate: Command = {
+  name: "keys update",
+  summary: "change a key's name, permissions or limits; what is not named stays",
+  positionals: ["ID"],
+  flags: {
+    name: { value: "NAME", help: "what it is for" },
+    models: { value: "A,B|all", help: "the models it may use" },
+    capabilities: { value: CAPABILITIES.join(","), help: "what it may be used for" },
+    ...LIMIT_FLAGS,
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
+  run: (invocation, context) =>
+    withKeys(invocation, context, async (keys, { config }) => {
+      const id = invocation.positionals[0] ?? "";
+      const { flags } = invocation;
+      const { name, models, capabilities } = flags;
+      const before = (await keys.store.find(id))?.limits ?? NO_LIMITS;
+      await updateKey(keys, id, {
+        ...(name !== undefined && { name }),
+        ...(models !== undefined && { models: models === "all" ? ("all" as const) : readModels(models, config) }),
+        ...(capabilities !== undefined && { capabilities: readCapabilities(capabilities) }),
+        ...(namesLimits(flags) && { limits: readLimits(flags, before) }),
+      });
+      const record = (await keys.store.find(id))!;
+      if (invocation.switches.has("json")) writeJson(context.stdout, toKeyJson(record));
+      else context.stdout.write(`${formatTable([KEY_HEADING, toKeyRow(record, keys.clock.now())])}\n`);
+    }),
+};
+
 export const keysRevoke: Command = {
   name: "keys revoke",
   summary: "end an API key for good; running servers refuse it within five seconds",
@@ -117,17 +153,12 @@ export const keysRevoke: Command = {
     }),
 };
 
-type KeysAction = (keys: KeyContext, config: Config) => Promise<void>;
+type KeysAction = (keys: KeyContext, world: { readonly config: Config; readonly store: Store }) => Promise<void>;
 
-async function withKeys({ flags }: Invocation, { env }: CliContext, action: KeysAction): Promise<number> {
-  const config = loadConfig({ file: flags["config"], env });
-  const store = await openStore(config.dataDir);
-  try {
-    await action({ store: store.keys, clock: systemClock }, config);
-    return EXIT.ok;
-  } finally {
-    await store.close();
-  }
+function withKeys(invocation: Invocation, context: CliContext, action: KeysAction): Promise<number> {
+  return withStore(invocation, context, (store, config) =>
+    action({ store: store.keys, clock: systemClock }, { config, store }),
+  );
 }
 
 function readModels(list: string, config: Config): string[] {

@@ -77,11 +77,29 @@ export interface ModelConfig {
   readonly capabilities: Capabilities;
 }
 
+/** How much an account may use that has no limits of its own; has the shape of core's type of the same name. */
+export interface Limits {
+  readonly requestsPerMinute: number | undefined;
+  readonly tokensPerMinute: number | undefined;
+  readonly concurrentRequests: number | undefined;
+  readonly monthlyBudgetMicroUsd: number | undefined;
+}
+
+/** Who may make an account: everybody, those with an invitation, or nobody. The first person always may. */
+export type SignUp = "open" | "invited" | "closed";
+
 /** Everything that can be configured, checked, complete and frozen. */
 export interface Config {
   /** The file it came from; undefined when there was none. */
   readonly file: string | undefined;
-  readonly http: { readonly listen: ListenAddress; readonly corsOrigins: readonly string[] };
+  readonly http: {
+    readonly listen: ListenAddress;
+    readonly corsOrigins: readonly string[];
+    /** The origin under which people reach the dashboard; undefined for the address that is listened on. */
+    readonly publicUrl: string | undefined;
+    /** Networks whose `x-forwarded-for` is believed. */
+    readonly trustedProxies: readonly string[];
+  };
   readonly grpc: {
     readonly listen: ListenAddress;
     readonly maxReceiveBytes: number;
@@ -90,6 +108,13 @@ export interface Config {
   readonly operations: { readonly listen: ListenAddress };
   /** Absolute path. */
   readonly dataDir: string;
+  /** PostgreSQL's address, a secret; undefined for SQLite in the data directory. */
+  readonly databaseUrl: string | undefined;
+  /** Redis' address, a secret; undefined when rates are kept in the database or in this process. */
+  readonly redisUrl: string | undefined;
+  readonly limits: { readonly account: Limits; readonly burstMs: number };
+  readonly signUp: SignUp;
+  readonly ledger: { readonly retentionMs: number };
   readonly log: { readonly level: LogLevel };
   readonly shutdown: { readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };

@@ -45,8 +45,7 @@ export function describeIssue(issue: z.core.$ZodRawIssue): string {
 }
 
 /** Says that a key is unknown, and which one was probably meant. */
-export function describeUnknownKey(key: string, known: readonly string[], notYet: readonly string[]): string {
-  if (notYet.includes(key)) return "this version does not have this section yet; remove it";
+export function describeUnknownKey(key: string, known: readonly string[]): string {
   const meant = nearest(key, known);
   return `unknown key; ${meant === undefined ? `known here: ${known.join(", ")}` : `did you mean ${meant}?`}`;
 }

@@ -19,10 +19,9 @@ const SETTINGS: Readonly<Record<string, ConfigPath>> = {
   PARLEY_GRPC_LISTEN: ["grpc", "listen"],
   PARLEY_OPERATIONS_LISTEN: ["operations", "listen"],
   PARLEY_DATA_DIR: ["data_dir"],
+  PARLEY_DATABASE_URL: ["database", "url"],
+  PARLEY_REDIS_URL: ["redis", "url"],
 };
-
-/** Named in the documentation of what comes later: quietly ignoring them would lose data. */
-const NOT_YET = ["PARLEY_DATABASE_URL", "PARLEY_REDIS_URL"];
 
 /**
  * What the environment sets. `fileProviders` are the providers that the file configures: for those the file says itself
@@ -37,9 +36,6 @@ export function readOverrides(
   for (const [variable, path] of Object.entries(SETTINGS)) {
     const value = read(env, variable, report);
     if (value !== undefined) overrides.push({ variable, path, value });
-  }
-  for (const variable of NOT_YET) {
-    if (env[variable] !== undefined) report(variable, "this version does not have it yet; unset it");
   }
   for (const provider of Object.keys(BUILT_IN_PROVIDERS)) {
     if (!fileProviders.has(provider)) overrides.push(...readProvider(provider, env, report));

@@ -6,6 +6,8 @@ const HIDDEN = "…";
 export function redactConfig(config: Config): Config {
   return {
     ...config,
+    databaseUrl: config.databaseUrl && HIDDEN,
+    redisUrl: config.redisUrl && HIDDEN,
     providers: config.providers.map((provider) =>
       provider.simulated
         ? provider

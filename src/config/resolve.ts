@@ -9,6 +9,8 @@ import type { FileInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MICRO_USD = 1_000_000;
 
 /** Makes the checked input complete, and reports what only the whole of it shows. Meaningless after a report. */
 export function resolve(input: FileInput, file: string | undefined, report: Report): Config {
@@ -23,7 +25,12 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
   }
   return {
     file,
-    http: { listen: http, corsOrigins: input.http.cors_origins },
+    http: {
+      listen: http,
+      corsOrigins: input.http.cors_origins,
+      publicUrl: input.http.public_url,
+      trustedProxies: input.http.trusted_proxies,
+    },
     grpc: {
       listen: grpc,
       maxReceiveBytes: Math.round(input.grpc.max_receive_mib * MIB),
@@ -31,6 +38,11 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
     },
     operations: { listen: operations },
     dataDir: resolvePath(input.data_dir),
+    databaseUrl: input.database.url,
+    redisUrl: input.redis.url,
+    limits: resolveLimits(input.limits),
+    signUp: input.sign_up,
+    ledger: { retentionMs: input.ledger.retention_days * DAY_MS },
     log: input.log,
     shutdown: camelKeys(input.shutdown),
     simulator: camelKeys(input.simulator),
@@ -39,6 +51,20 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
     breaker: camelKeys(input.breaker),
     providers,
     models,
+  };
+}
+
+function resolveLimits(input: FileInput["limits"]): Config["limits"] {
+  const given = (limit: number | "unlimited"): number | undefined => (limit === "unlimited" ? undefined : limit);
+  const budgetUsd = given(input.monthly_budget_usd);
+  return {
+    account: {
+      requestsPerMinute: given(input.requests_per_minute),
+      tokensPerMinute: given(input.tokens_per_minute),
+      concurrentRequests: given(input.concurrent_requests),
+      monthlyBudgetMicroUsd: budgetUsd === undefined ? undefined : Math.round(budgetUsd * MICRO_USD),
+    },
+    burstMs: input.burst_seconds * 1000,
   };
 }
 

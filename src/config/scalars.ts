@@ -1,3 +1,4 @@
+import { isIP } from "node:net";
 import { z } from "zod";
 
 /** Text that ends up in every sample and tutorial, and so protects nothing. */
@@ -63,4 +64,34 @@ export const origin = z
 
 function isOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.parse(text)?.origin === text;
+}
+
+/** Where the dashboard is reached from outside: an origin. */
+export const publicUrl = z.string().refine(isOrigin, 'must be an origin, such as "https://parley.example.com"');
+
+/** A network of proxies: an address, or one with a prefix length. */
+export const network = z
+  .string()
+  .refine(isNetwork, 'must be an address or a network, such as "10.0.0.0/8" or "fd00::/8"');
+
+function isNetwork(text: string): boolean {
+  const [address = "", prefix] = text.split("/", 2);
+  const version = isIP(address);
+  if (version === 0 || text.split("/").length > 2) return false;
+  return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
+}
+
+/** Where PostgreSQL is. May hold a password: never shown. */
+export const databaseUrl = serverUrl(["postgres:", "postgresql:"], "postgres://user:password@host:5432/database");
+
+/** Where Redis or Valkey is. May hold a password: never shown. */
+export const redisUrl = serverUrl(["redis:", "rediss:"], "redis://host:6379");
+
+function serverUrl(schemes: readonly string[], example: string) {
+  return z.string().refine((text) => {
+    const url = URL.parse(text);
+    if (url === null || !schemes.includes(url.protocol)) return false;
+    // A socket in the file system is named after the question mark.
+    return url.hostname !== "" || url.searchParams.has("host");
+  }, `must be an address such as "${example}"`);
 }

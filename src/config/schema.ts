@@ -1,15 +1,27 @@
 import { z } from "zod";
 import { DIALECTS } from "./dialects.ts";
-import { credential, headerName, headerValue, isoDate, modelId, origin, providerName } from "./scalars.ts";
+import {
+  credential,
+  databaseUrl,
+  headerName,
+  headerValue,
+  isoDate,
+  modelId,
+  network,
+  origin,
+  providerName,
+  publicUrl,
+  redisUrl,
+} from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 
 /** A map with exactly these keys. Unknown ones are told apart by line, in the order of the issue's `keys`. */
-function section<Shape extends z.ZodRawShape>(shape: Shape, notYet: readonly string[] = []) {
+function section<Shape extends z.ZodRawShape>(shape: Shape) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {
     error: (issue) =>
       issue.code === "unrecognized_keys"
-        ? issue.keys.map((key) => describeUnknownKey(key, known, notYet)).join("\n")
+        ? issue.keys.map((key) => describeUnknownKey(key, known)).join("\n")
         : undefined,
   });
 }
@@ -25,6 +37,10 @@ const durationMs = z.int().min(1).max(DAY_MS);
 const tokens = z.int().min(1).max(100_000_000);
 const usd = z.number().min(0).max(100_000);
 const listen = z.string();
+const unlimited = z.literal("unlimited");
+const limit = z.union([z.int().min(1).max(1_000_000_000), unlimited], {
+  error: 'must be a whole number from 1 to 1000000000, or "unlimited"',
+});
 
 const timeouts = { connect_ms: durationMs, first_content_ms: durationMs, idle_ms: durationMs, total_ms: durationMs };
 
@@ -89,50 +105,62 @@ const provider = section({
 });
 
 /** A configuration file, before defaults that depend on other settings. */
-export const fileSchema = section(
-  {
-    http: section({
-      listen: listen.default("127.0.0.1:8080"),
-      allow_public: z.boolean().default(false),
-      cors_origins: z.array(origin).default([]),
-    }).prefault({}),
-    grpc: section({
-      listen: listen.default("127.0.0.1:50051"),
-      allow_public: z.boolean().default(false),
-      max_receive_mib: z.number().positive().max(1024).default(32),
-      max_send_mib: z.number().positive().max(1024).default(64),
-    }).prefault({}),
-    operations: section({
-      listen: listen.default("127.0.0.1:9464"),
-      allow_public: z.boolean().default(false),
-    }).prefault({}),
-    data_dir: z.string().min(1).default("./data"),
-    log: section({
-      level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
-    }).prefault({}),
-    shutdown: section({ drain_ms: z.int().min(0).max(DAY_MS).default(600_000) }).prefault({}),
-    simulator: section({
-      enabled: z.exactOptional(z.boolean()),
-      tokens_per_second: z.number().positive().max(1_000_000).default(80),
-      first_token_ms: z.int().min(0).max(600_000).default(250),
-    }).prefault({}),
-    timeouts: section({
-      connect_ms: durationMs.default(5_000),
-      first_content_ms: durationMs.default(60_000),
-      idle_ms: durationMs.default(120_000),
-      total_ms: durationMs.default(900_000),
-    }).prefault({}),
-    retries: section({ base_ms: waitMs.default(100), cap_ms: waitMs.default(2_000) }).prefault({}),
-    breaker: section({
-      failures: z.int().min(1).max(1000).default(5),
-      rest_ms: durationMs.default(5_000),
-      max_rest_ms: durationMs.default(30_000),
-    }).prefault({}),
-    providers: z.record(providerName, provider).default({}),
-    models: z.record(modelId, model).default({}),
-  },
-  ["database", "redis", "limits", "sign_up"],
-);
+export const fileSchema = section({
+  http: section({
+    listen: listen.default("127.0.0.1:8080"),
+    allow_public: z.boolean().default(false),
+    cors_origins: z.array(origin).default([]),
+    public_url: z.exactOptional(publicUrl),
+    trusted_proxies: z.array(network).default([]),
+  }).prefault({}),
+  grpc: section({
+    listen: listen.default("127.0.0.1:50051"),
+    allow_public: z.boolean().default(false),
+    max_receive_mib: z.number().positive().max(1024).default(32),
+    max_send_mib: z.number().positive().max(1024).default(64),
+  }).prefault({}),
+  operations: section({
+    listen: listen.default("127.0.0.1:9464"),
+    allow_public: z.boolean().default(false),
+  }).prefault({}),
+  data_dir: z.string().min(1).default("./data"),
+  database: section({ url: z.exactOptional(databaseUrl) }).prefault({}),
+  redis: section({ url: z.exactOptional(redisUrl) }).prefault({}),
+  limits: section({
+    requests_per_minute: limit.default(600),
+    tokens_per_minute: limit.default(2_000_000),
+    concurrent_requests: limit.default(64),
+    monthly_budget_usd: z
+      .union([usd, unlimited], { error: 'must be a number of US dollars from 0 to 100000, or "unlimited"' })
+      .default("unlimited"),
+    burst_seconds: z.int().min(1).max(3600).default(60),
+  }).prefault({}),
+  sign_up: z.enum(["open", "invited", "closed"]).default("invited"),
+  ledger: section({ retention_days: z.int().min(1).max(36_500).default(400) }).prefault({}),
+  log: section({
+    level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
+  }).prefault({}),
+  shutdown: section({ drain_ms: z.int().min(0).max(DAY_MS).default(600_000) }).prefault({}),
+  simulator: section({
+    enabled: z.exactOptional(z.boolean()),
+    tokens_per_second: z.number().positive().max(1_000_000).default(80),
+    first_token_ms: z.int().min(0).max(600_000).default(250),
+  }).prefault({}),
+  timeouts: section({
+    connect_ms: durationMs.default(5_000),
+    first_content_ms: durationMs.default(60_000),
+    idle_ms: durationMs.default(120_000),
+    total_ms: durationMs.default(900_000),
+  }).prefault({}),
+  retries: section({ base_ms: waitMs.default(100), cap_ms: waitMs.default(2_000) }).prefault({}),
+  breaker: section({
+    failures: z.int().min(1).max(1000).default(5),
+    rest_ms: durationMs.default(5_000),
+    max_rest_ms: durationMs.default(30_000),
+  }).prefault({}),
+  providers: z.record(providerName, provider).default({}),
+  models: z.record(modelId, model).default({}),
+});
 
 export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;

@@ -1,3 +1,4 @@
+import type { Usage } from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import type { FailureCode } from "./failure.ts";
 import type { Entrance } from "./record.ts";
@@ -11,6 +12,20 @@ export interface TokenCounts {
   readonly completion: number;
   readonly reasoning: number;
   readonly image: number;
+}
+
+/** No tokens at all. */
+export const NO_TOKENS: TokenCounts = { prompt: 0, cached: 0, completion: 0, reasoning: 0, image: 0 };
+
+/** What a provider counted, as the ledger keeps it. */
+export function toTokenCounts(usage: Usage): TokenCounts {
+  return {
+    prompt: usage.promptTokens,
+    cached: usage.cachedTokens ?? 0,
+    completion: usage.completionTokens,
+    reasoning: usage.reasoningTokens ?? 0,
+    image: usage.completionImageTokens ?? 0,
+  };
 }
 
 /** One completion as it is kept. Holds no prompt and no answer. Times are Unix milliseconds. */

@@ -1,29 +1,39 @@
 import { create } from "@bufbuild/protobuf";
+import type { Caller } from "./call.ts";
+import type { Limiter } from "./limiter.ts";
 import { type Model, modelNotFound } from "./model.ts";
-import { mayUse, type Principal } from "./principal.ts";
+import { mayUse } from "./principal.ts";
 import type { Router } from "./router.ts";
 import { type Model as ModelMessage, ModelSchema } from "../../gen/parley/v1/model_pb.js";
 
-/** The model service, as both entrances call it. */
+/** The model service, as both entrances call it. Each call counts as a request. */
 export interface Models {
-  /** The models that the key may use. */
-  list(principal: Principal): ModelMessage[];
-  /** One of them. Throws `model_not_found`. */
-  get(id: string, principal: Principal): ModelMessage;
+  /** The models that the key may use. Throws `rate_limited`. */
+  list(caller: Caller): Promise<ModelMessage[]>;
+  /** One of them. Throws `model_not_found`, `rate_limited`. */
+  get(id: string, caller: Caller): Promise<ModelMessage>;
 }
 
 /** Answers from the router's registry. */
-export function createModels(router: Router): Models {
+export function createModels(router: Router, limiter: Limiter): Models {
+  const count = async ({ principal, completionId, admitted }: Caller): Promise<void> => {
+    const reservation = await limiter.reserve({ principal, completionId, tokens: 0, costMicroUsd: 0, lastsMs: 0 });
+    reservation.release(0);
+    admitted(reservation.facts);
+  };
   return {
-    list: (principal) =>
-      router
+    async list(caller) {
+      await count(caller);
+      return router
         .list()
-        .filter((model) => mayUse(principal, model.id))
-        .map(toMessage),
-    get(id, principal) {
+        .filter((model) => mayUse(caller.principal, model.id))
+        .map(toMessage);
+    },
+    async get(id, caller) {
       const model = router.find(id);
-      if (model !== undefined && mayUse(principal, model.id)) return toMessage(model);
-      throw modelNotFound(id, "model");
+      if (model === undefined || !mayUse(caller.principal, model.id)) throw modelNotFound(id, "model");
+      await count(caller);
+      return toMessage(model);
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { Completions } from "../core/completions.ts";
 import type { Failure } from "../core/failure.ts";
+import type { LimitFacts } from "../core/limiter.ts";
 import type { Models } from "../core/models.ts";
 import type { Principal } from "../core/principal.ts";
 import type { Entrance } from "../core/record.ts";
@@ -12,6 +13,8 @@ export interface EdgeServices {
   readonly models: Models;
   /** From an `authorization` header's value to the caller. Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
   readonly authenticate: (authorization: string | undefined) => Promise<Principal>;
+  /** A caller's limits as they were last known: for answers to requests that were not counted. */
+  readonly limitsOf: (principal: Principal) => LimitFacts;
   readonly calls: Calls;
   readonly clock: Clock;
   /** Is told of requests that were refused before they became completions, for logs and metrics. */

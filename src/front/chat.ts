@@ -1,5 +1,5 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
-import type { Call } from "../core/completions.ts";
+import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
@@ -40,6 +40,9 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
       entrance: "http",
       signal: open.signal,
       arrivedMs,
+      admitted: (facts) => {
+        exchange.limits = facts;
+      },
     };
     requested = read.request.model;
     if (read.stream) await streamed(services, exchange, { read, call, open });

@@ -11,7 +11,7 @@ import type { UniversalServerRequest, UniversalServerResponse } from "@connectrp
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { ListModelsResponseSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
-import type { Call } from "../core/completions.ts";
+import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
 import { drained, type Pace } from "../edge/drain.ts";
@@ -63,6 +63,9 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         entrance: "connect",
         signal: open.signal,
         arrivedMs,
+        admitted: (facts) => {
+          exchange.limits = facts;
+        },
       };
       const body = toBody(exchange, await exchange.body(open), handler.method.input);
       const reply = await handler(toUniversalRequest(exchange, call, body));
@@ -105,14 +108,16 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
           }
         }
       } catch (reason) {
-        throw toConnectError(Failure.from(reason), call.requestId);
+        const failure = Failure.from(reason);
+        if (failure.limits !== undefined) call.admitted(failure.limits);
+        throw toConnectError(failure, call.requestId);
       }
     },
   });
   router.service(ModelService, {
     list: (_, context) =>
-      answer(context, ({ principal }) => create(ListModelsResponseSchema, { models: models.list(principal) })),
-    get: ({ id }, context) => answer(context, ({ principal }) => models.get(id, principal)),
+      answer(context, async (call) => create(ListModelsResponseSchema, { models: await models.list(call) })),
+    get: ({ id }, context) => answer(context, (call) => models.get(id, call)),
   });
 }
 
@@ -121,7 +126,9 @@ async function answer<T>(context: HandlerContext, run: (call: Call) => T | Promi
   try {
     return await run(call);
   } catch (reason) {
-    throw toConnectError(Failure.from(reason), call.requestId);
+    const failure = Failure.from(reason);
+    if (failure.limits !== undefined) call.admitted(failure.limits);
+    throw toConnectError(failure, call.requestId);
   }
 }
 

@@ -1,8 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import type { LimitFacts } from "../core/limiter.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
+import { limitHeaders } from "../edge/limit-headers.ts";
 import { toErrorBody } from "./openai/error.ts";
 import { isSmall, writeSlices } from "./slices.ts";
 
@@ -22,6 +24,8 @@ export class Exchange {
   readonly arrivedMs: number;
   /** Path without the query. */
   readonly path: string;
+  /** The caller's limits, as last heard; undefined as long as nobody knows who calls. */
+  limits: LimitFacts | undefined;
   /** Sent with every answer: the request's ID, CORS. */
   readonly #headers: string[];
 
@@ -77,6 +81,7 @@ export class Exchange {
   /** Writes a failure as the OpenAI format's error. One whose caller has left is not written at all. */
   fail(failure: Failure, headers: HeaderList = []): void {
     if (failure.code === "cancelled" || this.response.headersSent) return void this.response.destroy();
+    this.limits = failure.limits ?? this.limits;
     const more: (readonly [string, string])[] = [...headers];
     const waitMs = retryAfterMs(failure);
     if (waitMs !== undefined)
@@ -98,6 +103,7 @@ export class Exchange {
   headerList(first: readonly string[], more: HeaderList): string[] {
     const list = [...this.#headers, ...first];
     for (const [name, value] of more) list.push(name, value);
+    if (this.limits !== undefined) for (const [name, value] of limitHeaders(this.limits)) list.push(name, value);
     return list;
   }
 

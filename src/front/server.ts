@@ -1,7 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { Failure } from "../core/failure.ts";
-import { requestIdFrom } from "../edge/ids.ts";
+import type { LimitFacts } from "../core/limiter.ts";
+import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { chatCompletions } from "./chat.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
@@ -118,11 +119,19 @@ class Front {
       return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
     const principal = await this.#services.authenticate(exchange.request.headers.authorization);
+    exchange.limits = this.#services.limitsOf(principal);
     const { models } = this.#services;
+    const caller = {
+      principal,
+      completionId: newCompletionId(),
+      admitted: (facts: LimitFacts): void => {
+        exchange.limits = facts;
+      },
+    };
     if (route.name === "connect") return this.#connect(exchange, principal);
     if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
-    if (route.name === "model") return exchange.json(200, toModelObject(models.get(route.id, principal)));
-    exchange.json(200, toModelList(models.list(principal)));
+    if (route.name === "model") return exchange.json(200, toModelObject(await models.get(route.id, caller)));
+    exchange.json(200, toModelList(await models.list(caller)));
   }
 
   /** What Node's parser refuses is answered in our own shape, and the connection closed. */

@@ -8,9 +8,11 @@ import {
   ListModelsResponseSchema,
   type Model,
 } from "../../gen/parley/v1/model_pb.js";
-import type { Call } from "../core/completions.ts";
+import type { Call } from "../core/call.ts";
 import { Failure } from "../core/failure.ts";
+import type { LimitFacts } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
+import { limitHeaders } from "../edge/limit-headers.ts";
 import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
@@ -26,6 +28,8 @@ interface Opened {
   readonly requestId: string;
   readonly open: OpenCall;
   readonly arrivedMs: number;
+  /** The caller's limits, as last heard; undefined as long as nobody knows who calls. */
+  limits: LimitFacts | undefined;
   /** The handler has said all; the call ends when that is out. */
   answered(): void;
 }
@@ -40,7 +44,7 @@ export function completionHandlers(services: EdgeServices): {
       void answer(services, { call, reply }, async (request, principal, opened) => {
         const completion = await services.completions.create(request, toCall(opened, principal));
         const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
-        call.sendMetadata(toMetadata(opened.requestId, routingOfCompletion(completion, request.model, elapsedMs)));
+        call.sendMetadata(toMetadata(opened, routingOfCompletion(completion, request.model, elapsedMs)));
         return completion;
       }),
     stream: (call) => void answerStream(services, call),
@@ -57,14 +61,15 @@ export function modelHandlers(services: EdgeServices): {
 } {
   return {
     list: (call, reply) =>
-      void answer(services, { call, reply }, async (_, principal, { requestId }) => {
-        call.sendMetadata(toMetadata(requestId, []));
-        return create(ListModelsResponseSchema, { models: services.models.list(principal) });
+      void answer(services, { call, reply }, async (_, principal, opened) => {
+        const models = await services.models.list(toCall(opened, principal));
+        call.sendMetadata(toMetadata(opened, []));
+        return create(ListModelsResponseSchema, { models });
       }),
     get: (call, reply) =>
-      void answer(services, { call, reply }, async ({ id }, principal, { requestId }) => {
-        const model = services.models.get(id, principal);
-        call.sendMetadata(toMetadata(requestId, []));
+      void answer(services, { call, reply }, async ({ id }, principal, opened) => {
+        const model = await services.models.get(id, toCall(opened, principal));
+        call.sendMetadata(toMetadata(opened, []));
         return model;
       }),
   };
@@ -79,6 +84,7 @@ async function answer<I extends Message, O extends Message>(
   let admitted = false;
   try {
     const principal = await services.authenticate(authorizationOf(call));
+    opened.limits = services.limitsOf(principal);
     const request = call.request();
     admitted = true;
     const message = await run(request, principal, opened);
@@ -88,7 +94,7 @@ async function answer<I extends Message, O extends Message>(
     const failure = Failure.from(reason);
     if (!admitted) refuse(services, call, { requestId: opened.requestId, failure });
     opened.answered();
-    reply(toServiceError(failure, opened.requestId));
+    reply(toServiceError(failure, { requestId: opened.requestId, limits: failure.limits ?? opened.limits }));
   }
 }
 
@@ -101,13 +107,14 @@ async function answerStream(
   let admitted = false;
   try {
     const principal = await services.authenticate(authorizationOf(call));
+    opened.limits = services.limitsOf(principal);
     const request = call.request();
     admitted = true;
     for await (const batch of services.completions.stream(request, toCall(opened, principal))) {
       for (const chunk of batch) {
         if (chunk.event.case === "start") {
           const facts = routingOfStart(chunk.event.value, request.model, services.clock.monotonic() - arrivedMs);
-          call.sendMetadata(toMetadata(requestId, facts));
+          call.sendMetadata(toMetadata(opened, facts));
         }
         if (!call.write(chunk)) await drained(call, { clock: services.clock, call: open, bytes: sizeOf(chunk) });
       }
@@ -119,7 +126,7 @@ async function answerStream(
     if (!admitted) refuse(services, call, { requestId, failure });
     opened.answered();
     // Not destroy(): that would leave the client waiting for a status.
-    call.emit("error", toServiceError(failure, requestId));
+    call.emit("error", toServiceError(failure, { requestId, limits: failure.limits ?? opened.limits }));
   }
 }
 
@@ -142,7 +149,7 @@ function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
     isAnswered = true;
     end();
   };
-  return { requestId, open, arrivedMs, answered };
+  return { requestId, open, arrivedMs, limits: undefined, answered };
 }
 
 function remainingMs(deadline: Date | number, nowMs: number): number | undefined {
@@ -157,8 +164,19 @@ function sizeOf({ event }: CompletionChunk): number {
   return content?.case === "image" && content.value.source.case === "data" ? content.value.source.value.length : 0;
 }
 
-function toCall({ requestId, open, arrivedMs }: Opened, principal: Principal): Call {
-  return { principal, requestId, completionId: newCompletionId(), entrance: "grpc", signal: open.signal, arrivedMs };
+function toCall(opened: Opened, principal: Principal): Call {
+  const { requestId, open, arrivedMs } = opened;
+  return {
+    principal,
+    requestId,
+    completionId: newCompletionId(),
+    entrance: "grpc",
+    signal: open.signal,
+    arrivedMs,
+    admitted: (facts) => {
+      opened.limits = facts;
+    },
+  };
 }
 
 /** The credential; two of them are refused by giving none. */
@@ -171,10 +189,11 @@ function firstText(metadata: Metadata, key: string): string | undefined {
   return metadata.get(key)[0]?.toString();
 }
 
-function toMetadata(requestId: string, facts: RoutingFacts): Metadata {
+function toMetadata({ requestId, limits }: Opened, facts: RoutingFacts): Metadata {
   const metadata = new Metadata();
   metadata.set("x-request-id", requestId);
   for (const [name, value] of facts) metadata.set(name, value);
+  if (limits !== undefined) for (const [name, value] of limitHeaders(limits)) metadata.set(name, value);
   return metadata;
 }
 

@@ -3,8 +3,10 @@ import { anyPack } from "@bufbuild/protobuf/wkt";
 import { Metadata, type ServiceError } from "@grpc/grpc-js";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.js";
 import type { Failure } from "../core/failure.ts";
+import type { LimitFacts } from "../core/limiter.ts";
 import { errorDetails } from "../edge/error-details.ts";
 import { FAILURE_TABLE } from "../edge/failure-table.ts";
+import { limitHeaders } from "../edge/limit-headers.ts";
 
 /**
  * The most bytes of details that are sent. They travel in the trailers, as base64 and beside the message: clients refuse
@@ -13,11 +15,18 @@ import { FAILURE_TABLE } from "../edge/failure-table.ts";
 const MAX_DETAILS_BYTES = 4096;
 const SHORT_REASON_CHARS = 60;
 
-/** A failure as the status that ends a call, with its `google.rpc` details and the request's ID in the trailers. */
-export function toServiceError(failure: Failure, requestId: string): ServiceError {
+/** What every end of a call says of it: its ID, and the caller's limits where they are known. */
+export interface CallFacts {
+  readonly requestId: string;
+  readonly limits: LimitFacts | undefined;
+}
+
+/** A failure as the status that ends a call, with its `google.rpc` details and the call's facts in the trailers. */
+export function toServiceError(failure: Failure, { requestId, limits }: CallFacts): ServiceError {
   const code = FAILURE_TABLE[failure.code].grpc;
   const metadata = new Metadata();
   metadata.set("x-request-id", requestId);
+  if (limits !== undefined) for (const [name, value] of limitHeaders(limits)) metadata.set(name, value);
   metadata.set("grpc-status-details-bin", encodeDetails(failure, requestId));
   return Object.assign(new Error(failure.message), { code, details: failure.message, metadata });
 }

@@ -1,3 +1,4 @@
+import { redactConfig } from "../../src/config/redact.ts";
 import { describe, expect, it } from "vitest";
 import type { Capabilities } from "../../src/core/provider.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
@@ -115,10 +116,11 @@ describe("environment variables", () => {
     [{ BETA_API_KEY: KEY, BETA_BASE_URL: "http://a.example" }, "BETA_BASE_URL: this is plain http"],
     [{ PARLEY_HTTP_LISTEN: "8080" }, "PARLEY_HTTP_LISTEN: must be host:port"],
     [{ PARLEY_GRPC_LISTEN: "0.0.0.0:50051" }, "PARLEY_GRPC_LISTEN: this address is not loopback"],
-    [{ PARLEY_DATABASE_URL: "postgres://x" }, "PARLEY_DATABASE_URL: this version does not have it yet"],
+    [{ PARLEY_DATABASE_URL: "mysql://long-enough" }, "PARLEY_DATABASE_URL: must be an address such as"],
+    [{ PARLEY_REDIS_URL: "changeme" }, "PARLEY_REDIS_URL: must be an address such as"],
   ])("are refused by name, never by value: %o", (env: Environment, expected) => {
     expect(() => parseConfig({ file: undefined, text: "", env })).toThrow(expected);
-    expect(() => parseConfig({ file: undefined, text: "", env })).not.toThrow(/changeme|long-enough|postgres:/);
+    expect(() => parseConfig({ file: undefined, text: "", env })).not.toThrow(/changeme|long-enough/);
   });
 });
 
@@ -155,8 +157,14 @@ describe("mistakes", () => {
     ["HTTP: {}", "1:1: HTTP: unknown key; did you mean http?"],
     ["htpp: {}", "1:1: htpp: unknown key; did you mean http?"],
     ["entirely_unknown: {}", "unknown key; known here: http, grpc"],
-    ["database: { url: x }", "1:1: database: this version does not have this section yet"],
-    ["limits: {}", "1:1: limits: this version does not have this section yet"],
+    ["database: { url: x }", "1:18: database.url: must be an address such as"],
+    ["redis: { url: 'http://x' }", "1:15: redis.url: must be an address such as"],
+    ["limits: { requests_per_minute: many }", "1:32: limits.requests_per_minute: must be a whole number from 1"],
+    ["limits: { tokens_per_minute: 0 }", "1:30: limits.tokens_per_minute: must be at least 1"],
+    ["limits: { monthly_budget_usd: -1 }", "limits.monthly_budget_usd: must be at least 0"],
+    ["sign_up: everybody", "sign_up: must be one of open, invited, closed"],
+    ["http: { public_url: 'https://a.example/path' }", "http.public_url: must be an origin"],
+    ["http: { trusted_proxies: [10.0.0.0/33] }", "http.trusted_proxies[0]: must be an address or a network"],
     ["http: {}\nhttp: {}", "2:1: this key is written twice"],
     ["providers: { alpha: { api_keys: [aaaaaaaaaaa] }, alpha: {} }", "1:50: this key is written twice"],
     ["timeouts: { connect_ms: .nan }", "timeouts.connect_ms: must be a number, not something else"],
@@ -309,5 +317,40 @@ describe("models", () => {
     expect(errorOf(`providers: { ${local} }\nmodels: { beta-3-flash: { provider: local } }`)).toContain(
       "models.beta-3-flash.upstream_model: is required with another provider",
     );
+  });
+});
+
+describe("limits", () => {
+  it("are those of the documentation unless said otherwise", () => {
+    expect(parse("{}").limits).toEqual({
+      account: {
+        requestsPerMinute: 600,
+        tokensPerMinute: 2_000_000,
+        concurrentRequests: 64,
+        monthlyBudgetMicroUsd: undefined,
+      },
+      burstMs: 60_000,
+    });
+  });
+
+  it("can be others, and none at all", () => {
+    const text = "limits: { requests_per_minute: unlimited, monthly_budget_usd: 12.5, burst_seconds: 1 }";
+    expect(parse(text).limits).toMatchObject({
+      account: { requestsPerMinute: undefined, monthlyBudgetMicroUsd: 12_500_000 },
+      burstMs: 1_000,
+    });
+  });
+});
+
+describe("the addresses of PostgreSQL and Redis", () => {
+  it("come from the file or the environment, and are hidden where the configuration is shown", () => {
+    const config = parse("redis: { url: 'rediss://:the-password@r:6380/1' }", {
+      PARLEY_DATABASE_URL: "postgres:///parley?host=/run/postgresql",
+    });
+    expect(config).toMatchObject({
+      databaseUrl: "postgres:///parley?host=/run/postgresql",
+      redisUrl: "rediss://:the-password@r:6380/1",
+    });
+    expect(JSON.stringify(redactConfig(config))).not.toMatch(/the-password|run.postgresql/);
   });
 });

@@ -8,25 +8,18 @@ import {
   UsageSchema,
 } from "../../gen/parley/v1/completion_pb.js";
 import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
-import { type Call, createCompletions } from "../../src/core/completions.ts";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
+import type { LimitFacts } from "../../src/core/limiter.ts";
+import { createCompletions } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
-import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
+import { callOf, FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
 import type { Script } from "../support/scripted-provider.ts";
 import { requestTo } from "./requests.ts";
 
 type Asked = MessageInitShape<typeof CompletionRequestSchema>;
 
-const principal: Principal = {
-  keyId: "key_1",
-  keyName: "tests",
-  accountId: "account_1",
-  models: undefined,
-  capabilities: new Set(["chat", "images"]),
-  limits: NO_LIMITS,
-  accountLimits: NO_LIMITS,
-};
 const usage = create(UsageSchema, { promptTokens: 100, completionTokens: 10, totalTokens: 110, cachedTokens: 40 });
 const counted: Script = {
   batches: [[say("hi")], [say(" there"), finishChunk(0, FinishReason.STOP, "end_turn"), usageChunk(usage)]],
@@ -37,13 +30,24 @@ const price = { input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imag
 /** 60 × 5 + 40 × 0.5 + 10 × 25. */
 const COST_MICRO_USD = 570;
 
+interface CoreOptions extends WorldOptions {
+  /** What the limiter answers to everybody. */
+  readonly refusal?: Failure;
+  readonly ledger?: Parameters<typeof memoryLedger>[0];
+}
+
 /** Core over scripted models, for a key that may use all but the models and capabilities listed as forbidden. */
-function createCore(options: WorldOptions, forbidden: readonly string[] = []) {
+function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
+  const { limiter, demands, releases } = notingLimiter(options.refusal);
+  const { ledger, entries } = memoryLedger({ ...options.ledger });
+  const told: LimitFacts[] = [];
   const world = createWorld({ ...options, facts: { price, ...options.facts } });
   const records: CompletionRecord[] = [];
   const completions = createCompletions({
     router: world.router,
     clock: world.clock,
+    limiter,
+    ledger,
     recorder: { record: (entry) => records.push(entry) },
     permit(_, { models, capability }) {
       const refused = [capability, ...models].find((need) => forbidden.includes(need));
@@ -51,17 +55,18 @@ function createCore(options: WorldOptions, forbidden: readonly string[] = []) {
     },
   });
   const caller = new AbortController();
-  const call: Call = {
-    principal,
-    requestId: "req_1",
-    completionId: "chatcmpl-1",
-    entrance: "http",
+  const call = callOf({
     signal: caller.signal,
     arrivedMs: world.clock.monotonic() - 7,
-  };
+    admitted: (facts) => void told.push(facts),
+  });
   return {
     world,
     records,
+    demands,
+    releases,
+    entries,
+    told,
     caller,
     create: (asked: Asked = {}) => world.clock.drive(completions.create(requestTo(asked), call)),
     stream: (asked: Asked = {}) => completions.stream(requestTo(asked), call),
@@ -196,7 +201,7 @@ describe("the record", () => {
   const served = {
     requestId: "req_1",
     completionId: "chatcmpl-1",
-    principal,
+    principal: somebody,
     entrance: "http",
     requestedModel: "a",
     servedModel: "a",
@@ -272,5 +277,146 @@ describe("the record", () => {
     const core = createCore({ scripts: { a: [fails(fault as unknown as Failure)] } });
     await expect(core.create()).rejects.toMatchObject({ code: "internal" });
     expect(core.records).toMatchObject([{ outcome: "internal", failure: { cause: fault } }]);
+  });
+});
+
+describe("what a completion may come to", () => {
+  const asked = { maxTokens: 100 };
+
+  it("is reserved before it is sent, and given back but for what was used", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await core.create(asked);
+    const [demand] = core.demands;
+    // "Hello" and the message around it: 2 + 4 tokens estimated, 5 + 16 at most.
+    expect(demand).toMatchObject({ completionId: "chatcmpl-1", principal: somebody });
+    expect(demand!.tokens).toBeGreaterThan(100);
+    expect(demand!.costMicroUsd).toBeGreaterThanOrEqual(100 * 25);
+    expect(demand!.lastsMs).toBeGreaterThan(60_000);
+    expect(core.releases).toEqual([110]);
+    expect(core.told).toEqual([FACTS]);
+  });
+
+  it("is that of the dearest model that may answer, and unknown when one has no price", async () => {
+    const core = createCore({ scripts: { a: [counted], b: [counted] } });
+    const [a, b] = core.world.models;
+    await core.create(asked);
+    core.world.router.replace([a!, { ...b!, price: { ...price, output: 2 * price.output } }]);
+    await core.create({ ...asked, fallbackModels: ["b"] });
+    core.world.router.replace([a!, { ...b!, price: undefined }]);
+    await core.create({ ...asked, fallbackModels: ["b"] });
+    const costs = core.demands.map((demand) => demand.costMicroUsd);
+    expect(costs[1]! - costs[0]!).toBe(100 * 25);
+    expect(costs[2]).toBeUndefined();
+  });
+
+  it("is refused before any upstream hears of it, and nothing is owed then", async () => {
+    const refusal = new Failure("rate_limited", "Too many.");
+    const core = createCore({ scripts: { a: [counted] }, refusal });
+    await expect(core.create()).rejects.toBe(refusal);
+    expect((await core.read()).failure).toBe(refusal);
+    expect(core.world.provider.calls).toEqual([]);
+    expect([core.entries, core.releases]).toEqual([[], []]);
+    expect(core.records).toMatchObject([{ outcome: "rate_limited" }, { outcome: "rate_limited" }]);
+  });
+
+  it("is not taken while the ledger cannot promise to keep more", async () => {
+    const refusal = new Failure("overloaded", "Full.");
+    const core = createCore({ scripts: { a: [counted] }, ledger: { refusal } });
+    await expect(core.create()).rejects.toBe(refusal);
+    expect(core.demands).toEqual([]);
+  });
+
+  it("is not asked about for a request that is wrong", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await expect(core.create({ temperature: 9 })).rejects.toMatchObject({ code: "invalid_request" });
+    expect([core.demands, core.entries]).toEqual([[], []]);
+  });
+});
+
+describe("the ledger", () => {
+  const nothing = { prompt: 0, cached: 0, completion: 0, reasoning: 0, image: 0 };
+
+  it.each(["create", "read"] as const)("has one entry of a served completion (%s)", async (mode) => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await core[mode]();
+    expect(core.entries).toMatchObject([
+      {
+        completionId: "chatcmpl-1",
+        requestId: "req_1",
+        accountId: "acct_1",
+        keyId: "key_1",
+        outcome: "served",
+        tokens: { prompt: 100, cached: 40, completion: 10 },
+        costMicroUsd: COST_MICRO_USD,
+        partial: false,
+        estimated: false,
+      },
+    ]);
+    const [{ startedAtMs, endedAtMs }] = core.entries as [LedgerEntry];
+    expect(endedAtMs - startedAtMs).toBe(300);
+  });
+
+  it("is written before the caller learns of the end", async () => {
+    const written = Promise.withResolvers<void>();
+    const core = createCore({ scripts: { a: [counted] }, ledger: { durable: () => written.promise } });
+    let ended = false;
+    const streamed = collect(core.stream()).then(() => (ended = true));
+    await core.world.clock.pass(10_000);
+    expect([ended, core.releases.length]).toEqual([false, 1]);
+    written.resolve();
+    await streamed;
+    expect(core.entries).toHaveLength(1);
+  });
+
+  it.each<[string, Script, Partial<LedgerEntry>]>([
+    [
+      "nothing for what no provider took",
+      fails(new Failure("upstream_unavailable", "Down.", { transient: false })),
+      { outcome: "upstream_unavailable", tokens: nothing, costMicroUsd: 0, partial: false, estimated: false },
+    ],
+    [
+      "an estimate of an answer that broke off",
+      fails(new Failure("upstream_protocol", "Cut."), "12345678"),
+      { outcome: "upstream_protocol", servedModel: "a", partial: true, estimated: true },
+    ],
+    [
+      "an estimate of an answer whose provider did not count",
+      serves("12345678"),
+      { outcome: "served", partial: false, estimated: true },
+    ],
+  ])("has %s", async (_, script, expected) => {
+    const core = createCore({ scripts: { a: [script] } });
+    await core.read();
+    expect(core.entries).toMatchObject([expected]);
+    const [{ tokens, estimated, costMicroUsd }] = core.entries as [LedgerEntry];
+    if (!estimated) return;
+    expect(tokens.completion).toBe(2);
+    expect(tokens.prompt).toBeGreaterThan(0);
+    expect(costMicroUsd).toBe(tokens.prompt * 5 + 2 * 25);
+    expect(core.releases).toEqual([tokens.prompt + 2]);
+  });
+
+  it("has the provider's own count of an answer that broke off after it", async () => {
+    const cut: Script = { batches: [[say("hi"), usageChunk(usage)]], ending: new Failure("upstream_protocol", "Cut.") };
+    const core = createCore({ scripts: { a: [cut] } });
+    await core.read();
+    expect(core.entries).toMatchObject([{ partial: true, estimated: false, costMicroUsd: COST_MICRO_USD }]);
+  });
+
+  it("has an estimate of the prompt when the caller left while a provider was at work", async () => {
+    const core = createCore({ scripts: { a: [{ ending: "hang" }] } });
+    core.world.clock.after(500, () => core.caller.abort(new Failure("cancelled", "Gone.")));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    expect(core.entries).toMatchObject([
+      { outcome: "cancelled", partial: false, estimated: true, servedModel: undefined },
+    ]);
+    expect(core.entries[0]!.tokens).toMatchObject({ completion: 0 });
+    expect(core.entries[0]!.costMicroUsd).toBeGreaterThan(0);
+  });
+
+  it("has one entry of a caller who took only the beginning of a stream", async () => {
+    const core = createCore({ scripts: { a: [serves("one", "two")] } });
+    for await (const _ of core.stream()) break;
+    expect(core.entries).toMatchObject([{ outcome: "cancelled", servedModel: "a", partial: true, estimated: true }]);
   });
 });

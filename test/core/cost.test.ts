@@ -3,6 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { UsageSchema } from "../../gen/parley/v1/completion_pb.js";
 import { costOf } from "../../src/core/cost.ts";
+import { toTokenCounts } from "../../src/core/ledger.ts";
 
 /** US dollars per million tokens, as prices are written. */
 const usd = (perMillion: number): number => perMillion * 1_000_000;
@@ -19,7 +20,7 @@ describe("a completion costs", () => {
     ["no less than nothing when more is pictures than all", { completionTokens: 1, completionImageTokens: 9 }, 120],
     ["half a micro-dollar rounded up", { promptTokens: 1, cachedTokens: 1 }, 1],
   ])("%s", (_, usage, costMicroUsd) => {
-    expect(costOf(create(UsageSchema, usage), PRICE)).toBe(costMicroUsd);
+    expect(costOf(toTokenCounts(create(UsageSchema, usage)), PRICE)).toBe(costMicroUsd);
   });
 
   it("exactly what whole numbers say, for four million tokens each way at the highest price", () => {
@@ -38,7 +39,7 @@ describe("a completion costs", () => {
           (BigInt(completionTokens) - pictures) * BigInt(output) +
           pictures * BigInt(image);
         const exact = Number((millionths + 500_000n) / 1_000_000n);
-        expect(costOf(usage, { input, output, cachedInput, image })).toBe(exact);
+        expect(costOf(toTokenCounts(usage), { input, output, cachedInput, image })).toBe(exact);
       }),
       { numRuns: 2_000 },
     );

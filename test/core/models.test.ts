@@ -1,19 +1,19 @@
 import { describe, expect, it } from "vitest";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { Caller } from "../../src/core/call.ts";
+import type { LimitFacts } from "../../src/core/limiter.ts";
 import { createModels } from "../../src/core/models.ts";
-import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import { createWorld } from "../router/routed.ts";
+import { FACTS, notingLimiter, somebody } from "../support/core-ports.ts";
 
 const { router } = createWorld({ scripts: { b: [], a: [], "family/c": [] }, facts: { preview: true } });
-const models = createModels(router);
-const mayUse = (ids: readonly string[] | undefined): Principal => ({
-  keyId: "key",
-  keyName: "key",
-  accountId: "account",
-  models: ids && new Set(ids),
-  capabilities: new Set(["chat"]),
-  limits: NO_LIMITS,
-  accountLimits: NO_LIMITS,
+const { limiter, demands, releases } = notingLimiter();
+const models = createModels(router, limiter);
+const told: LimitFacts[] = [];
+const mayUse = (ids: readonly string[] | undefined): Caller => ({
+  principal: { ...somebody, models: ids && new Set(ids) },
+  completionId: "chatcmpl-1",
+  admitted: (facts) => void told.push(facts),
 });
 
 describe("the models", () => {
@@ -22,12 +22,12 @@ describe("the models", () => {
     ["those on the key's list, in the same order", ["family/c", "b"], ["b", "family/c"]],
     ["none for a list of models that are gone", ["gone"], []],
     ["none for an empty list", [], []],
-  ])("are %s", (_, allowed, ids) => {
-    expect(models.list(mayUse(allowed)).map((model) => model.id)).toEqual(ids);
+  ])("are %s", async (_, allowed, ids) => {
+    expect((await models.list(mayUse(allowed))).map((model) => model.id)).toEqual(ids);
   });
 
-  it("say what callers need to know", () => {
-    expect(models.get("family/c", mayUse(undefined))).toMatchObject({
+  it("say what callers need to know", async () => {
+    expect(await models.get("family/c", mayUse(undefined))).toMatchObject({
       id: "family/c",
       description: "The model family/c",
       created: 1_700_000_000n,
@@ -40,19 +40,20 @@ describe("the models", () => {
     });
   });
 
-  it("that do not exist and those that a key may not use look the same", () => {
-    const refusalOf = (id: string, allowed: readonly string[]): unknown => {
-      try {
-        return models.get(id, mayUse(allowed));
-      } catch (reason) {
-        return reason;
-      }
-    };
+  it("that do not exist and those that a key may not use look the same", async () => {
     for (const id of ["a", "gone"]) {
-      expect(refusalOf(id, ["b"])).toMatchObject({
+      await expect(models.get(id, mayUse(["b"]))).rejects.toMatchObject({
         code: "model_not_found",
         message: `The model '${id}' does not exist or you do not have access to it.`,
       });
     }
+  });
+
+  it("count as a request when they are asked for, and the caller is told what is left", async () => {
+    const before = demands.length;
+    await models.list(mayUse(undefined));
+    expect(demands.slice(before)).toMatchObject([{ tokens: 0, costMicroUsd: 0, completionId: "chatcmpl-1" }]);
+    expect(releases).toHaveLength(demands.length);
+    expect(told.at(-1)).toEqual(FACTS);
   });
 });

@@ -6,10 +6,11 @@ import { type CompletionChunk, CompletionRequestSchema } from "../../gen/parley/
 import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
-import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
 import { toChunks } from "../support/to-chunks.ts";
 import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
+import { callOf, memoryLedger, notingLimiter } from "../support/core-ports.ts";
 import { createWorld, say, stop, stream, type World } from "./routed.ts";
 
 /*
@@ -106,16 +107,6 @@ const anyCase: fc.Arbitrary<Case> = fc.record({
   }),
 });
 
-const principal: Principal = {
-  keyId: "key",
-  keyName: "key",
-  accountId: "account",
-  models: undefined,
-  capabilities: new Set(["chat"]),
-  limits: NO_LIMITS,
-  accountLimits: NO_LIMITS,
-};
-
 /** Everything that could be seen of one case. */
 interface Seen {
   readonly world: World;
@@ -126,6 +117,12 @@ interface Seen {
   /** The caller took all it wanted before the end. */
   readonly left: boolean;
   readonly records: readonly CompletionRecord[];
+  /** What was reserved, given back and written down. */
+  readonly ledgered: {
+    readonly demands: readonly unknown[];
+    readonly releases: readonly number[];
+    readonly entries: readonly LedgerEntry[];
+  };
   readonly signal: AbortSignal;
 }
 
@@ -158,10 +155,14 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
   const before = provider.calls.length;
 
   const records: CompletionRecord[] = [];
+  const { limiter, demands, releases } = notingLimiter();
+  const { ledger, entries } = memoryLedger();
   const completions = createCompletions({
     router,
     clock,
     permit: () => {},
+    limiter,
+    ledger,
     recorder: { record: (entry) => records.push(entry) },
   });
   const controller = new AbortController();
@@ -173,14 +174,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
     fallbackModels: models.slice(1).map((model) => model.id),
     messages: [create(MessageSchema, { role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] })],
   });
-  const call = {
-    principal,
-    requestId: "req_1",
-    completionId: "chatcmpl-1",
-    entrance: "http" as const,
-    signal,
-    arrivedMs: clock.monotonic(),
-  };
+  const call = callOf({ signal, arrivedMs: clock.monotonic() });
 
   const chunks: CompletionChunk[] = [];
   let failure: Failure | undefined;
@@ -209,7 +203,8 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
     failure = reason;
   }
   cancelTimer?.();
-  return { world, calls: provider.calls.slice(before), chunks, failure, left, records, signal };
+  const ledgered = { demands, releases, entries };
+  return { world, calls: provider.calls.slice(before), chunks, failure, left, records, ledgered, signal };
 }
 
 const isContent = ({ event }: CompletionChunk): boolean => event.case !== "start" && event.case !== "report";
@@ -274,8 +269,11 @@ function expectNothingLeft({ calls, world: { clock }, signal }: Seen): void {
 }
 
 /** One record, which says how it ended. */
-function expectOneRecord({ records, chunks, failure }: Seen): void {
+function expectOneRecord({ records, ledgered, chunks, failure }: Seen): void {
   expect(records).toHaveLength(1);
+  const { demands, releases, entries } = ledgered;
+  expect([releases.length, entries.length]).toEqual([demands.length, demands.length]);
+  if (entries.length > 0) expect(entries[0]!.outcome).toBe(records[0]!.outcome);
   const served = chunks.at(-1)?.event.case === "report";
   expect(records[0]!.outcome).toBe(served ? "served" : (failure?.code ?? "cancelled"));
   expect(records[0]!.failure).toBe(failure);

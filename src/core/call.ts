@@ -1,0 +1,22 @@
+import type { LimitFacts } from "./limiter.ts";
+import type { Principal } from "./principal.ts";
+import type { Entrance } from "./record.ts";
+
+/** Who asks for something, and what it is told of its limits. */
+export interface Caller {
+  readonly principal: Principal;
+  /** Of a completion: its ID. Unique for ever, and never the caller's choice. */
+  readonly completionId: string;
+  /** Is told the limits as they are once the request has been counted, before there is any answer. */
+  readonly admitted: (facts: LimitFacts) => void;
+}
+
+/** What an entrance knows of a call. */
+export interface Call extends Caller {
+  readonly requestId: string;
+  readonly entrance: Entrance;
+  /** Aborts when the caller leaves, its deadline passes or the gateway stops: with a Failure as its reason. */
+  readonly signal: AbortSignal;
+  /** When the request arrived, by the clock's `monotonic`. */
+  readonly arrivedMs: number;
+}

@@ -1,0 +1,171 @@
+import type { CompletionChunk, CompletionRequest, Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { Attempt, Report } from "../../gen/parley/v1/report_pb.js";
+import type { Call } from "./call.ts";
+import type { Clock } from "./clock.ts";
+import { costOf } from "./cost.ts";
+import { Failure, type FailureCode } from "./failure.ts";
+import { type Ledger, NO_TOKENS, type TokenCounts, toTokenCounts } from "./ledger.ts";
+import type { Reservation } from "./limiter.ts";
+import type { Model } from "./model.ts";
+import type { Answer } from "./provider.ts";
+import type { Recorder } from "./record.ts";
+import type { Mode, Plan, RouterCall } from "./router.ts";
+import { estimateAnswerTokens, estimateTokens, measurePrompt, sizeOfChoices, sizeOfDelta } from "./token-estimate.ts";
+
+/** Where a meter writes what it saw. */
+export interface MeterPorts {
+  readonly ledger: Ledger;
+  readonly recorder: Recorder;
+  readonly clock: Clock;
+}
+
+interface Metered {
+  readonly request: CompletionRequest;
+  readonly call: Call;
+  readonly mode: Mode;
+}
+
+/** Outcomes of an attempt that was stopped from our side: the provider may have worked on it, and bill it. */
+const STOPPED: ReadonlySet<string> = new Set(["cancelled", "deadline_exceeded", "overloaded"]);
+
+/** What is noted of one completion while it runs, and written down once when it is over. */
+export class Meter {
+  readonly routerCall: RouterCall;
+  readonly #ports: MeterPorts;
+  readonly #request: CompletionRequest;
+  readonly #call: Call;
+  readonly #mode: Mode;
+  readonly #startedAtMs: number;
+  readonly #attempts: Attempt[] = [];
+  /** What of the answer went by. */
+  readonly #answer = { chars: 0, pictures: 0 };
+  // Whoever leaves before the end, or is gone without a word, has cancelled.
+  #outcome: "served" | FailureCode = "cancelled";
+  #failure: Failure | undefined;
+  #candidates: readonly Model[] = [];
+  #reservation: Reservation | undefined;
+  #model: Model | undefined;
+  #usage: Usage | undefined;
+  #firstContentMs: number | undefined;
+
+  constructor(ports: MeterPorts, { request, call, mode }: Metered) {
+    this.#ports = ports;
+    this.#request = request;
+    this.#call = call;
+    this.#mode = mode;
+    this.#startedAtMs = ports.clock.now();
+    const created = Math.floor(this.#startedAtMs / 1000);
+    this.routerCall = { completionId: call.completionId, created, signal: call.signal, attempts: this.#attempts };
+  }
+
+  planned({ candidates }: Plan): void {
+    this.#candidates = candidates;
+  }
+
+  /** From now on a ledger entry is owed. */
+  reserved(reservation: Reservation): void {
+    this.#reservation = reservation;
+  }
+
+  observe({ event }: CompletionChunk): void {
+    if (event.case === "delta") {
+      const { chars, pictures } = sizeOfDelta(event.value);
+      this.#answer.chars += chars;
+      this.#answer.pictures += pictures;
+    } else if (event.case === "start") {
+      this.#model = this.#find(event.value.model);
+      this.#firstContentMs = this.#ports.clock.monotonic() - this.#call.arrivedMs;
+    } else if (event.case === "usage") this.#usage = event.value;
+    else if (event.case === "report") this.complete(event.value);
+  }
+
+  answered(model: Model, { usage, choices }: Answer): void {
+    this.#model = model;
+    this.#usage = usage;
+    if (usage === undefined) Object.assign(this.#answer, sizeOfChoices(choices));
+  }
+
+  /** The answer is whole: adds to its report what core knows. */
+  complete(report: Report): void {
+    this.#outcome = "served";
+    report.omitted = [...this.#request.unrecognizedFields, ...report.omitted];
+    const costMicroUsd = this.#countedCost();
+    if (costMicroUsd !== undefined) report.costMicroUsd = BigInt(costMicroUsd);
+  }
+
+  failed(reason: unknown): Failure {
+    this.#failure = Failure.from(reason);
+    this.#outcome = this.#failure.code;
+    return this.#failure;
+  }
+
+  /** The completion is over: gives back what was reserved, and resolves when it is written down. Never rejects. */
+  async end(): Promise<void> {
+    const { principal, requestId, completionId, entrance, arrivedMs, signal } = this.#call;
+    // An entrance that waits for a slow reader notices the deadline first, and only returns early here.
+    if (this.#outcome === "cancelled" && this.#failure === undefined && signal.aborted) this.failed(signal.reason);
+    const durationMs = this.#ports.clock.monotonic() - arrivedMs;
+    const noted = {
+      requestId,
+      completionId,
+      entrance,
+      requestedModel: this.#request.model,
+      servedModel: this.#model?.id,
+      streamed: this.#mode === "stream",
+      outcome: this.#outcome,
+      attempts: this.#attempts,
+      durationMs,
+      firstContentMs: this.#firstContentMs,
+    };
+    this.#ports.recorder.record({
+      ...noted,
+      principal,
+      usage: this.#usage,
+      costMicroUsd: this.#countedCost(),
+      failure: this.#failure,
+    });
+    if (this.#reservation === undefined) return;
+    const { tokens, model, estimated } = this.#spent();
+    this.#reservation.release(tokens.prompt + tokens.completion);
+    await this.#ports.ledger.append({
+      ...noted,
+      accountId: principal.accountId,
+      keyId: principal.keyId,
+      startedAtMs: this.#startedAtMs,
+      endedAtMs: this.#ports.clock.now(),
+      tokens,
+      costMicroUsd: model?.price === undefined ? 0 : costOf(tokens, model.price),
+      partial: this.#model !== undefined && this.#outcome !== "served",
+      estimated,
+    });
+  }
+
+  /** What the provider's own count comes to; undefined without a count or a price. */
+  #countedCost(): number | undefined {
+    const price = this.#model?.price;
+    return this.#usage === undefined || price === undefined ? undefined : costOf(toTokenCounts(this.#usage), price);
+  }
+
+  /**
+   * What has been used, and of which model. Where the provider did not count, or was stopped before it did: the prompt and
+   * what went by of the answer, estimated. What no provider had taken when it failed costs nothing.
+   */
+  #spent(): { tokens: TokenCounts; model: Model | undefined; estimated: boolean } {
+    if (this.#usage !== undefined) return { tokens: toTokenCounts(this.#usage), model: this.#model, estimated: false };
+    const model = this.#model ?? this.#stoppedModel();
+    if (model === undefined) return { tokens: NO_TOKENS, model, estimated: false };
+    const prompt = estimateTokens(measurePrompt(this.#request));
+    const completion = estimateAnswerTokens(this.#answer);
+    return { tokens: { ...NO_TOKENS, prompt, completion }, model, estimated: true };
+  }
+
+  /** The model of an attempt that was under way when the caller left or its time was up. */
+  #stoppedModel(): Model | undefined {
+    const last = this.#attempts.at(-1);
+    return last !== undefined && STOPPED.has(last.outcome) ? this.#find(last.model) : undefined;
+  }
+
+  #find(id: string): Model | undefined {
+    return this.#candidates.find((model) => model.id === id);
+  }
+}

@@ -1,0 +1,108 @@
+import type { Clock } from "../core/clock.ts";
+import { Failure } from "../core/failure.ts";
+import type { Ledger, LedgerEntry } from "../core/ledger.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+
+/** How many entries are written at once at most. */
+const MAX_BATCH = 500;
+/** How many entries may wait for a database that is away, before no more requests are taken. */
+export const MAX_WAITING = 10_000;
+/** How long the database is left alone after it could not write. */
+const RETRY_MS = 1_000;
+
+export interface LedgerOptions {
+  readonly store: Pick<LedgerStore, "insert">;
+  readonly clock: Clock;
+  /** Is told when the database goes away, with the reason, and when it is back, with undefined. */
+  readonly onTrouble: (trouble: { readonly cause: unknown; readonly waiting: number } | undefined) => void;
+}
+
+/** Core's ledger, and what only its owner may do with it. */
+export interface OwnedLedger extends Ledger {
+  /** How many entries are not written yet, and whether that is because the database is away. */
+  state(): { readonly waiting: number; readonly away: boolean };
+  /** Tries once more to write what waits, and answers with what could not be written. Nothing may be appended after it. */
+  close(): Promise<readonly LedgerEntry[]>;
+}
+
+interface Waiting {
+  readonly entry: LedgerEntry;
+  readonly resolve: () => void;
+}
+
+/**
+ * Writes entries in batches: while one batch is being written the next one gathers, so that the cost of a durable commit is
+ * shared by all who wait for it, and nobody waits for more than two.
+ */
+export function createLedger(options: LedgerOptions): OwnedLedger {
+  return new BatchingLedger(options);
+}
+
+class BatchingLedger implements OwnedLedger {
+  readonly #options: LedgerOptions;
+  /** In the order of their ends; those of the batch that is being written are still at the front. */
+  readonly #waiting: Waiting[] = [];
+  #writing: Promise<boolean> | undefined;
+  #away = false;
+  #closed = false;
+  #cancelRetry = (): void => undefined;
+
+  constructor(options: LedgerOptions) {
+    this.#options = options;
+  }
+
+  async append(entry: LedgerEntry): Promise<void> {
+    const written = new Promise<void>((resolve) => this.#waiting.push({ entry, resolve }));
+    // While the database is away, the next attempt has its own time and nobody is kept waiting.
+    if (this.#away) return;
+    void this.#write();
+    await written;
+  }
+
+  admit(): void {
+    if (this.#waiting.length < MAX_WAITING) return;
+    const message = "Completions cannot be written down at the moment. Try again shortly.";
+    throw new Failure("overloaded", message, { retryAfterMs: RETRY_MS });
+  }
+
+  state(): { readonly waiting: number; readonly away: boolean } {
+    return { waiting: this.#waiting.length, away: this.#away };
+  }
+
+  async close(): Promise<readonly LedgerEntry[]> {
+    this.#closed = true;
+    this.#cancelRetry();
+    await this.#writing;
+    while (this.#waiting.length > 0 && (await this.#writeBatch()));
+    return this.#waiting.map(({ entry }) => entry);
+  }
+
+  /** Writes batch after batch until nothing waits, or the database is away. */
+  async #write(): Promise<void> {
+    if (this.#writing !== undefined) return;
+    while (this.#waiting.length > 0 && !this.#closed) {
+      this.#writing = this.#writeBatch();
+      const isWritten = await this.#writing;
+      if (!isWritten) break;
+    }
+    this.#writing = undefined;
+    if (this.#away && !this.#closed) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.#write());
+  }
+
+  async #writeBatch(): Promise<boolean> {
+    const batch = this.#waiting.slice(0, MAX_BATCH);
+    try {
+      await this.#options.store.insert(batch.map(({ entry }) => entry));
+    } catch (cause) {
+      if (!this.#away) this.#options.onTrouble({ cause, waiting: this.#waiting.length });
+      this.#away = true;
+      for (const { resolve } of this.#waiting) resolve();
+      return false;
+    }
+    this.#waiting.splice(0, batch.length);
+    for (const { resolve } of batch) resolve();
+    if (this.#away) this.#options.onTrouble(undefined);
+    this.#away = false;
+    return true;
+  }
+}

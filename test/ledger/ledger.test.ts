@@ -1,0 +1,98 @@
+import { describe, expect, it } from "vitest";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
+import { createLedger, MAX_WAITING } from "../../src/ledger/ledger.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+/** A store whose writes are answered by hand. */
+function setUp() {
+  const clock = new FakeClock();
+  const batches: (readonly string[])[] = [];
+  const answers: PromiseWithResolvers<void>[] = [];
+  const troubles: unknown[] = [];
+  const ledger = createLedger({
+    clock,
+    store: {
+      insert(entries) {
+        batches.push(entries.map(({ completionId }) => completionId));
+        const answer = Promise.withResolvers<void>();
+        answers.push(answer);
+        return answer.promise;
+      },
+    },
+    onTrouble: (trouble) => void troubles.push(trouble),
+  });
+  const append = (id: string): { ended: boolean } => {
+    const seen = { ended: false };
+    void ledger.append(entryOf(id)).then(() => (seen.ended = true));
+    return seen;
+  };
+  return { clock, ledger, batches, answers, troubles, append };
+}
+
+const entryOf = (completionId: string): LedgerEntry => ({ completionId }) as LedgerEntry;
+const down = new Error("connection refused");
+
+describe("the ledger", () => {
+  it("resolves when an entry is durable, and writes together what gathers meanwhile", async () => {
+    const { clock, batches, answers, append } = setUp();
+    const first = append("a");
+    const others = [append("b"), append("c")];
+    await clock.pass(10_000);
+    expect(batches).toEqual([["a"]]);
+    expect(first.ended).toBe(false);
+    answers[0]!.resolve();
+    await clock.pass(0);
+    expect([first.ended, batches]).toEqual([true, [["a"], ["b", "c"]]]);
+    expect(others.map(({ ended }) => ended)).toEqual([false, false]);
+    answers[1]!.resolve();
+    await clock.pass(0);
+    expect(others.map(({ ended }) => ended)).toEqual([true, true]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("keeps nobody waiting for a database that is away, loses nothing, and says so once each way", async () => {
+    const { clock, ledger, batches, answers, troubles, append } = setUp();
+    const entries = [append("a"), append("b")];
+    answers[0]!.reject(down);
+    await clock.pass(0);
+    expect(entries.map(({ ended }) => ended)).toEqual([true, true]);
+    expect(troubles).toEqual([{ cause: down, waiting: 2 }]);
+    const later = append("c");
+    await clock.pass(0);
+    expect([later.ended, ledger.state()]).toEqual([true, { waiting: 3, away: true }]);
+    await clock.pass(1_000);
+    answers[1]!.reject(down);
+    await clock.pass(1_000);
+    answers[2]!.resolve();
+    await clock.pass(0);
+    expect(batches).toEqual([["a"], ["a", "b", "c"], ["a", "b", "c"]]);
+    expect(ledger.state()).toEqual({ waiting: 0, away: false });
+    expect(troubles).toEqual([{ cause: down, waiting: 2 }, undefined]);
+  });
+
+  it("takes no more completions when too many wait", async () => {
+    const { clock, ledger, answers, append } = setUp();
+    append("first");
+    answers[0]!.reject(down);
+    await clock.pass(0);
+    for (let count = 1; count < MAX_WAITING; count++) {
+      ledger.admit();
+      append(String(count));
+    }
+    expect(() => ledger.admit()).toThrow(expect.objectContaining({ code: "overloaded", retryAfterMs: 1_000 }));
+  });
+
+  it("writes what waits when it is closed, and hands over what it cannot write", async () => {
+    const { clock, ledger, batches, answers, append } = setUp();
+    append("a");
+    append("b");
+    const closing = ledger.close();
+    answers[0]!.resolve();
+    await clock.pass(0);
+    expect(batches).toEqual([["a"], ["b"]]);
+    answers[1]!.reject(down);
+    expect(await closing).toEqual([entryOf("b")]);
+    await clock.pass(10_000);
+    expect(batches).toHaveLength(2);
+  });
+});

@@ -1,0 +1,61 @@
+import type { Call } from "../../src/core/call.ts";
+import type { Failure } from "../../src/core/failure.ts";
+import type { Ledger, LedgerEntry } from "../../src/core/ledger.ts";
+import type { Demand, Limiter, LimitFacts } from "../../src/core/limiter.ts";
+import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
+
+/** A key that may do everything, without limits. */
+export const somebody: Principal = {
+  keyId: "key_1",
+  keyName: "tests",
+  accountId: "acct_1",
+  models: undefined,
+  capabilities: new Set(["chat", "images"]),
+  limits: NO_LIMITS,
+  accountLimits: NO_LIMITS,
+};
+
+/** What the noting limiter says of everybody. */
+export const FACTS: LimitFacts = { requests: { limit: 60, remaining: 59, resetMs: 1_000 }, tokens: undefined };
+
+/** A limiter that admits everything, or refuses everything in one way, and notes what it was asked. */
+export function notingLimiter(refusal?: Failure) {
+  const demands: Demand[] = [];
+  const releases: number[] = [];
+  const limiter: Limiter = {
+    async reserve(demand) {
+      demands.push(demand);
+      if (refusal !== undefined) throw refusal;
+      return { facts: FACTS, release: (usedTokens) => void releases.push(usedTokens) };
+    },
+    peek: () => FACTS,
+  };
+  return { limiter, demands, releases };
+}
+
+/** A ledger in memory. `durable` is waited for by each entry; a `refusal` keeps new completions out. */
+export function memoryLedger({ durable, refusal }: { durable?: () => Promise<void>; refusal?: Failure } = {}) {
+  const entries: LedgerEntry[] = [];
+  const ledger: Ledger = {
+    async append(entry) {
+      await durable?.();
+      entries.push(entry);
+    },
+    admit() {
+      if (refusal !== undefined) throw refusal;
+    },
+  };
+  return { ledger, entries };
+}
+
+/** A call over HTTP that begins now. */
+export function callOf(facts: Pick<Call, "signal" | "arrivedMs"> & Partial<Call>): Call {
+  return {
+    principal: somebody,
+    requestId: "req_1",
+    completionId: "chatcmpl-1",
+    entrance: "http",
+    admitted: () => undefined,
+    ...facts,
+  };
+}
