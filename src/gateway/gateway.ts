@@ -62,8 +62,15 @@ interface Teardown {
 
 async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardown): Promise<Gateway> {
   const clock = systemClock;
-  const store = await openStore(config.dataDir);
+  const store = await openStore(config);
   undo.push(() => store.close());
+  const { ledger, close: closeAccounting } = await openAccounting(config, { store: store.ledger, clock, log });
+  undo.push(closeAccounting);
+  const rates = await openRates(config, { store, clock, log });
+  undo.push(() => rates.close());
+  const limiter = createLimiter({ rates, budgets: store.budgets, defaults: config.limits.account, clock });
+  const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });
+  undo.push(() => housekeeping.close());
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   let catalogue = buildCatalogue(config, await simulator.url(config));
@@ -72,13 +79,20 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   const { retries, breaker } = config;
   const router = createRouter({ models: catalogue.models, clock, random: Math.random, backoff: retries, breaker });
   const calls = new Calls(clock);
-  const metrics = createMetrics({ activeCalls: () => calls.active, breakers: () => router.health() });
+  const metrics = createMetrics({
+    activeCalls: () => calls.active,
+    breakers: () => router.health(),
+    ledgerWaiting: () => ledger.state().waiting,
+    ratesLocal: () => rates.state() === "local",
+  });
   const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
   const authenticator = createAuthenticator({ store: store.keys, clock });
+  undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
   const services: EdgeServices = {
-    completions: createCompletions({ router, permit, recorder: observer, clock }),
-    models: createModels(router),
+    completions: createCompletions({ router, permit, limiter, ledger, recorder: observer, clock }),
+    models: createModels(router, limiter),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+    limitsOf: (principal) => limiter.peek(principal),
     calls,
     clock,
     refused: (refusal) => observer.refused(refusal),
@@ -92,6 +106,8 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
       readiness: () => ({
         ready: !draining,
         active_calls: calls.active,
+        rates: rates.state(),
+        ledger: ledger.state(),
         breakers: Object.fromEntries(router.health()),
       }),
     }),

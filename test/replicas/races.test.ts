@@ -5,7 +5,14 @@ import { systemClock } from "../../src/core/clock.ts";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { type PostgresServer, startPostgres } from "../support/postgres.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
-import { type Backing, type Deployment, MAX_TOKENS, MODEL, startDeployment, WORST_CASE_MICRO_USD } from "./support/deployment.ts";
+import {
+  type Backing,
+  type Deployment,
+  MAX_TOKENS,
+  MODEL,
+  startDeployment,
+  WORST_CASE_MICRO_USD,
+} from "./support/deployment.ts";
 import { HeldCalls } from "./support/held-calls.ts";
 
 const ROUNDS = 100;
@@ -31,7 +38,11 @@ afterAll(async () => {
 
 const MODES: readonly (readonly [name: string, replicas: number, backing: () => Promise<Backing>])[] = [
   ["one process", 1, async () => ({ databaseUrl: undefined, redisUrl: undefined })],
-  ["three replicas on PostgreSQL", 3, async () => ({ databaseUrl: await postgres.createDatabase(), redisUrl: undefined })],
+  [
+    "three replicas on PostgreSQL",
+    3,
+    async () => ({ databaseUrl: await postgres.createDatabase(), redisUrl: undefined }),
+  ],
   [
     "three replicas on PostgreSQL and Redis",
     3,

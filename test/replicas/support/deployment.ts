@@ -41,7 +41,12 @@ const UNLIMITED = {
 };
 
 /** Starts replicas of the product as processes of their own. */
-export async function startDeployment({ replicas, databaseUrl, redisUrl, config }: DeploymentOptions): Promise<Deployment> {
+export async function startDeployment({
+  replicas,
+  databaseUrl,
+  redisUrl,
+  config,
+}: DeploymentOptions): Promise<Deployment> {
   const upstream = await startScriptedUpstream();
   const homes = Array.from({ length: replicas }, makeHome);
   const env = {
