@@ -121,7 +121,7 @@ type KeysAction = (keys: KeyContext, config: Config) => Promise<void>;
 
 async function withKeys({ flags }: Invocation, { env }: CliContext, action: KeysAction): Promise<number> {
   const config = loadConfig({ file: flags["config"], env });
-  const store = await openStore(config.dataDir);
+  const store = await openStore({ dataDir: config.dataDir, databaseUrl: undefined });
   try {
     await action({ store: store.keys, clock: systemClock }, config);
     return EXIT.ok;

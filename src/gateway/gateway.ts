@@ -62,7 +62,7 @@ interface Teardown {
 
 async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardown): Promise<Gateway> {
   const clock = systemClock;
-  const store = await openStore(config.dataDir);
+  const store = await openStore({ dataDir: config.dataDir, databaseUrl: undefined });
   undo.push(() => store.close());
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
