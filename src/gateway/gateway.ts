@@ -12,12 +12,17 @@ import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
 import { createRouter } from "../router/router.ts";
 import { startSimulator } from "../simulator/server.ts";
+import { createLimiter } from "../limits/limiter.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { startOperationsServer } from "../telemetry/operations.ts";
+import { openAccounting } from "./accounting.ts";
 import { buildCatalogue } from "./catalogue.ts";
+import { choresOf } from "./chores.ts";
+import { startHousekeeping } from "./housekeeping.ts";
 import { createObserver } from "./observer.ts";
+import { openRates } from "./rates.ts";
 
 /** A running gateway: everything joined and listening. */
 export interface Gateway {

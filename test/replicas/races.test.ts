@@ -1,9 +1,9 @@
 import { Agent, request } from "undici";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
-import { type PostgresServer, startPostgres } from "../support/postgres.ts";
+import { createDatabase } from "../support/postgres.ts";
 import { type RedisServer, startRedis } from "../support/redis.ts";
 import {
   type Backing,
@@ -27,26 +27,25 @@ const LIMITS: readonly (readonly [name: string, limits: Partial<Limits>])[] = [
   ["concurrency", { concurrentRequests: ADMITTED }],
 ];
 
-let postgres: PostgresServer;
 let redis: RedisServer;
 beforeAll(async () => {
-  [postgres, redis] = await Promise.all([startPostgres(), startRedis()]);
+  redis = await startRedis();
 });
-afterAll(async () => {
-  await Promise.all([postgres?.stop(), redis?.stop()]);
-});
+afterAll(() => redis?.stop());
+
+const newDatabase = (): Promise<string> => createDatabase(inject("postgresUrl"));
 
 const MODES: readonly (readonly [name: string, replicas: number, backing: () => Promise<Backing>])[] = [
   ["one process", 1, async () => ({ databaseUrl: undefined, redisUrl: undefined })],
   [
     "three replicas on PostgreSQL",
     3,
-    async () => ({ databaseUrl: await postgres.createDatabase(), redisUrl: undefined }),
+    async () => ({ databaseUrl: await newDatabase(), redisUrl: undefined }),
   ],
   [
     "three replicas on PostgreSQL and Redis",
     3,
-    async () => ({ databaseUrl: await postgres.createDatabase(), redisUrl: redis.url }),
+    async () => ({ databaseUrl: await newDatabase(), redisUrl: redis.url }),
   ],
 ];
 
