@@ -37,11 +37,7 @@ const newDatabase = (): Promise<string> => createDatabase(inject("postgresUrl"))
 
 const MODES: readonly (readonly [name: string, replicas: number, backing: () => Promise<Backing>])[] = [
   ["one process", 1, async () => ({ databaseUrl: undefined, redisUrl: undefined })],
-  [
-    "three replicas on PostgreSQL",
-    3,
-    async () => ({ databaseUrl: await newDatabase(), redisUrl: undefined }),
-  ],
+  ["three replicas on PostgreSQL", 3, async () => ({ databaseUrl: await newDatabase(), redisUrl: undefined })],
   [
     "three replicas on PostgreSQL and Redis",
     3,

@@ -1,0 +1,71 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { says } from "../support/scripted-upstream.ts";
+import { type Deployment, MODEL, startDeployment } from "./support/deployment.ts";
+import { startLoad } from "./support/load.ts";
+
+const CALLERS = 16;
+/** A kill comes at a random moment of the load's first so many milliseconds. */
+const LOAD_MS = 400;
+const START_MS = 2_000;
+
+/** IDs in the ledger, each as often as it is there. */
+async function idsOf({ store }: Deployment): Promise<string[]> {
+  const ids: string[] = [];
+  let beforeMs = Number.MAX_SAFE_INTEGER;
+  for (;;) {
+    const page = await store.ledger.list({ limit: 1_000, beforeMs });
+    ids.push(...page.map(({ completionId }) => completionId));
+    if (page.length < 1_000) return ids;
+    // Entries of the last millisecond may be on both sides of the page's end.
+    beforeMs = page.at(-1)!.startedAtMs + 1;
+    while (ids.length > 0 && page.some((entry) => entry.startedAtMs < beforeMs && entry.completionId === ids.at(-1)))
+      ids.pop();
+  }
+}
+
+describe.each([
+  ["SQLite", 100, async () => undefined],
+  ["PostgreSQL", 20, () => createDatabase(inject("postgresUrl"))],
+] as const)("a process on %s that is killed %i times under load", (_, kills, database) => {
+  it(
+    "leaves a ledger with every completion whose end was seen, once",
+    async () => {
+      const deployment = await startDeployment({ replicas: 1, databaseUrl: await database(), redisUrl: undefined });
+      onTestFinished(() => deployment.close());
+      deployment.upstream.script(MODEL, [says("one two three")]);
+      const keys = { store: deployment.store.keys, clock: systemClock };
+      const { secret: key } = await createKey(keys, { name: "crash" });
+      const seen: string[] = [];
+      const startsMs: number[] = [];
+      for (let count = 0; count < kills; count++) {
+        const product = deployment.products[0]!;
+        const load = startLoad({ callers: CALLERS, key, pick: () => product.url });
+        await delay(Math.random() * LOAD_MS);
+        product.signal("SIGKILL");
+        await Promise.all([product.ending, load.stop()]);
+        seen.push(...load.ended);
+        const beganMs = performance.now();
+        await deployment.restart(0);
+        startsMs.push(performance.now() - beganMs);
+      }
+      expect(await deployment.store.findDamage()).toEqual([]);
+      const written = await idsOf(deployment);
+      expect(seen.length).toBeGreaterThan(kills);
+      expect(new Set(written).size).toBe(written.length);
+      const inLedger = new Set(written);
+      expect(seen.filter((id) => !inLedger.has(id))).toEqual([]);
+      const sorted = startsMs.toSorted((a, b) => a - b);
+      const medianMs = sorted[sorted.length >> 1]!;
+      console.log(
+        `${kills} kills, ${seen.length} ends seen, ${written.length} entries;` +
+          ` start after a kill: median ${medianMs.toFixed(0)} ms, longest ${sorted.at(-1)!.toFixed(0)} ms`,
+      );
+      expect(medianMs).toBeLessThan(START_MS);
+    },
+    15 * 60_000,
+  );
+});
