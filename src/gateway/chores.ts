@@ -6,7 +6,10 @@ import type { Chore } from "./housekeeping.ts";
 const MINUTE_MS = 60_000;
 
 /** What is tidied up in the database while the gateway runs. Replicas may all do it. */
-export function choresOf({ ledger }: Config, { store, clock }: { readonly store: Store; readonly clock: Clock }): Chore[] {
+export function choresOf(
+  { ledger }: Config,
+  { store, clock }: { readonly store: Store; readonly clock: Clock },
+): Chore[] {
   return [
     { name: "free budgets held by processes that are gone", everyMs: MINUTE_MS, run: () => store.budgets.reap() },
     {

@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
@@ -71,9 +72,17 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   undo.push(() => store.close());
   const { ledger, close: closeAccounting } = await openAccounting(config, { store: store.ledger, clock, log });
   undo.push(closeAccounting);
-  const rates = await openRates(config, { store, clock, log });
-  undo.push(() => rates.close());
-  const limiter = createLimiter({ rates, budgets: store.budgets, defaults: config.limits.account, clock });
+  const replica = randomUUID();
+  const rates = await openRates(config, { database: store, clock, log, replica });
+  undo.push(() => rates.store.close());
+  const limiter = createLimiter({
+    rates: rates.store,
+    budgets: store.budgets,
+    defaults: config.limits.account,
+    clock,
+    replica,
+  });
+  undo.push(() => limiter.close());
   const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });
   undo.push(() => housekeeping.close());
   const simulator = new SimulatorOnDemand(config);
@@ -88,7 +97,7 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
     activeCalls: () => calls.active,
     breakers: () => router.health(),
     ledgerWaiting: () => ledger.state().waiting,
-    ratesLocal: () => rates.state() === "local",
+    ratesLocal: () => rates.isAlone(),
   });
   const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
   const authenticator = createAuthenticator({ store: store.keys, clock });
@@ -111,7 +120,7 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
       readiness: () => ({
         ready: !draining,
         active_calls: calls.active,
-        rates: rates.state(),
+        rates: { counted_in: rates.place, alone: rates.isAlone() },
         ledger: ledger.state(),
         breakers: Object.fromEntries(router.health()),
       }),
