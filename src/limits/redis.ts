@@ -1,7 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { type BucketSize, placesOf, sizeOf, toBucketLevel, UNITS, unitsOf } from "./bucket.ts";
 import {
-  type Held,
   LEASE_MS,
   type RateDecision,
   type RateDemand,
@@ -65,16 +64,16 @@ export async function openRedisRates({ url, clock, burstMs, nowMs }: RedisRatesO
       return readDecision(reply, demand, burstMs);
     },
     async renew({ replica, held }) {
-      let replicas: ScriptReply;
-      let rest = held;
-      do {
-        const now = rest.slice(0, RENEWED_AT_ONCE);
-        rest = rest.slice(RENEWED_AT_ONCE);
-        const keys = [REPLICAS_KEY, ...now.map(({ subject }: Held) => toPlacesKey(subject))];
-        const args = [...head(replica), ...now.map(({ id }) => id)];
-        replicas = await connection.run(redisScripts.renew, { keys, args });
-      } while (rest.length > 0);
-      return Math.max(Number(replicas), 1);
+      const renewals: Promise<ScriptReply>[] = [];
+      // Sent at once: a place that is released meanwhile must not be renewed after that.
+      for (let from = 0; from === 0 || from < held.length; from += RENEWED_AT_ONCE) {
+        const some = held.slice(from, from + RENEWED_AT_ONCE);
+        const keys = [REPLICAS_KEY, ...some.map(({ subject }) => toPlacesKey(subject))];
+        const args = [...head(replica), ...some.map(({ id }) => id)];
+        renewals.push(connection.run(redisScripts.renew, { keys, args }));
+      }
+      const counts = await Promise.all(renewals);
+      return Math.max(...counts.map(Number), 1);
     },
     async close() {
       connection.close();

@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { createMemoryRates } from "./memory.ts";
-import type { RateStore, RateSubject } from "./rates.ts";
+import { LEASE_MS, type RateStore, type RateSubject } from "./rates.ts";
 import { StoreBreaker } from "./store-breaker.ts";
 
 /** Where rates are decided: for all replicas together, or each for itself while what they share is away. */
@@ -36,10 +36,17 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
   /** What was taken locally, and from which shares. Those under way only. */
   const takenLocally = new Map<string, readonly RateSubject[]>();
   let replicas = 1;
+  /** Until then others may not have come back yet, and fewer are seen than there are. */
+  let settledAtMs = 0;
+  const noteReplicas = (seen: number): void => {
+    if (seen > replicas || clock.monotonic() >= settledAtMs) replicas = seen;
+  };
   const breaker = new StoreBreaker({
     clock,
     async probe() {
-      replicas = await remote.renew({ replica, held: [] });
+      const seen = await remote.renew({ replica, held: [] });
+      settledAtMs = clock.monotonic() + LEASE_MS;
+      noteReplicas(seen);
     },
     onChange: (open) => onChange?.(open ? "local" : "shared", replicas),
   });
@@ -79,8 +86,12 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
     async renew({ replica: name, held }) {
       const mine = held.filter(({ id }) => takenLocally.has(id));
       const theirs = held.filter(({ id }) => !takenLocally.has(id));
-      await local.renew({ replica: name, held: mine });
-      replicas = (await ask(() => remote.renew({ replica: name, held: theirs }))) ?? replicas;
+      // Both are begun before anything is waited for: what is released meanwhile must not be renewed after that.
+      const [seen] = await Promise.all([
+        ask(() => remote.renew({ replica: name, held: theirs })),
+        local.renew({ replica: name, held: mine }),
+      ]);
+      if (seen !== undefined) noteReplicas(seen);
       return replicas;
     },
     async close() {
