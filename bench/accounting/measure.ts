@@ -43,7 +43,14 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
   const clock = systemClock;
   const ledger = createLedger({ store: store.ledger, clock, onTrouble: () => undefined });
   const rates = createMemoryRates({ clock, burstMs: 60_000 });
-  const limiter = createLimiter({ rates, budgets: store.budgets, defaults: LIMITS, clock, replica: "bench" });
+  const limiter = createLimiter({
+    rates,
+    budgets: store.budgets,
+    defaults: LIMITS,
+    clock,
+    burstMs: 60_000,
+    replicaId: "bench",
+  });
   try {
     const { secret } = await createKey({ store: store.keys, clock }, { name: "bench" });
     const authenticator = createAuthenticator({ store: store.keys, clock });
@@ -78,7 +85,7 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
     });
   } finally {
     await ledger.close();
-    await limiter.close();
+    limiter.close();
     await rates.close();
     await store.close();
     rmSync(dataDir, { recursive: true, force: true });

@@ -70,8 +70,9 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   const clock = systemClock;
   const store = await openStore(config);
   undo.push(() => store.close());
-  const { ledger, close: closeAccounting } = await openAccounting(config, { store: store.ledger, clock, log });
-  undo.push(closeAccounting);
+  const accounting = await openAccounting(config, { store: store.ledger, clock, log });
+  undo.push(() => accounting.close());
+  const { ledger } = accounting;
   const replica = randomUUID();
   const rates = await openRates(config, { database: store, clock, log, replica });
   undo.push(() => rates.store.close());
@@ -80,7 +81,8 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
     budgets: store.budgets,
     defaults: config.limits.account,
     clock,
-    replica,
+    burstMs: config.limits.burstMs,
+    replicaId: replica,
   });
   undo.push(() => limiter.close());
   const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });

@@ -188,7 +188,7 @@ describe("forty kinds of secrets", () => {
     const refused = client.create(request(plant("a refused gRPC prompt")), {
       headers: { authorization: `Bearer ${plant("an unknown gRPC key", generateApiKey())}` },
     });
-    await expect(refused).rejects.toThrow();
+    await expect(refused).rejects.toThrow("not valid");
   }
 
   it("are in no log, no error, no metric and no table", async () => {

@@ -14,6 +14,8 @@ const CALLERS = 16;
 const LOAD_MS = 400;
 const START_MS = 2_000;
 
+const noDatabase = async (): Promise<undefined> => undefined;
+
 /** IDs in the ledger, each as often as it is there. */
 async function idsIn(dataDir: string, databaseUrl: string | undefined): Promise<string[]> {
   const sql = "select id from completions";
@@ -30,13 +32,13 @@ async function idsIn(dataDir: string, databaseUrl: string | undefined): Promise<
 }
 
 describe.each([
-  ["SQLite", 100, async () => undefined],
+  ["SQLite", 100, noDatabase],
   ["PostgreSQL", 20, () => createDatabase(inject("postgresUrl"))],
 ] as const)("a process on %s that is killed %i times under load", (_, kills, database) => {
   it(
     "leaves a ledger with every completion whose end was seen, once",
     async () => {
-      const databaseUrl = await database();
+      const databaseUrl: string | undefined = await database();
       const deployment = await startDeployment({ replicas: 1, databaseUrl, redisUrl: undefined });
       onTestFinished(() => deployment.close());
       deployment.upstream.script(MODEL, [says("one two three")]);

@@ -4,7 +4,7 @@ import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { createDatabase } from "../support/postgres.ts";
-import { type RedisServer, startRedis } from "../support/redis.ts";
+import { launchRedis, type RedisServer } from "../support/redis.ts";
 import {
   type Backing,
   type Deployment,
@@ -29,7 +29,7 @@ const LIMITS: readonly (readonly [name: string, limits: Partial<Limits>])[] = [
 
 let redis: RedisServer;
 beforeAll(async () => {
-  redis = await startRedis();
+  redis = await launchRedis();
 });
 afterAll(() => redis?.stop());
 

@@ -19,7 +19,6 @@ it(
   `replicas that are restarted one after the other, ${ROUNDS} times each, fail no request and cut no stream`,
   async () => {
     const redis = await startRedis();
-    onTestFinished(() => redis.stop());
     const databaseUrl = await createDatabase(inject("postgresUrl"));
     const deployment = await startDeployment({ replicas: REPLICAS, databaseUrl, redisUrl: redis.url });
     onTestFinished(() => deployment.close());

@@ -26,7 +26,7 @@ export function startLoad({ callers, key, pick }: LoadOptions): Load {
   const agent = new Agent({ pipelining: 0, connections: null });
   const ended: string[] = [];
   const failures: string[] = [];
-  let stopped = false;
+  const state = { isStopped: false };
 
   const send = async (stream: boolean) => {
     for (let tries = 0; ; tries++) {
@@ -54,7 +54,7 @@ export function startLoad({ callers, key, pick }: LoadOptions): Load {
   };
 
   const loops = Array.from({ length: callers }, async (_, caller) => {
-    for (let count = caller; !stopped; count++) {
+    for (let count = caller; !state.isStopped; count++) {
       await complete(count % 2 === 0).catch((error: unknown) => failures.push(String(error)));
     }
   });
@@ -63,7 +63,7 @@ export function startLoad({ callers, key, pick }: LoadOptions): Load {
     ended,
     failures,
     async stop() {
-      stopped = true;
+      state.isStopped = true;
       await Promise.all(loops);
       await agent.destroy();
     },
