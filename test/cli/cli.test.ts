@@ -147,7 +147,7 @@ describe("keys", () => {
     expect(Object.keys(made).slice(0, 3)).toEqual(["id", "name", "key"]);
     expect(isApiKey(made.key)).toBe(true);
     const store = await openStore({ dataDir: directory, databaseUrl: undefined });
-    expect(await store.keys.findByHash(hashApiKey(made.key))).toMatchObject({ id: made.id });
+    expect(await store.keys.findByHash(hashApiKey(made.key))).toMatchObject({ record: { id: made.id } });
     await store.close();
     const { stdout } = await run("keys list");
     expect(stdout).toContain(made.id);
