@@ -84,7 +84,7 @@ describe("replicas on one PostgreSQL", () => {
         [0, 50, 100, 150].map((start) => store.ledger.insert(orders[index]!.slice(start, start + 50))),
       ),
     );
-    const { ledger } = stores[0]!;
+    const [{ ledger }] = stores;
     expect(await ledger.list({ limit: 999, beforeMs: NOON + 1 })).toHaveLength(200);
     expect(await ledger.spending("account:acct_default", "2026-11")).toEqual({ spentMicroUsd: 2000, heldMicroUsd: 0 });
     await expectNoDeadlock(url);
