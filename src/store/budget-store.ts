@@ -3,7 +3,7 @@ import { type BudgetDecision, type BudgetDemand, type BudgetStore, monthOf } fro
 import { Batcher } from "./batcher.ts";
 import { releaseHolds, takeOff } from "./budget-holds.ts";
 import { retryWhileBusy } from "./busy.ts";
-import { chunksOf, inCodeUnits, lockRows, type Database } from "./database.ts";
+import { chunksOf, type Database, inCodeUnits, lockRows, skipLocked } from "./database.ts";
 import type { BudgetHoldRow, Schema } from "./schema.ts";
 import { compare, SpendingChanges } from "./spending.ts";
 import { StoreError } from "./store-error.ts";
@@ -36,15 +36,13 @@ export function createBudgetStore(database: Database): BudgetStore {
     async reap() {
       const freed = await database.transaction(async (transaction) => {
         const nowMs = await database.nowMs(transaction);
-        let ended = transaction
+        const ended = transaction
           .selectFrom("budget_holds")
           .selectAll()
           .where("expires_at_ms", "<=", nowMs)
           .orderBy("expires_at_ms")
           .limit(REAP_ROWS);
-        // Waits for nobody: what another process is settling or freeing is none of ours.
-        if (database.kind === "postgres") ended = ended.forUpdate().skipLocked();
-        const holds = await ended.execute();
+        const holds = await skipLocked(database, ended).execute();
         for (const { id, subject } of holds)
           await transaction.deleteFrom("budget_holds").where("id", "=", id).where("subject", "=", subject).execute();
         const changes = new SpendingChanges();

@@ -36,6 +36,7 @@ export class Database {
 
 interface Lockable {
   forUpdate(): this;
+  skipLocked(): this;
 }
 
 /**
@@ -44,6 +45,11 @@ interface Lockable {
  */
 export function lockRows<Q extends Lockable>({ kind }: Pick<Database, "kind">, query: Q): Q {
   return kind === "postgres" ? query.forUpdate() : query;
+}
+
+/** Keeps the rows of a query that nobody else keeps, and waits for none: whoever has the others looks after them. */
+export function skipLocked<Q extends Lockable>({ kind }: Pick<Database, "kind">, query: Q): Q {
+  return kind === "postgres" ? query.forUpdate().skipLocked() : query;
 }
 
 /**

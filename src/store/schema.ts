@@ -138,6 +138,8 @@ export interface RateStateRow {
   readonly subject: string;
   /** JSON; null before the first decision. */
   readonly state: string | null;
+  /** From then on the row says nothing that a missing one does not. */
+  readonly idle_at_ms: number;
 }
 
 /** A process that shares the rates. */

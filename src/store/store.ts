@@ -2,6 +2,7 @@ import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
+import type { RateStore } from "../limits/rates.ts";
 import { createAccountStore } from "./account-store.ts";
 import { createBudgetStore } from "./budget-store.ts";
 import { connect, connectUnlimited, type DatabaseLocation } from "./connect.ts";
@@ -12,6 +13,7 @@ import { createKeyStore } from "./key-store.ts";
 import { createLedgerStore } from "./ledger-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
+import { createRateStore } from "./rate-store.ts";
 import { createThrottleStore } from "./throttle-store.ts";
 
 /** The database of one process, open and up to date. */
@@ -22,6 +24,8 @@ export interface Store {
   readonly throttles: ThrottleStore;
   readonly ledger: LedgerStore;
   readonly budgets: BudgetStore;
+  /** Rates and concurrency that all processes share. A bucket of requests holds what comes in during `burstMs`. */
+  createRates(options: { readonly burstMs: number }): RateStore;
   /** With PostgreSQL of the changes of all processes that share it, else of this process only. */
   readonly keyChanges: KeyChangeFeed;
   /** What opening it has done. */
@@ -49,6 +53,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(database, reports),
     budgets: createBudgetStore(database),
+    createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {
         // Only who keeps keys in memory needs to hear of them: a command that ends at once does not.

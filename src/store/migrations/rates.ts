@@ -7,7 +7,9 @@ export const rates: Migration = {
       .createTable("rate_states")
       .addColumn("subject", "text", (column) => column.primaryKey())
       .addColumn("state", "text")
+      .addColumn("idle_at_ms", "bigint", (column) => column.notNull())
       .execute();
+    await schema.createIndex("rate_states_idle").on("rate_states").column("idle_at_ms").execute();
     await schema
       .createTable("replicas")
       .addColumn("name", "text", (column) => column.primaryKey())

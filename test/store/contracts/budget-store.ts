@@ -1,18 +1,6 @@
 import { describe, expect, it } from "vitest";
-import type { BudgetDemand } from "../../../src/limits/budgets.ts";
 import type { Store } from "../../../src/store/store.ts";
-
-let made = 0;
-
-export function demand(changes: Partial<BudgetDemand> = {}): BudgetDemand {
-  return {
-    id: `chatcmpl-b${process.pid}-${++made}`,
-    holds: [{ subject: "key:k", limitMicroUsd: 1000 }],
-    amountMicroUsd: 100,
-    lastsMs: 60_000,
-    ...changes,
-  };
-}
+import { demand } from "./demands.ts";
 
 const month = (): string => new Date().toISOString().slice(0, 7);
 

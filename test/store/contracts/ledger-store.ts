@@ -2,37 +2,10 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import type { LedgerEntry } from "../../../src/core/ledger.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { entry, NOON } from "./entries.ts";
 
-const NOON = Date.UTC(2026, 10, 21, 12);
 const DAY_MS = 86_400_000;
-
-let made = 0;
-
-export function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
-  return {
-    completionId: `chatcmpl-${++made}`,
-    requestId: "req",
-    accountId: DEFAULT_ACCOUNT_ID,
-    keyId: "key_gone",
-    entrance: "http",
-    startedAtMs: NOON,
-    endedAtMs: NOON + 1500,
-    requestedModel: "m",
-    servedModel: "m",
-    streamed: true,
-    outcome: "served",
-    attempts: [],
-    tokens: { prompt: 10, cached: 2, completion: 5, reasoning: 1, image: 0 },
-    costMicroUsd: 30,
-    durationMs: 1500.25,
-    firstContentMs: undefined,
-    partial: false,
-    estimated: false,
-    ...changes,
-  };
-}
 
 const ALWAYS = { sinceMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
 
