@@ -10,9 +10,9 @@ export const backup: Command = {
   positionals: ["FILE"],
   flags: CONFIG_FLAG,
   async run({ flags, positionals: [file = ""] }, { env, stdout }) {
-    const { dataDir } = loadConfig({ file: flags["config"], env });
+    const config = loadConfig({ file: flags["config"], env });
     const target = resolve(file);
-    await backUp({ dataDir, databaseUrl: undefined }, target);
+    await backUp(config, target);
     stdout.write(`Copied the database to ${target}.\n`);
     return EXIT.ok;
   },

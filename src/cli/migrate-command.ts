@@ -9,8 +9,7 @@ export const migrate: Command = {
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   async run({ flags, switches }, { env, stdout }) {
-    const { dataDir } = loadConfig({ file: flags["config"], env });
-    const store = await openStore({ dataDir, databaseUrl: undefined });
+    const store = await openStore(loadConfig({ file: flags["config"], env }));
     await store.close();
     const { before, after } = store.versions;
     if (switches.has("json")) writeJson(stdout, { version_before: before, version: after });
