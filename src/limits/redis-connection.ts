@@ -3,7 +3,6 @@ import type { Clock } from "../core/clock.ts";
 import { RateStoreError } from "./rates.ts";
 import { type RedisScript, redisScripts } from "./redis-scripts.ts";
 
-/** How long a command may take. */
 const COMMAND_MS = 50;
 /** Commands without an answer, those no longer waited for included. */
 const MAX_IN_FLIGHT = 2000;
@@ -17,6 +16,8 @@ export interface RedisConnectionOptions {
   /** `redis://` or `rediss://`, with a password if there is one; never shown. */
   readonly url: string;
   readonly clock: Clock;
+  /** How long a command may take. Default: 50. */
+  readonly commandMs?: number | undefined;
 }
 
 type Client = ReturnType<typeof createRedisClient>;
@@ -35,6 +36,7 @@ interface ScriptCall {
 export class RedisConnection {
   readonly #url: string;
   readonly #clock: Clock;
+  readonly #commandMs: number;
   #client: Client;
   #inFlight = 0;
   /** When the connection last gave a sign of life, or was first asked for one. */
@@ -42,18 +44,19 @@ export class RedisConnection {
   #closed = false;
 
   /** Begins to connect. Throws a RateStoreError when the URL is none. */
-  constructor({ url, clock }: RedisConnectionOptions) {
+  constructor({ url, clock, commandMs = COMMAND_MS }: RedisConnectionOptions) {
     // Not left to the client: its error would show the URL.
     if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol))
       throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
     this.#url = url;
     this.#clock = clock;
+    this.#commandMs = commandMs;
     this.#heardAtMs = clock.monotonic();
     this.#client = this.#open();
   }
 
   /**
-   * Runs a script. Rejects with a RateStoreError within 50 ms; what it did all the same is told to `onLate`, if the
+   * Runs a script. Rejects with a RateStoreError when it takes too long; what it did all the same is told to `onLate`, if the
    * answer comes at all.
    */
   async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
@@ -63,11 +66,11 @@ export class RedisConnection {
     const answer = this.#send(this.#client, script, [String(keys.length), ...keys, ...args]);
     const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
     let answered = false;
-    const stopTimer = this.#clock.after(COMMAND_MS, () => {
+    const stopTimer = this.#clock.after(this.#commandMs, () => {
       // What has arrived is read first: a process that was busy for so long is not the fault of Redis.
       setImmediate(() => {
         if (answered) return;
-        reject(new RateStoreError(`Redis did not answer within ${COMMAND_MS} ms.`));
+        reject(new RateStoreError(`Redis did not answer within ${this.#commandMs} ms.`));
         if (onLate !== undefined) answer.then(onLate).catch(() => undefined);
       });
     });

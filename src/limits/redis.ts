@@ -28,6 +28,8 @@ export interface RedisRatesOptions {
   readonly clock: Clock;
   /** A bucket of requests holds what comes in during this time. The same on all replicas. */
   readonly burstMs: number;
+  /** How long a command may take. Default: 50. */
+  readonly commandMs?: number;
   /** Milliseconds instead of the server's time: for tests. */
   readonly nowMs?: () => number;
 }
@@ -36,8 +38,8 @@ export interface RedisRatesOptions {
  * The state of rates in Redis or Valkey, by its clock. Every method rejects with a RateStoreError within 50 ms when it
  * does not answer. Goes on without a connection: one is tried for until it is closed.
  */
-export async function openRedisRates({ url, clock, burstMs, nowMs }: RedisRatesOptions): Promise<RateStore> {
-  const connection = new RedisConnection({ url, clock });
+export async function openRedisRates({ url, clock, burstMs, commandMs, nowMs }: RedisRatesOptions): Promise<RateStore> {
+  const connection = new RedisConnection({ url, clock, commandMs });
   await connection.settled(FIRST_CONNECTION_MS);
   const head = (third: string): string[] => [
     nowMs === undefined ? "" : String(Math.floor(nowMs())),

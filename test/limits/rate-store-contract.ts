@@ -20,15 +20,15 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       "admits exactly as many as there are when many ask at once: %s",
       async (_kind, subject, tokens) => {
         const { stores } = await create();
-        const asked = Array.from({ length: 600 }, (_, index) => {
-          const store = stores[index % stores.length]!;
-          return store.take(demandOf([subject], tokens));
-        });
-        const decisions = await Promise.all(asked);
-        const admitted = decisions.filter((decision) => decision.admitted).length;
+        const beganMs = performance.now();
+        const asked = Array.from({ length: 600 }, (_, index) =>
+          stores[index % stores.length]!.take(demandOf([subject], tokens)),
+        );
+        const admitted = (await Promise.all(asked)).filter((decision) => decision.admitted).length;
+        // One more comes in each 1.2 s, if it takes so long; places do not come in.
+        const came = subject.concurrentRequests === undefined ? (performance.now() - beganMs) / 1200 : 0;
         expect(admitted).toBeGreaterThanOrEqual(50);
-        // What comes in meanwhile, on a slow machine: a request each 1.2 s.
-        expect(admitted).toBeLessThanOrEqual(subject.concurrentRequests === undefined ? 52 : 50);
+        expect(admitted).toBeLessThanOrEqual(50 + came);
       },
     );
 
