@@ -41,6 +41,8 @@ export class RedisConnection {
   #inFlight = 0;
   /** When the connection last gave a sign of life, or was first asked for one. */
   #heardAtMs: number;
+  /** It is connected, and waits for the first words: a server that hangs accepts connections and then says nothing. */
+  #greeting = false;
   #closed = false;
 
   /** Begins to connect. Throws a RateStoreError when the URL is none. */
@@ -56,8 +58,8 @@ export class RedisConnection {
   }
 
   /**
-   * Runs a script. Rejects with a RateStoreError when it takes too long; what it did all the same is told to `onLate`, if the
-   * answer comes at all.
+   * Runs a script. Rejects with a RateStoreError when it takes too long; what it did all the same is told to `onLate`,
+   * if the answer comes at all.
    */
   async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
     this.#giveUpWhenSilent();
@@ -93,6 +95,7 @@ export class RedisConnection {
 
   /** Ends the connection; commands without an answer are rejected. */
   close(): void {
+    if (this.#closed) return;
     this.#closed = true;
     this.#client.destroy();
   }
@@ -101,23 +104,29 @@ export class RedisConnection {
     if (this.#inFlight === 0) this.#heardAtMs = this.#clock.monotonic();
     this.#inFlight += 1;
     try {
-      const reply = await client.sendCommand(["EVALSHA", script.sha1, ...rest]).catch((reason: unknown) => {
+      return await client.sendCommand(["EVALSHA", script.sha1, ...rest]).catch((reason: unknown) => {
         if (!(reason instanceof Error) || !reason.message.startsWith("NOSCRIPT")) throw reason;
         return client.sendCommand(["EVAL", script.text, ...rest]);
       });
-      this.#heardAtMs = this.#clock.monotonic();
-      return reply;
     } finally {
+      // A refusal is a sign of life too.
+      this.#heardAtMs = this.#clock.monotonic();
       this.#inFlight -= 1;
     }
   }
 
   #open(): Client {
     const client = createRedisClient(this.#url);
-    // Told by the commands that fail; without a listener it would end the process.
-    client.on("error", () => undefined);
-    client.on("ready", () => {
+    const note = (greeting: boolean): void => {
+      if (client !== this.#client) return;
+      this.#greeting = greeting;
       this.#heardAtMs = this.#clock.monotonic();
+    };
+    // Told by the commands that fail; without a listener it would end the process.
+    client.on("error", () => note(false));
+    client.on("connect", () => note(true));
+    client.on("ready", () => {
+      note(false);
       // Goes ahead of every other command. Without it each would be sent twice at first.
       for (const { text } of Object.values(redisScripts)) client.scriptLoad(text).catch(() => undefined);
     });
@@ -125,11 +134,11 @@ export class RedisConnection {
     return client;
   }
 
-  /** Also while it connects: a server that hangs accepts connections and then says nothing. */
   #giveUpWhenSilent(): void {
-    const waits = this.#inFlight > 0 || !this.#client.isReady;
+    const waits = this.#inFlight > 0 || this.#greeting;
     if (!waits || this.#closed || this.#clock.monotonic() - this.#heardAtMs < SILENT_MS) return;
     this.#client.destroy();
+    this.#greeting = false;
     this.#heardAtMs = this.#clock.monotonic();
     this.#client = this.#open();
   }

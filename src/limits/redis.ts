@@ -13,7 +13,7 @@ import {
 import { RedisConnection, type ScriptReply } from "./redis-connection.ts";
 import { redisScripts } from "./redis-scripts.ts";
 
-/** One hash tag for all keys: a script may only touch keys of one slot. */
+/** One hash tag for all keys: a script may only touch keys of one slot, so in a cluster all of them are on one node. */
 const PREFIX = "parley:{rates}:";
 const REPLICAS_KEY = `${PREFIX}replicas`;
 /** A renewal of more takes several commands, so that none keeps Redis busy for long. */

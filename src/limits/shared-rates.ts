@@ -26,10 +26,10 @@ export interface SharedRates extends RateStore {
 
 /**
  * A remote store and, while it is away, this process's share of the limits: each divided by the number of replicas last
- * seen, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says, or n per
- * minute when the limit is smaller than that; and once, at the change, one full bucket more, since the local ones begin
- * full. Places of requests that run on from before are not counted in the local shares. A fleet that has never reached the
- * remote store does not know its size: then each replica takes the whole limit for itself.
+ * seen, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says,
+ * or n per minute when the limit is smaller than that; and once, at the change, one full bucket more, since the local
+ * ones begin full. Places of requests that run on from before are not counted in the local shares. A fleet that has
+ * never reached the remote store does not know its size: then each replica takes the whole limit for itself.
  */
 export function createSharedRates({ remote, clock, burstMs, replica, onChange }: SharedRatesOptions): SharedRates {
   const local = createMemoryRates({ clock, burstMs });

@@ -96,7 +96,7 @@ describe("a limiter", () => {
 
   it.each([
     [{ tokensPerMinute: 150 }, "150 tokens per minute, and this request may take 100. Try again in 20 s."],
-    [{ concurrentRequests: 1 }, "1 requests at a time. Try again in 1 s."],
+    [{ concurrentRequests: 1 }, "1 request at a time. Try again in 1 s."],
   ])("names the limit of the account: %j", async (account, words) => {
     const { reserve } = createWorld({ account });
     await reserve();

@@ -2,13 +2,15 @@ import { describe, expect, it } from "vitest";
 import type { RateDemand, RateRelease, RateStore, RateSubject } from "../../src/limits/rates.ts";
 import { demandOf, subjectOf } from "./demands.ts";
 
-/** Who a store is made for in a test, and what the test may do with its time. */
+/** What a test of the contract works on. */
 export interface RateStoreWorld {
   /** Several that share the state, if this kind can be shared: takes go to them in turn. */
   readonly stores: readonly RateStore[];
 }
 
-/** What every RateStore promises. `create` starts with nothing known and a burst of one minute; it also ends the stores. */
+/**
+ * What every RateStore promises. `create` starts with nothing known and a burst of one minute; it also ends the stores.
+ */
 export function describeRateStore(kind: string, create: () => Promise<RateStoreWorld>): void {
   describe(`a store of rates in ${kind}`, () => {
     const subjects: readonly (readonly [string, RateSubject, number])[] = [

@@ -65,8 +65,9 @@ describe("while Redis is away", () => {
   });
 
   it("hung for five seconds, with all of its connections given up, it is back within five", async () => {
-    const redis = await startRedis();
-    const rates = await openReplica(redis.url, "one");
+    // With a password there is something to be said before a connection is ready.
+    const redis = await startRedis(["--requirepass", "secret"]);
+    const rates = await openReplica(redis.url.replace("//", "//:secret@"), "one");
     redis.freeze();
     const untilMs = performance.now() + 5000;
     await expect.poll(async () => (await latencyMs(rates)) >= 0 && performance.now() > untilMs).toBe(true);

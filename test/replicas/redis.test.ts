@@ -2,7 +2,13 @@ import { inspect } from "node:util";
 import fc from "fast-check";
 import { describe, expect, it, onTestFinished } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
-import { type RateDecision, type RateDemand, type RateStore, RateStoreError } from "../../src/limits/rates.ts";
+import {
+  LEASE_MS,
+  type RateDecision,
+  type RateDemand,
+  type RateStore,
+  RateStoreError,
+} from "../../src/limits/rates.ts";
 import { openRedisRates, type RedisRatesOptions } from "../../src/limits/redis.ts";
 import { decide, giveBack, renewLeases, type SubjectState } from "../../src/limits/state.ts";
 import { demandOf, subjectOf } from "../limits/demands.ts";
@@ -59,14 +65,18 @@ describe("rates in Redis", () => {
         },
       ),
       tokensPerMinute: fc.option(fc.integer({ min: 1, max: 1e6 }), { nil: undefined }),
-      concurrentRequests: fc.option(fc.integer({ min: 1, max: 4 }), { nil: undefined }),
+      concurrentRequests: fc.option(fc.integer({ min: 1, max: 2 }), { nil: undefined }),
     });
     const step = fc.record({
       act: fc.constantFrom<Step["act"][]>("take", "take", "take", "release", "renew"),
       // Also back, by more and by less than what a bucket puts up with.
-      waitMs: fc.oneof(fc.integer({ min: 0, max: 20_000 }), fc.integer({ min: -100_000, max: 0 })),
+      waitMs: fc.oneof(
+        fc.integer({ min: 0, max: 20_000 }),
+        fc.constantFrom(0, 1, LEASE_MS - 1, LEASE_MS),
+        fc.integer({ min: -100_000, max: 0 }),
+      ),
       which: fc.nat(20),
-      tokens: fc.nat(30_000),
+      tokens: fc.oneof(fc.constant(0), fc.nat(30_000)),
       used: fc.oneof(fc.nat(60_000), fc.constant(1e12)),
       usedRequests: fc.constantFrom(0 as const, 1 as const),
       changed: fc.boolean(),
@@ -106,7 +116,7 @@ describe("rates in Redis", () => {
       expect(decisions.map(([decided]) => decided)).toEqual(decisions.map(([, expected]) => expected));
     };
     await fc.assert(fc.asyncProperty(fc.tuple(limits, limits, limits), fc.array(step, { maxLength: 60 }), check), {
-      numRuns: 150,
+      numRuns: 500,
     });
   });
 
