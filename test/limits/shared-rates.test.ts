@@ -53,6 +53,17 @@ describe("rates whose shared state is away", () => {
     expect(await admittedOf(rates, 200, limits)).toBe(share);
   });
 
+  it("begin with this replica's share of what was left of the shared ones", async () => {
+    const { world, rates, clock } = createWorld(2);
+    await rates.renew({ replica: "one", held: [] });
+    const limits = { requestsPerMinute: 120, tokensPerMinute: 600 };
+    expect(await admittedOf(rates, 100, limits)).toBe(100);
+    world.away = true;
+    expect(await admittedOf(rates, 100, limits)).toBe(10);
+    clock.advance(3000);
+    expect(await admittedOf(rates, 100, limits)).toBe(3);
+  });
+
   it("are not asked for after five failures in a row, and a probe finds them again", async () => {
     const { world, rates, clock } = createWorld(3);
     await rates.renew({ replica: "one", held: [] });
