@@ -4,7 +4,10 @@ const KINDS = ["requests", "tokens"] as const;
 
 const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
 
-/** `x-ratelimit-limit-requests`, `-remaining-requests`, `-reset-requests`, and the same with `-tokens`, as far as there is such a limit. */
+/**
+ * `x-ratelimit-limit-requests`, `-remaining-requests`, `-reset-requests`, and the same with `-tokens`, as far as there
+ * is such a limit.
+ */
 export function toLimitHeaders(facts: LimitFacts): [name: string, value: string][] {
   return KINDS.flatMap((kind): [string, string][] => {
     const state = facts[kind];

@@ -36,8 +36,9 @@ function toWhole(limit: number): number {
 }
 
 /**
- * The bucket of a request rate holds what comes in during `burstMs`, and at least one request. That of a token rate holds a
- * minute's tokens at least: one completion takes thousands at once, and were it smaller, most would not fit into it.
+ * The bucket of a request rate holds what comes in during `burstMs`, and at least one request. That of a token rate
+ * holds a minute's tokens at least: one completion takes thousands at once, and were it smaller, most would not fit
+ * into it.
  */
 export function sizeOf(kind: "requests" | "tokens", subject: RateSubject, burstMs: number): BucketSize | undefined {
   const limit = kind === "requests" ? subject.requestsPerMinute : subject.tokensPerMinute;

@@ -46,16 +46,19 @@ export class KnownLevels {
     return tightest;
   }
 
-  /** Carried forward to this moment; full when nothing is known. */
-  #levelOf(kind: Kind, subject: RateSubject, nowMs: number): BucketLevel | undefined {
-    const known = this.#known.get(subject.subject);
+  /** Carried forward to this moment; undefined when nothing is known. */
+  last(kind: Kind, subject: string, nowMs: number): BucketLevel | undefined {
+    const known = this.#known.get(subject);
     const last = known?.[kind];
-    if (known === undefined || last === undefined) {
-      const size = sizeOf(kind, subject, this.#burstMs);
-      return size && toBucketLevel({ level: size.capacity, at: 0 }, size);
-    }
+    if (known === undefined || last === undefined) return undefined;
     const gained = (Math.max(nowMs - known.atMs, 0) * last.perMinute) / 60_000;
     return { ...last, level: Math.min(last.level + gained, last.capacity) };
+  }
+
+  /** Full when nothing is known. */
+  #levelOf(kind: Kind, subject: RateSubject, nowMs: number): BucketLevel | undefined {
+    const size = sizeOf(kind, subject, this.#burstMs);
+    return this.last(kind, subject.subject, nowMs) ?? (size && toBucketLevel({ level: size.capacity, at: 0 }, size));
   }
 }
 

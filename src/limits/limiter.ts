@@ -29,8 +29,8 @@ export interface OwnedLimiter extends Limiter {
 const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
 
 /**
- * Rates first, then money: what a budget refuses costs nothing of the rates. A place is held from the reservation until its
- * release. Nothing is asked for a principal without limits.
+ * Rates first, then money: what a budget refuses costs nothing of the rates. A place is held from the reservation until
+ * its release. Nothing is asked for a principal without limits.
  */
 export function createLimiter(options: LimiterOptions): OwnedLimiter {
   const { rates, budgets, defaults, burstMs, clock, replicaId } = options;

@@ -8,18 +8,20 @@ export interface MemoryRatesOptions {
   readonly burstMs: number;
   /** Subjects that are remembered; beyond that those not asked for longest begin anew. Default: 100,000. */
   readonly maxSubjects?: number;
+  /** The buckets with which a subject begins. Default: full ones. */
+  readonly begin?: (subject: string) => Pick<SubjectBook, "requests" | "tokens">;
 }
 
 /** Looked at for each request: subjects that nobody asks for any more are forgotten faster than new ones come. */
 const SWEPT_AT_ONCE = 4;
 
 /** The state of rates in this process alone. Never rejects. */
-export function createMemoryRates({ clock, burstMs, maxSubjects = 100_000 }: MemoryRatesOptions): RateStore {
+export function createMemoryRates({ clock, burstMs, maxSubjects = 100_000, begin }: MemoryRatesOptions): RateStore {
   /** In the order in which they were last asked for. */
   const books = new Map<string, SubjectBook>();
 
   const bookOf: BookOf = (subject) => {
-    const book = books.get(subject) ?? createBook();
+    const book = books.get(subject) ?? { ...createBook(), ...begin?.(subject) };
     books.delete(subject);
     books.set(subject, book);
     return book;

@@ -3,7 +3,6 @@ import type { Clock } from "../core/clock.ts";
 import { RateStoreError } from "./rates.ts";
 import { type RedisScript, redisScripts } from "./redis-scripts.ts";
 
-/** How long a command may take. */
 const COMMAND_MS = 50;
 /** Commands without an answer, those no longer waited for included. */
 const MAX_IN_FLIGHT = 2000;
@@ -17,6 +16,8 @@ export interface RedisConnectionOptions {
   /** `redis://` or `rediss://`, with a password if there is one; never shown. */
   readonly url: string;
   readonly clock: Clock;
+  /** How long a command may take. Default: 50. */
+  readonly commandMs?: number | undefined;
 }
 
 type Client = ReturnType<typeof createRedisClient>;
@@ -35,26 +36,30 @@ interface ScriptCall {
 export class RedisConnection {
   readonly #url: string;
   readonly #clock: Clock;
+  readonly #commandMs: number;
   #client: Client;
   #inFlight = 0;
   /** When the connection last gave a sign of life, or was first asked for one. */
   #heardAtMs: number;
+  /** It is connected, and waits for the first words: a server that hangs accepts connections and then says nothing. */
+  #greeting = false;
   #closed = false;
 
   /** Begins to connect. Throws a RateStoreError when the URL is none. */
-  constructor({ url, clock }: RedisConnectionOptions) {
+  constructor({ url, clock, commandMs = COMMAND_MS }: RedisConnectionOptions) {
     // Not left to the client: its error would show the URL.
     if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol))
       throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
     this.#url = url;
     this.#clock = clock;
+    this.#commandMs = commandMs;
     this.#heardAtMs = clock.monotonic();
     this.#client = this.#open();
   }
 
   /**
-   * Runs a script. Rejects with a RateStoreError within 50 ms; what it did all the same is told to `onLate`, if the
-   * answer comes at all.
+   * Runs a script. Rejects with a RateStoreError when it takes too long; what it did all the same is told to `onLate`,
+   * if the answer comes at all.
    */
   async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
     this.#giveUpWhenSilent();
@@ -63,11 +68,11 @@ export class RedisConnection {
     const answer = this.#send(this.#client, script, [String(keys.length), ...keys, ...args]);
     const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
     let answered = false;
-    const stopTimer = this.#clock.after(COMMAND_MS, () => {
+    const stopTimer = this.#clock.after(this.#commandMs, () => {
       // What has arrived is read first: a process that was busy for so long is not the fault of Redis.
       setImmediate(() => {
         if (answered) return;
-        reject(new RateStoreError(`Redis did not answer within ${COMMAND_MS} ms.`));
+        reject(new RateStoreError(`Redis did not answer within ${this.#commandMs} ms.`));
         if (onLate !== undefined) answer.then(onLate).catch(() => undefined);
       });
     });
@@ -90,6 +95,7 @@ export class RedisConnection {
 
   /** Ends the connection; commands without an answer are rejected. */
   close(): void {
+    if (this.#closed) return;
     this.#closed = true;
     this.#client.destroy();
   }
@@ -98,23 +104,29 @@ export class RedisConnection {
     if (this.#inFlight === 0) this.#heardAtMs = this.#clock.monotonic();
     this.#inFlight += 1;
     try {
-      const reply = await client.sendCommand(["EVALSHA", script.sha1, ...rest]).catch((reason: unknown) => {
+      return await client.sendCommand(["EVALSHA", script.sha1, ...rest]).catch((reason: unknown) => {
         if (!(reason instanceof Error) || !reason.message.startsWith("NOSCRIPT")) throw reason;
         return client.sendCommand(["EVAL", script.text, ...rest]);
       });
-      this.#heardAtMs = this.#clock.monotonic();
-      return reply;
     } finally {
+      // A refusal is a sign of life too.
+      this.#heardAtMs = this.#clock.monotonic();
       this.#inFlight -= 1;
     }
   }
 
   #open(): Client {
     const client = createRedisClient(this.#url);
-    // Told by the commands that fail; without a listener it would end the process.
-    client.on("error", () => undefined);
-    client.on("ready", () => {
+    const note = (greeting: boolean): void => {
+      if (client !== this.#client) return;
+      this.#greeting = greeting;
       this.#heardAtMs = this.#clock.monotonic();
+    };
+    // Told by the commands that fail; without a listener it would end the process.
+    client.on("error", () => note(false));
+    client.on("connect", () => note(true));
+    client.on("ready", () => {
+      note(false);
       // Goes ahead of every other command. Without it each would be sent twice at first.
       for (const { text } of Object.values(redisScripts)) client.scriptLoad(text).catch(() => undefined);
     });
@@ -122,11 +134,11 @@ export class RedisConnection {
     return client;
   }
 
-  /** Also while it connects: a server that hangs accepts connections and then says nothing. */
   #giveUpWhenSilent(): void {
-    const waits = this.#inFlight > 0 || !this.#client.isReady;
+    const waits = this.#inFlight > 0 || this.#greeting;
     if (!waits || this.#closed || this.#clock.monotonic() - this.#heardAtMs < SILENT_MS) return;
     this.#client.destroy();
+    this.#greeting = false;
     this.#heardAtMs = this.#clock.monotonic();
     this.#client = this.#open();
   }

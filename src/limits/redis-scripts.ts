@@ -7,10 +7,10 @@ export interface RedisScript {
 }
 
 /**
- * The arithmetic of `bucket.ts` and `subject.ts` once more; a test compares their decisions. For each subject there are two
- * keys: a hash with the buckets (`r`, `ra`: level and time of requests; `t`, `ta`: of tokens) and a sorted set of
- * places by their end. Nothing is deleted that is not there: after any write, Redis no longer refuses
- * others for want of memory. Numbers are written in full: Lua's own form has 14 digits. Keys live a minute longer than they say
+ * The arithmetic of `bucket.ts` and `subject.ts` once more; a test compares their decisions. For each subject there are
+ * two keys: a hash with the buckets (`r`, `ra`: level and time of requests; `t`, `ta`: of tokens) and a sorted set of
+ * places by their end. Nothing is deleted that is not there: after any write, Redis no longer refuses others for want
+ * of memory. Numbers are written in full: Lua's own form has 14 digits. Keys live a minute longer than they say
  * anything, for a clock that goes back.
  */
 const SHARED = `
@@ -47,10 +47,10 @@ local names = { { "r", "ra" }, { "t", "ta" } }
 `;
 
 /**
- * KEYS: buckets and places of each subject. ARGV: time or "", lease, id; then for each subject capacity, rate and demand of
- * requests and of tokens (a rate of 0: not limited; a demand of "": none), and its number of places (0: not limited).
- * Answers [0 or the number of the subject that keeps it out, 1 requests or 2 tokens or 3 concurrency, time to wait, then
- * levels of requests and tokens of each subject].
+ * KEYS: buckets and places of each subject. ARGV: time or "", lease, id; then for each subject capacity, rate and
+ * demand of requests and of tokens (a rate of 0: not limited; a demand of "": none), and its number of places (0: not
+ * limited). Answers [0 or the number of the subject that keeps it out, 1 requests or 2 tokens or 3 concurrency, time to
+ * wait, then levels of requests and tokens of each subject].
  */
 const TAKE = `${SHARED}
 local id = ARGV[3]
@@ -105,7 +105,9 @@ end
 return reply
 `;
 
-/** KEYS as above. ARGV: time or "", lease, id; then for each subject capacity, rate and gain of requests and of tokens. */
+/**
+ * KEYS as above. ARGV: time or "", lease, id; then for each subject capacity, rate and gain of requests and of tokens.
+ */
 const RELEASE = `${SHARED}
 local id = ARGV[3]
 for i = 1, #KEYS / 2 do
@@ -131,7 +133,10 @@ end
 return 0
 `;
 
-/** KEYS: the set of replicas, then the places of each id. ARGV: time or "", lease, replica, ids. Answers how many replicas. */
+/**
+ * KEYS: the set of replicas, then the places of each id. ARGV: time or "", lease, replica, ids. Answers how many
+ * replicas.
+ */
 const RENEW = `${SHARED}
 dropEnded(KEYS[1])
 redis.call("ZADD", KEYS[1], whole(now + lease), ARGV[3])

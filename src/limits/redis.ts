@@ -13,7 +13,7 @@ import {
 import { RedisConnection, type ScriptReply } from "./redis-connection.ts";
 import { redisScripts } from "./redis-scripts.ts";
 
-/** One hash tag for all keys: a script may only touch keys of one slot. */
+/** One hash tag for all keys: a script may only touch keys of one slot, so in a cluster all of them are on one node. */
 const PREFIX = "parley:{rates}:";
 const REPLICAS_KEY = `${PREFIX}replicas`;
 /** A renewal of more takes several commands, so that none keeps Redis busy for long. */
@@ -28,6 +28,8 @@ export interface RedisRatesOptions {
   readonly clock: Clock;
   /** A bucket of requests holds what comes in during this time. The same on all replicas. */
   readonly burstMs: number;
+  /** How long a command may take. Default: 50. */
+  readonly commandMs?: number;
   /** Milliseconds instead of the server's time: for tests. */
   readonly nowMs?: () => number;
 }
@@ -36,8 +38,8 @@ export interface RedisRatesOptions {
  * The state of rates in Redis or Valkey, by its clock. Every method rejects with a RateStoreError within 50 ms when it
  * does not answer. Goes on without a connection: one is tried for until it is closed.
  */
-export async function openRedisRates({ url, clock, burstMs, nowMs }: RedisRatesOptions): Promise<RateStore> {
-  const connection = new RedisConnection({ url, clock });
+export async function openRedisRates({ url, clock, burstMs, commandMs, nowMs }: RedisRatesOptions): Promise<RateStore> {
+  const connection = new RedisConnection({ url, clock, commandMs });
   await connection.settled(FIRST_CONNECTION_MS);
   const head = (third: string): string[] => [
     nowMs === undefined ? "" : String(Math.floor(nowMs())),

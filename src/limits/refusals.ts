@@ -3,7 +3,8 @@ import type { LimitFacts } from "../core/limiter.ts";
 import type { BudgetDecision } from "./budgets.ts";
 import type { RateDecision, RateDemand, RateLimit, RateSubject } from "./rates.ts";
 
-// Their words are chosen with care: clients look for some in messages, such as that of a plan that has run out, and give up.
+// Their words are chosen with care: clients look for some of them in messages, take a limit for the end of a paid plan,
+// and give up.
 
 const wholeNumber = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
 const dayOfMonth = new Intl.DateTimeFormat("en-GB", {
@@ -50,8 +51,8 @@ export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure 
 
 /** There is a budget, and nobody knows what the request would cost. */
 export function toUnpricedFailure(subject: string): Failure {
-  const message = `The model has no price, or one that it may fall back to has none, and ${nameOf(subject)} has a monthly budget. Use a model with a price.`;
-  return new Failure("permission_denied", message);
+  const reason = "The model has no price, or one that it may fall back to has none";
+  return new Failure("permission_denied", `${reason}, and ${nameOf(subject)} has a monthly budget. Use another model.`);
 }
 
 interface Refused {
@@ -61,14 +62,18 @@ interface Refused {
 }
 
 function describe(limit: RateLimit, { whose, subject, demand }: Refused): string {
-  const count = (most: number | undefined): string => wholeNumber.format(most ?? 0);
+  const count = (most: number | undefined, what: string): string =>
+    `${wholeNumber.format(most ?? 0)} ${most === 1 ? what : `${what}s`}`;
+  const reached = `Rate limit reached for ${whose}:`;
   switch (limit) {
     case "requests":
-      return `Rate limit reached for ${whose}: ${count(subject?.requestsPerMinute)} requests per minute.`;
-    case "tokens":
-      return `Rate limit reached for ${whose}: ${count(subject?.tokensPerMinute)} tokens per minute, and this request may take ${count(demand.tokens)}.`;
+      return `${reached} ${count(subject?.requestsPerMinute, "request")} per minute.`;
+    case "tokens": {
+      const rate = `${count(subject?.tokensPerMinute, "token")} per minute`;
+      return `${reached} ${rate}, and this request may take ${wholeNumber.format(demand.tokens)}.`;
+    }
     case "concurrency":
-      return `Rate limit reached for ${whose}: ${count(subject?.concurrentRequests)} requests at a time.`;
+      return `${reached} ${count(subject?.concurrentRequests, "request")} at a time.`;
   }
 }
 

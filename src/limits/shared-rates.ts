@@ -1,4 +1,6 @@
 import type { Clock } from "../core/clock.ts";
+import { type Bucket, UNITS } from "./bucket.ts";
+import { KnownLevels } from "./known-levels.ts";
 import { createMemoryRates } from "./memory.ts";
 import { LEASE_MS, type RateStore, type RateSubject } from "./rates.ts";
 import { StoreBreaker } from "./store-breaker.ts";
@@ -26,13 +28,27 @@ export interface SharedRates extends RateStore {
 
 /**
  * A remote store and, while it is away, this process's share of the limits: each divided by the number of replicas last
- * seen, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says, or n per
- * minute when the limit is smaller than that; and once, at the change, one full bucket more, since the local ones begin
- * full. Places of requests that run on from before are not counted in the local shares. A fleet that has never reached the
- * remote store does not know its size: then each replica takes the whole limit for itself.
+ * seen, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says,
+ * or n per minute when the limit is smaller than that. A bucket begins with this replica's share of what it last saw in
+ * the shared one: what others have taken since, or all of it where it saw nothing, is admitted once more. Places of
+ * requests that run on from before are not counted in the local shares. A fleet that has never reached the remote store
+ * does not know its size: then each replica takes the whole limit for itself.
  */
 export function createSharedRates({ remote, clock, burstMs, replica, onChange }: SharedRatesOptions): SharedRates {
-  const local = createMemoryRates({ clock, burstMs });
+  const known = new KnownLevels(burstMs);
+  const createLocal = (): RateStore => {
+    const toShare = (kind: "requests" | "tokens", subject: string): Bucket | undefined => {
+      const nowMs = Math.floor(clock.monotonic());
+      const last = known.last(kind, subject, nowMs);
+      return last && { level: Math.floor((last.level * UNITS) / replicas), at: nowMs };
+    };
+    return createMemoryRates({
+      clock,
+      burstMs,
+      begin: (subject) => ({ requests: toShare("requests", subject), tokens: toShare("tokens", subject) }),
+    });
+  };
+  let local = createLocal();
   /** What was taken locally, and from which shares. Those under way only. */
   const takenLocally = new Map<string, readonly RateSubject[]>();
   let replicas = 1;
@@ -48,7 +64,11 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
       settledAtMs = clock.monotonic() + LEASE_MS;
       noteReplicas(seen);
     },
-    onChange: (open) => onChange?.(open ? "local" : "shared", replicas),
+    onChange(open) {
+      // The next time it begins with what is known then.
+      if (!open) local = createLocal();
+      onChange?.(open ? "local" : "shared", replicas);
+    },
   });
 
   /** Asks the remote store; undefined when it is away. */
@@ -68,7 +88,10 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
     state: () => (breaker.open ? "local" : "shared"),
     async take(demand) {
       const decision = await ask(() => remote.take(demand));
-      if (decision !== undefined) return decision;
+      if (decision !== undefined) {
+        known.note(decision.levels, clock.monotonic());
+        return decision;
+      }
       const shares = demand.subjects.map((subject) => shareOf(subject, replicas));
       const share = await local.take({ ...demand, subjects: shares });
       if (share.admitted) takenLocally.set(demand.id, shares);

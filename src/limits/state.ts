@@ -14,7 +14,9 @@ export interface SubjectState {
 
 export type SubjectStates = ReadonlyMap<string, SubjectState>;
 
-/** The decision on a demand, and the states after it: of its subjects only. Refusals have some too: they are to be kept. */
+/**
+ * The decision on a demand, and the states after it: of its subjects only. Refusals have some too: they are to be kept.
+ */
 export function decide(
   states: SubjectStates,
   demand: RateDemand,

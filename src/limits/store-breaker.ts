@@ -12,8 +12,8 @@ export interface StoreBreakerOptions {
 }
 
 /**
- * The circuit breaker of a store. Opens after five failures in a row; then nobody asks the store until a probe, about each
- * second, succeeds. No request is ever a probe, so that none waits for a store that is away.
+ * The circuit breaker of a store. Opens after five failures in a row; then nobody asks the store until a probe, about
+ * each second, succeeds. No request is ever a probe, so that none waits for a store that is away.
  */
 export class StoreBreaker {
   readonly #options: StoreBreakerOptions;

@@ -143,7 +143,9 @@ function takeOne(limits: RateSubject, book: SubjectBook, { demand, nowMs, burstM
   if (limits.concurrentRequests !== undefined) book.places.set(demand.id, nowMs + LEASE_MS);
 }
 
-/** Drops the places that have ended. No other is held for longer than a lease from now: the clock may have gone back. */
+/**
+ * Drops the places that have ended. No other is held for longer than a lease from now: the clock may have gone back.
+ */
 export function dropEnded(places: Map<string, number>, nowMs: number): void {
   for (const [id, endsAt] of places) {
     if (endsAt <= nowMs) places.delete(id);
