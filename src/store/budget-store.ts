@@ -11,7 +11,7 @@ import { StoreError } from "./store-error.ts";
 /** How long a completion waits for its money. */
 const LIMIT_MS = 3_000;
 /** So many holds that nobody settled are freed at a time. */
-const REAP_ROWS = 500;
+const REAP_ROWS = 100;
 /** Rows that are missing are made, and nobody removes them. */
 const MAX_TRIES = 3;
 
