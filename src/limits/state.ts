@@ -1,6 +1,6 @@
 import type { Bucket } from "./bucket.ts";
 import type { Held, RateDecision, RateDemand, RateRelease, RateSubject } from "./rates.ts";
-import { createBook, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "./subject.ts";
+import { dropEnded, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "./subject.ts";
 
 /** What is kept of one key or account, in a form that JSON can hold. A missing one means full and without places. */
 export interface SubjectState {
@@ -55,14 +55,9 @@ function toBooks(
   const books = new Map<string, SubjectBook>();
   for (const subject of subjects) {
     const state = states.get(subject);
-    const { requests, tokens, places, idleAt } = createBook();
-    for (const [id, endsAt] of Object.entries(state?.places ?? {})) if (endsAt > nowMs) places.set(id, endsAt);
-    books.set(subject, {
-      requests: state?.requests ?? requests,
-      tokens: state?.tokens ?? tokens,
-      places,
-      idleAt: state?.idleAt ?? idleAt,
-    });
+    const places = new Map(Object.entries(state?.places ?? {}));
+    dropEnded(places, Math.floor(nowMs));
+    books.set(subject, { requests: state?.requests, tokens: state?.tokens, places, idleAt: state?.idleAt ?? 0 });
   }
   return books;
 }

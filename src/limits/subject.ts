@@ -143,8 +143,8 @@ function takeOne(limits: RateSubject, book: SubjectBook, { demand, nowMs, burstM
   if (limits.concurrentRequests !== undefined) book.places.set(demand.id, nowMs + LEASE_MS);
 }
 
-/** Ended, or of a time that the clock has since gone back from: no place is held for longer than a lease from now. */
-function dropEnded(places: Map<string, number>, nowMs: number): void {
+/** Drops the places that have ended. No other is held for longer than a lease from now: the clock may have gone back. */
+export function dropEnded(places: Map<string, number>, nowMs: number): void {
   for (const [id, endsAt] of places) {
     if (endsAt <= nowMs) places.delete(id);
     else if (endsAt > nowMs + LEASE_MS) places.set(id, nowMs + LEASE_MS);
