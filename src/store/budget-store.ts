@@ -11,7 +11,7 @@ import { StoreError } from "./store-error.ts";
 /** How long a completion waits for its money. */
 const LIMIT_MS = 3_000;
 /** So many holds that nobody settled are freed at a time. */
-const REAP_ROWS = 500;
+const REAP_ROWS = 100;
 /** Rows that are missing are made, and nobody removes them. */
 const MAX_TRIES = 3;
 
@@ -41,6 +41,7 @@ export function createBudgetStore(database: Database): BudgetStore {
           .selectAll()
           .where("expires_at_ms", "<=", nowMs)
           .orderBy("expires_at_ms")
+          .orderBy("id")
           .limit(REAP_ROWS);
         const holds = await skipLocked(database, ended).execute();
         for (const { id, subject } of holds)
@@ -59,11 +60,10 @@ async function decideAll(database: Database, demands: readonly BudgetDemand[]): 
   const subjects = [...new Set(demands.flatMap(({ holds }) => holds.map(({ subject }) => subject)))].toSorted(compare);
   for (let tries = 0; tries < MAX_TRIES; tries++) {
     const outcome = await database.transaction(async (transaction) => {
-      const month = monthOf(await database.nowMs(transaction));
+      const nowMs = await database.nowMs(transaction);
+      const month = monthOf(nowMs);
       const taken = await lockTaken(database, transaction, { subjects, month });
       if (taken.size < subjects.length) return { missing: subjects.filter((subject) => !taken.has(subject)), month };
-      // Once more: locks may have been waited for.
-      const nowMs = await database.nowMs(transaction);
       return { decisions: await decideInOrder(transaction, demands, { taken, month, nowMs }) };
     });
     if ("decisions" in outcome) return outcome.decisions;

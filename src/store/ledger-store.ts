@@ -1,4 +1,4 @@
-import type { Kysely } from "kysely";
+import { sql, type Kysely } from "kysely";
 import type { LedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { monthOf } from "../limits/budgets.ts";
@@ -86,17 +86,26 @@ async function insertNew(transaction: Kysely<Schema>, entries: readonly LedgerEn
   return written;
 }
 
-/** Notes when keys were last used. */
+/** Notes when keys were last used. No two transactions do this for one key at once: its spending was changed before. */
 async function noteUse(transaction: Kysely<Schema>, entries: readonly LedgerEntry[]): Promise<void> {
   const latest = new Map<string, number>();
   for (const { keyId, endedAtMs } of entries)
     latest.set(keyId, Math.max(latest.get(keyId) ?? 0, Math.round(endedAtMs)));
-  for (const [id, atMs] of [...latest].toSorted(([a], [b]) => compare(a, b))) {
+  for (const chunk of chunksOf([...latest])) {
+    const cases = sql.join(
+      chunk.map(([id, atMs]) => sql`when ${id} then cast(${atMs} as bigint)`),
+      sql` `,
+    );
+    const usedAtMs = sql<number>`case id ${cases} end`;
     await transaction
       .updateTable("api_keys")
-      .set({ last_used_at_ms: atMs })
-      .where("id", "=", id)
-      .where((is) => is.or([is("last_used_at_ms", "is", null), is("last_used_at_ms", "<", atMs)]))
+      .set({ last_used_at_ms: usedAtMs })
+      .where(
+        "id",
+        "in",
+        chunk.map(([id]) => id),
+      )
+      .where((is) => is.or([is("last_used_at_ms", "is", null), is("last_used_at_ms", "<", usedAtMs)]))
       .execute();
   }
 }

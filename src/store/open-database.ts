@@ -37,6 +37,7 @@ const REASONS: Readonly<Record<string, string>> = {
   ENOTDIR: "the data_dir is not a directory",
   EPERM: "this user may not write there; change its owner or choose another data_dir",
   EROFS: "the file system is read-only; choose another data_dir",
+  "55P03": "another process has been migrating it for a minute; wait for it, or look for what keeps it",
   "42501": "this user may not make tables there; grant it the right to create in the schema",
 };
 

@@ -1,6 +1,5 @@
 import { sql, type Kysely } from "kysely";
 import {
-  LEASE_MS,
   type RateDecision,
   type RateDemand,
   type RateRelease,
@@ -10,8 +9,9 @@ import {
 import { decide, giveBack, renewLeases, type SubjectState } from "../limits/state.ts";
 import type { RateMoment } from "../limits/subject.ts";
 import { Batcher } from "./batcher.ts";
-import { retryWhileBusy } from "./busy.ts";
-import { chunksOf, type Database, inCodeUnits, lockRows, skipLocked } from "./database.ts";
+import type { Database } from "./database.ts";
+import { lockStates, makeStates, writeStates } from "./rate-states.ts";
+import { countReplicas } from "./replicas.ts";
 import type { Schema } from "./schema.ts";
 import { compare } from "./spending.ts";
 
@@ -19,8 +19,6 @@ import { compare } from "./spending.ts";
 const LIMIT_MS = 2_000;
 /** Rows that are missing are made; another process may forget them at the same moment, but not for long. */
 const MAX_TRIES = 5;
-/** So many subjects that nobody uses are forgotten at a time. */
-const FORGOTTEN_ROWS = 500;
 
 type States = Map<string, SubjectState>;
 
@@ -111,7 +109,7 @@ async function takeSteps(
       return { answers };
     });
     if ("answers" in outcome) return outcome.answers;
-    await makeRows(database, outcome.missing);
+    await makeStates(database, outcome.missing);
   }
   throw new RateStoreError("The rows of rates keep disappearing.");
 }
@@ -120,79 +118,4 @@ async function takeSteps(
 async function nowAndHasty(database: Database, transaction: Kysely<Schema>): Promise<number> {
   if (database.kind === "postgres") await sql`set local synchronous_commit = off`.execute(transaction);
   return database.nowMs(transaction);
-}
-
-async function lockStates(
-  database: Database,
-  transaction: Kysely<Schema>,
-  subjects: readonly string[],
-): Promise<Map<string, string | null>> {
-  const found = new Map<string, string | null>();
-  for (const chunk of chunksOf(subjects)) {
-    const rows = transaction
-      .selectFrom("rate_states")
-      .select(["subject", "state"])
-      .where("subject", "in", chunk)
-      .orderBy(inCodeUnits(database, "subject"));
-    for (const { subject, state } of await lockRows(database, rows).execute()) found.set(subject, state);
-  }
-  return found;
-}
-
-async function writeStates(transaction: Kysely<Schema>, states: States): Promise<void> {
-  const rows = [...states]
-    .toSorted(([a], [b]) => compare(a, b))
-    .map(([subject, state]) => ({ subject, state: JSON.stringify(state), idle_at_ms: Math.ceil(state.idleAt) }));
-  for (const chunk of chunksOf(rows)) {
-    await transaction
-      .insertInto("rate_states")
-      .values(chunk)
-      .onConflict((conflict) =>
-        conflict.column("subject").doUpdateSet((is) => ({
-          state: is.ref("excluded.state"),
-          idle_at_ms: is.ref("excluded.idle_at_ms"),
-        })),
-      )
-      .execute();
-  }
-}
-
-/** Outside any transaction, so that no two wait for each other's rows. */
-async function makeRows({ query }: Database, subjects: readonly string[]): Promise<void> {
-  for (const chunk of chunksOf(subjects)) {
-    const made = query
-      .insertInto("rate_states")
-      .values(chunk.map((subject) => ({ subject, state: null, idle_at_ms: Number.MAX_SAFE_INTEGER })))
-      .onConflict((conflict) => conflict.column("subject").doNothing());
-    await retryWhileBusy(() => made.execute());
-  }
-}
-
-/** Says that this replica is there, forgets what says nothing any more, and counts the replicas. */
-async function countReplicas(database: Database, name: string): Promise<number> {
-  return database.transaction(async (transaction) => {
-    const nowMs = await database.nowMs(transaction);
-    const idle = transaction
-      .selectFrom("rate_states")
-      .select("subject")
-      .where("idle_at_ms", "<", nowMs)
-      .limit(FORGOTTEN_ROWS);
-    await transaction.deleteFrom("rate_states").where("subject", "in", skipLocked(database, idle)).execute();
-    const gone = transaction
-      .selectFrom("replicas")
-      .select("name")
-      .where("seen_at_ms", "<", nowMs - LEASE_MS);
-    await transaction.deleteFrom("replicas").where("name", "in", skipLocked(database, gone)).execute();
-    await transaction
-      .insertInto("replicas")
-      .values({ name, seen_at_ms: nowMs })
-      .onConflict((conflict) => conflict.column("name").doUpdateSet({ seen_at_ms: nowMs }))
-      .execute();
-    const { count } = await transaction
-      .selectFrom("replicas")
-      .select(({ fn }) => fn.countAll<number>().as("count"))
-      .where("seen_at_ms", ">=", nowMs - LEASE_MS)
-      .executeTakeFirstOrThrow();
-    return count;
-  });
 }

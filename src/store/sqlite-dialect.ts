@@ -10,6 +10,7 @@ import {
   type QueryResult,
 } from "kysely";
 import { SqliteThread } from "./sqlite-thread.ts";
+import { StoreError } from "./store-error.ts";
 
 export interface SqliteThreadOptions {
   readonly file: string;
@@ -59,6 +60,7 @@ class SqliteThreadDriver implements Driver {
   #thread: SqliteThread | undefined;
   /** One connection, and whoever holds it may be in a transaction: the others wait here, first come, first served. */
   #isTaken = false;
+  #isClosed = false;
   readonly #waiting: (() => void)[] = [];
 
   constructor(options: SqliteThreadOptions) {
@@ -72,6 +74,10 @@ class SqliteThreadDriver implements Driver {
   async acquireConnection(): Promise<DatabaseConnection> {
     if (this.#isTaken) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
     this.#isTaken = true;
+    if (this.#isClosed) {
+      await this.releaseConnection();
+      throw new StoreError("The database is closed.");
+    }
     if (this.#thread === undefined || this.#thread.ended) this.#thread = new SqliteThread(this.#options);
     return new SqliteThreadConnection(this.#thread);
   }
@@ -96,6 +102,7 @@ class SqliteThreadDriver implements Driver {
   }
 
   async destroy(): Promise<void> {
+    this.#isClosed = true;
     await this.#thread?.close();
   }
 

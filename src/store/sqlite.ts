@@ -4,7 +4,7 @@ import { DatabaseSync } from "node:sqlite";
  * How long SQLite itself waits for another process's lock. Reads wait behind it, so the patience is elsewhere: see
  * `retryWhileBusy`.
  */
-const BUSY_TIMEOUT_MS = 20;
+const BUSY_TIMEOUT_MS = 5;
 
 /** Opens a SQLite file the way we want it: readers never wait for writers, and what is committed survives a power cut. */
 export function openSqlite(file: string): DatabaseSync {

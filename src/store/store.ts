@@ -65,8 +65,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     findDamage: () => findDamage(connectUnlimited(location)),
     async close() {
       listener?.close();
-      await reports.close();
-      if (reports !== database) await database.close();
+      await Promise.all([database.close(), reports !== database && reports.close()]);
     },
   };
 }

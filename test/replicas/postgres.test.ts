@@ -6,6 +6,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { EXACT, raceForBudget } from "../store/budget-race.ts";
+import { migrateOldKey, OLD_KEY } from "../store/old-database.ts";
 import { entry, NOON } from "../store/contracts/entries.ts";
 import { createDatabase, PASSWORD, queryPostgres } from "../support/postgres.ts";
 import { startProcess } from "../support/processes.ts";
@@ -35,6 +36,11 @@ describe("migrating PostgreSQL", () => {
     expect(await Promise.all(starters.map(({ ended }) => ended))).toEqual([0, 0, 0]);
     expect(await queryPostgres(url, "select version from parley_schema")).toEqual([{ version: MIGRATIONS.length }]);
     expect(await queryPostgres(url, "select id from accounts")).toEqual([{ id: "acct_default" }]);
+  });
+
+  it("keeps what an older version has stored", async () => {
+    const databaseUrl = await freshDatabase();
+    expect(await migrateOldKey({ dataDir: "/nowhere", databaseUrl })).toEqual(OLD_KEY);
   });
 
   it("is refused when the database is newer, and leaves it as it is", async () => {
@@ -117,49 +123,5 @@ describe("replicas on one PostgreSQL", () => {
     );
     await expect.poll(() => keys.list().catch(() => undefined)).toEqual([]);
     await expect.poll(() => ledger.insert([entry()]).then(() => true)).toBe(true);
-  });
-});
-
-describe("rates in PostgreSQL", () => {
-  it("are one limit for all replicas, and places come back", async () => {
-    const url = await freshDatabase();
-    const stores = await Promise.all([open(url), open(url), open(url)]);
-    const rates = stores.map((store) => store.createRates({ burstMs: 1 }));
-    const subjects = ["key:k", "account:a"].map((subject) => ({
-      subject,
-      requestsPerMinute: undefined,
-      tokensPerMinute: undefined,
-      concurrentRequests: 20,
-    }));
-    const demands = Array.from({ length: 90 }, (_, index) => ({ id: `c${index}`, subjects, tokens: 1 }));
-    const decisions = await Promise.all(demands.map((each, index) => rates[index % 3]!.take(each)));
-    const admitted = demands.filter((_, index) => decisions[index]!.admitted);
-    expect(admitted).toHaveLength(20);
-    const held = admitted.slice(0, 1).map(({ id }) => ({ id, subject: "key:k" }));
-    const counts: number[] = [];
-    for (const [index, each] of rates.entries()) counts.push(await each.renew({ replica: `r${index}`, held }));
-    expect(counts).toEqual([1, 2, 3]);
-    await Promise.all(
-      admitted.map((each, index) =>
-        rates[index % 3]!.release({ id: each.id, subjects, reservedTokens: 1, usedTokens: 1 }),
-      ),
-    );
-    expect(await rates[0]!.take({ id: "again", subjects, tokens: 1 })).toMatchObject({ admitted: true });
-  });
-
-  it("give out a token limit exactly, to all replicas together", async () => {
-    const url = await freshDatabase();
-    const stores = await Promise.all([open(url), open(url), open(url)]);
-    const rates = stores.map((store) => store.createRates({ burstMs: 60_000 }));
-    const limits = { requestsPerMinute: undefined, tokensPerMinute: 60, concurrentRequests: undefined };
-    const decisions = await Promise.all(
-      Array.from({ length: 60 }, (_, index) =>
-        rates[index % 3]!.take({ id: `t${index}`, subjects: [{ subject: "key:t", ...limits }], tokens: 3 }),
-      ),
-    );
-    // 60 tokens at once; the bucket gains one more in each second that the test takes.
-    const admitted = decisions.filter((decision) => decision.admitted).length;
-    expect(admitted).toBeGreaterThanOrEqual(20);
-    expect(admitted).toBeLessThanOrEqual(22);
   });
 });
