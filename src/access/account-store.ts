@@ -88,11 +88,15 @@ export interface AccountStore {
   findByEmail(email: string): Promise<AccountRecord | undefined>;
   /** Oldest first. */
   list(): Promise<readonly AccountRecord[]>;
-  /** False for an unknown account. */
-  update(id: string, changes: AccountChanges): Promise<boolean>;
+  /**
+   * False for an unknown account, and for one whose password hash is not `expected` any more, where that is given: what was
+   * derived from an old password must not take the place of a new one.
+   */
+  update(id: string, changes: AccountChanges, expected?: Pick<AccountRecord, "passwordHash">): Promise<boolean>;
   /**
    * Gives the default account to the first person who signs up: its e-mail address, name and password, and the role of
-   * administrator. False when there is an account that can sign in already: of two at the same moment one wins.
+   * administrator. False when there is an account with a password already, a disabled one too: of two at the same moment
+   * one wins.
    */
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
 
