@@ -35,7 +35,8 @@ export async function signIn(
   await context.throttle.succeeded(email);
   const started = await startSession(context, account);
   await confirm(context, started, password);
-  if (verdict.outdated) await rehash(context, account, password);
+  // What cannot be done now is done at the next sign-in.
+  if (verdict.outdated) await rehash(context, account, password).catch(() => undefined);
   await context.log.record({ type: "signed_in", actorId: account.id, accountId: account.id, network });
   return started;
 }
