@@ -32,7 +32,9 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       rows.set(key.record.id, key);
     },
     list: async (accountId) =>
-      [...rows.values()].map(({ record }) => record).filter((record) => record.accountId === (accountId ?? record.accountId)),
+      [...rows.values()]
+        .map(({ record }) => record)
+        .filter((record) => record.accountId === (accountId ?? record.accountId)),
     find: async (id) => rows.get(id)?.record,
     findByHash: async (hash) => {
       const row = [...rows.values()].find((each) => each.hash === hash);
