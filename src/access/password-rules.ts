@@ -39,8 +39,7 @@ function isCommon(password: string, words: readonly string[]): boolean {
     text === "" || COMMON_WORDS.has(text) || COMMON_PASSWORDS.has(text) || words.includes(text);
   // A word with a number or signs around it, also with its letters disguised: P@ssw0rd2024!
   const core = lower.replace(/^[^\p{L}]+|[^\p{L}]+$/gu, "");
-  const disguised = undisguise(lower).replace(/^[^\p{L}]+|[^\p{L}]+$/gu, "");
-  return [lower, core, disguised].some((text) => known(text) || known(repeatedUnit(text) ?? text));
+  return [lower, core, undisguise(core)].some((text) => known(text) || known(repeatedUnit(text) ?? text));
 }
 
 const DISGUISES: Readonly<Record<string, string>> = {
