@@ -1,6 +1,13 @@
 import { readFileSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import { nearest } from "../config/nearest.ts";
+import {
+  accountsCreate,
+  accountsDisable,
+  accountsEnable,
+  accountsList,
+  accountsResetPassword,
+} from "./accounts-commands.ts";
 import { parseArguments } from "./arguments.ts";
 import { UsageError, type CliContext, type Command } from "./command.ts";
 import { configCheck } from "./config-command.ts";
@@ -42,6 +49,11 @@ const COMMANDS: readonly Command[] = [
   keysList,
   keysRotate,
   keysRevoke,
+  accountsCreate,
+  accountsList,
+  accountsDisable,
+  accountsEnable,
+  accountsResetPassword,
   version,
   help,
 ];

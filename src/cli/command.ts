@@ -1,5 +1,6 @@
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
+import type { OpenAccounts } from "./open-accounts.ts";
 
 /** Where a command's text goes. */
 export interface Output {
@@ -17,6 +18,10 @@ export interface CliContext {
   serve(config: Config): Promise<number>;
   /** When a command that runs on is to end. Default: at SIGINT or SIGTERM. */
   readonly untilStopped?: () => Promise<void>;
+  /** Where accounts are kept. Default: the configured database. */
+  readonly openAccounts?: (config: Config) => Promise<OpenAccounts>;
+  /** All that stands on standard input. Default: the process's own. */
+  readonly readInput?: () => Promise<string>;
 }
 
 /** One flag. `value` is what the help calls its value; without it the flag is a switch. */

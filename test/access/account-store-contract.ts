@@ -88,7 +88,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
 
     it("have an address of their own, also when two are inserted at once", async () => {
       const both = ["acct_a", "acct_b"].map((id) => store.insert(account(id, { email: "one@example.com" })));
-      expect((await Promise.all(both)).toSorted()).toEqual([false, true]);
+      expect((await Promise.all(both)).filter(Boolean)).toHaveLength(1);
       expect(await store.list()).toHaveLength(2);
     });
 
@@ -112,17 +112,18 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     });
 
     it("give the default account to the first person only", async () => {
-      const claims = ["a", "b", "c"].map((name) =>
-        store.claimDefault({ email: `${name}@example.com`, name, passwordHash: `hash of ${name}` }),
+      const names = ["ann", "bob", "eve"];
+      const claims = names.map((each) =>
+        store.claimDefault({ email: `${each}@example.com`, name: each, passwordHash: `hash of ${each}` }),
       );
-      const won = (await Promise.all(claims)).map((wins, index) => (wins ? ["a", "b", "c"][index] : []));
-      expect(won.flat()).toHaveLength(1);
-      const [name] = won.flat();
+      const won = await Promise.all(claims);
+      expect(won.filter(Boolean)).toHaveLength(1);
+      const winner = names[won.indexOf(true)];
       expect(await store.list()).toHaveLength(1);
       expect(await store.find(DEFAULT_ACCOUNT_ID)).toMatchObject({
-        email: `${name}@example.com`,
-        name,
-        passwordHash: `hash of ${name}`,
+        email: `${winner}@example.com`,
+        name: winner,
+        passwordHash: `hash of ${winner}`,
         role: "administrator",
       });
     });
@@ -197,7 +198,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     it("make one account each, whoever is first", async () => {
       await store.insertInvitation(invitation("inv_a"));
       const uses = ["acct_a", "acct_b"].map((id) => store.acceptInvitation("hash of inv_a", account(id), NOW_MS + 3));
-      expect((await Promise.all(uses)).toSorted()).toEqual([false, true]);
+      expect((await Promise.all(uses)).filter(Boolean)).toHaveLength(1);
       expect(await store.list()).toHaveLength(2);
       expect((await store.findInvitation("hash of inv_a"))?.usedAtMs).toBe(NOW_MS + 3);
     });
