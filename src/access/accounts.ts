@@ -4,7 +4,7 @@ import type { AccountChanges, AccountRecord, AccountStore, Role } from "./accoun
 import { toEmail } from "./address.ts";
 import type { AccessContext } from "./context.ts";
 import { checkLimits } from "./limits.ts";
-import { checkName } from "./names.ts";
+import { checkName, unknownId } from "./names.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import type { SecurityEventType } from "./security-log.ts";
 import { claim, isClaimed, nameFor, newAccount } from "./sign-up.ts";
@@ -88,7 +88,7 @@ export async function requireFirstAdministrator(store: AccountStore, role: Role)
 /** An account by its ID. Throws `invalid_request` for an unknown one. */
 export async function findAccount(store: AccountStore, id: string): Promise<AccountRecord> {
   const account = await store.find(id);
-  if (account === undefined) throw invalidField("id", `there is no account ${id.slice(0, 64)}`);
+  if (account === undefined) throw unknownId("account", id);
   return account;
 }
 

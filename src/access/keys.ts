@@ -5,7 +5,7 @@ import { displayApiKey, generateApiKey, hashApiKey } from "./api-key.ts";
 import { randomBase62 } from "./base62.ts";
 import { DEFAULT_ACCOUNT_ID, type KeyChanges, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
 import { checkLimits } from "./limits.ts";
-import { checkName } from "./names.ts";
+import { checkName, unknownId } from "./names.ts";
 import { CAPABILITIES } from "./principal.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -120,12 +120,8 @@ function makeKey(choices: Choices): { secret: string; key: NewKey } {
 
 async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
   const record = await store.find(id);
-  if (record === undefined) throw unknownKey(id);
+  if (record === undefined) throw unknownId("key", id);
   return record;
-}
-
-function unknownKey(id: string): Error {
-  return invalidField("id", `there is no key ${id}`);
 }
 
 /** What a key's owner chose, without repetitions. */

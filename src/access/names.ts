@@ -1,4 +1,4 @@
-import { invalidField } from "../core/failure.ts";
+import { type Failure, invalidField } from "../core/failure.ts";
 
 const MAX_NAME_LENGTH = 100;
 
@@ -8,4 +8,13 @@ export function checkName(name: string): string {
     throw invalidField("name", `must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
   }
   return name;
+}
+
+/**
+ * The failure of a request that names something that is not there. Shows the ID only when it can be one: what somebody
+ * pasted by mistake may be a secret, and failures are logged.
+ */
+export function unknownId(what: string, id: string): Failure {
+  const isId = /^[a-z]{2,8}_[0-9A-Za-z]{1,32}$/.test(id);
+  return invalidField("id", isId ? `there is no ${what} ${id}` : `there is no such ${what}`);
 }

@@ -13,7 +13,7 @@ export interface PasswordChange {
 
 /**
  * Changes the password of somebody who is signed in: every session of the account ends, and a new one begins. Throws
- * `unauthenticated` for a wrong current password, `invalid_request` for a new one that may not be, `rate_limited`.
+ * `invalid_request` for a wrong current password and for a new one that may not be, `rate_limited` after too many.
  */
 export async function changePassword(
   context: AccessContext,
@@ -24,7 +24,7 @@ export async function changePassword(
   const password = toPassword(next, "new_password");
   checkPassword(password, account.email ?? "", "new_password");
   const old = toPassword(current, "current_password");
-  await checkOwnPassword(context, { signedIn, password: old }, origin);
+  await checkOwnPassword(context, { signedIn, password: old, field: "current_password" }, origin);
   if (password === old) throw invalidField("new_password", "is the current one");
   const changed = await setPassword(context, account, password);
   const { id } = account;

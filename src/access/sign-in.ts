@@ -1,4 +1,4 @@
-import { Failure } from "../core/failure.ts";
+import { Failure, invalidField } from "../core/failure.ts";
 import type { AccountRecord } from "./account-store.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import type { AccessContext, Origin } from "./context.ts";
@@ -42,25 +42,35 @@ export async function signIn(
 }
 
 /**
- * Takes the password of somebody who is signed in once more, so that sensitive acts are allowed for a while. Throws as
- * `signIn` does.
+ * Takes the password of somebody who is signed in once more, so that sensitive acts are allowed for a while. Throws
+ * `invalid_request` for a wrong one, `rate_limited` after too many.
  */
 export async function reauthenticate(
   context: AccessContext,
   { signedIn, password }: { readonly signedIn: SignedIn; readonly password: string },
   origin: Origin,
 ): Promise<SignedIn> {
-  await checkOwnPassword(context, { signedIn, password: toPassword(password) }, origin);
+  await checkOwnPassword(context, { signedIn, password: toPassword(password), field: "password" }, origin);
   const authenticatedAtMs = context.clock.now();
   await context.store.touchSession(signedIn.session.hash, { authenticatedAtMs });
   await recordOwn(context, { signedIn, type: "reauthenticated" }, origin);
   return { ...signedIn, session: { ...signedIn.session, authenticatedAtMs } };
 }
 
-/** Checks the password of somebody who is signed in, with the same throttle as a sign-in. Throws `unauthenticated`. */
+/** The password of somebody who is signed in, and the request's field that it came in. */
+export interface OwnPassword {
+  readonly signedIn: SignedIn;
+  readonly password: string;
+  readonly field: string;
+}
+
+/**
+ * Checks a password with the same throttle as a sign-in. Throws `invalid_request` for a wrong one: `unauthenticated` would say
+ * that the session is over.
+ */
 export async function checkOwnPassword(
   context: AccessContext,
-  { signedIn, password }: { readonly signedIn: SignedIn; readonly password: string },
+  { signedIn, password, field }: OwnPassword,
   origin: Origin,
 ): Promise<void> {
   const { email = "", passwordHash } = signedIn.account;
@@ -69,7 +79,7 @@ export async function checkOwnPassword(
   const { matches } = await context.passwords.verify(password, passwordHash);
   if (!matches) {
     await recordOwn(context, { signedIn, type: "reauthentication_failed" }, origin);
-    throw new Failure("unauthenticated", "The password is wrong.");
+    throw invalidField(field, "is not your password");
   }
   await context.throttle.succeeded(email);
 }

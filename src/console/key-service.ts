@@ -5,6 +5,7 @@ import type { KeyRecord, KeyStore } from "../access/key-store.ts";
 import { createKey, revokeKey, rotateKey, updateKey } from "../access/keys.ts";
 import { findAccount } from "../access/accounts.ts";
 import type { AccessContext } from "../access/context.ts";
+import { unknownId } from "../access/names.ts";
 import type { Happening } from "../access/security-log.ts";
 import { invalidField } from "../core/failure.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
@@ -30,7 +31,7 @@ export function createKeyService({ access, keys: store, models }: KeyServicePort
     const { account } = signedInOf(context);
     const record = id === "" ? undefined : await store.find(id);
     if (record !== undefined && (account.role === "administrator" || record.accountId === account.id)) return record;
-    throw invalidField("id", `there is no key ${id.slice(0, 64)}`);
+    throw unknownId("key", id);
   };
   const record = ({ id, accountId }: KeyRecord, type: Happening["type"], context: HandlerContext): Promise<void> =>
     log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });

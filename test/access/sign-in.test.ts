@@ -278,7 +278,7 @@ describe("a session", () => {
     const stale = { code: "permission_denied", detail: "reauthentication_required" };
     expect(() => requireFresh(signedIn, access.clock.now())).toThrow(expect.objectContaining(stale));
     const again = { signedIn, password: "not these words at all" };
-    await expect(reauthenticate(access, again, HERE)).rejects.toMatchObject({ code: "unauthenticated" });
+    await expect(reauthenticate(access, again, HERE)).rejects.toMatchObject({ param: "password" });
     const fresh = await reauthenticate(access, { signedIn, password: PASSWORD }, HERE);
     expect(() => requireFresh(fresh, access.clock.now())).not.toThrow();
     expect((await findSession(access, signedIn.id))?.session).toEqual(fresh.session);
@@ -298,7 +298,10 @@ describe("changing the password", () => {
   });
 
   it.each([
-    [{ current: "not these words at all", next: OTHER_PASSWORD }, { code: "unauthenticated" }],
+    [
+      { current: "not these words at all", next: OTHER_PASSWORD },
+      { code: "invalid_request", param: "current_password" },
+    ],
     [
       { current: PASSWORD, next: "short" },
       { code: "invalid_request", param: "new_password" },
@@ -323,7 +326,7 @@ describe("changing the password", () => {
     const signedIn = await signIn(access, ADA, HERE);
     const guess = () =>
       changePassword(access, { signedIn, current: "wrong", next: OTHER_PASSWORD }, HERE).catch((error) => error.code);
-    for (let attempt = 0; attempt < 5; attempt += 1) expect(await guess()).toBe("unauthenticated");
+    for (let attempt = 0; attempt < 5; attempt += 1) expect(await guess()).toBe("invalid_request");
     expect(await guess()).toBe("rate_limited");
   });
 

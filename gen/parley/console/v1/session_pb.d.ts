@@ -415,8 +415,8 @@ export declare const SessionService: GenService<{
     output: typeof GetSessionResponseSchema;
   },
   /**
-   * Gives the password once more, for acts that need it to have been given within the last ten minutes. UNAUTHENTICATED for
-   * a wrong one; the session stays.
+   * Gives the password once more, for acts that need it to have been given within the last ten minutes. INVALID_ARGUMENT for
+   * a wrong one: the session stays. RESOURCE_EXHAUSTED after too many.
    *
    * @generated from rpc parley.console.v1.SessionService.Reauthenticate
    */
@@ -426,8 +426,8 @@ export declare const SessionService: GenService<{
     output: typeof ReauthenticateResponseSchema;
   },
   /**
-   * Changes one's own password. All other sessions of the account end, and this one gets a new cookie. UNAUTHENTICATED for a
-   * wrong current password.
+   * Changes one's own password. All other sessions of the account end, and this one gets a new cookie. INVALID_ARGUMENT for a
+   * wrong current password, and for a new one that may not be.
    *
    * @generated from rpc parley.console.v1.SessionService.ChangePassword
    */
