@@ -4,7 +4,7 @@ import type { AccountChanges, AccountRecord, AccountStore, Role } from "./accoun
 import { toEmail } from "./address.ts";
 import type { AccessContext } from "./context.ts";
 import { checkLimits } from "./limits.ts";
-import { checkName, unknownId } from "./names.ts";
+import { checkName, isId, unknownId } from "./names.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import type { SecurityEventType } from "./security-log.ts";
 import { claim, isClaimed, nameFor, newAccount } from "./sign-up.ts";
@@ -87,7 +87,7 @@ export async function requireFirstAdministrator(store: AccountStore, role: Role)
 
 /** An account by its ID. Throws `invalid_request` for an unknown one. */
 export async function findAccount(store: AccountStore, id: string): Promise<AccountRecord> {
-  const account = await store.find(id);
+  const account = isId(id) ? await store.find(id) : undefined;
   if (account === undefined) throw unknownId("account", id);
   return account;
 }

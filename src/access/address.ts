@@ -12,7 +12,8 @@ export function toEmail(text: string, field = "email"): string {
   if (text.length > MAX_EMAIL_LENGTH + 64) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
   const email = text.trim().normalize("NFC").toLowerCase();
   if (email.length > MAX_EMAIL_LENGTH) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
-  if (!/^[^\s@\p{Cc}<>"]+@[^\s@\p{Cc}<>"]+$/u.test(email)) throw invalidField(field, "must be an e-mail address");
+  if (!/^[^\s@\p{Cc}\p{Cs}<>"]+@[^\s@\p{Cc}\p{Cs}<>"]+$/u.test(email))
+    throw invalidField(field, "must be an e-mail address");
   return email;
 }
 

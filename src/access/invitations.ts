@@ -4,7 +4,7 @@ import { hashEmail, toEmail } from "./address.ts";
 import { randomBase62 } from "./base62.ts";
 import type { AccessContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
-import { unknownId } from "./names.ts";
+import { isId, unknownId } from "./names.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -79,7 +79,7 @@ export async function revokeInvitation(
   id: string,
   { actorId, network }: Pick<InvitationRequest, "actorId" | "network">,
 ): Promise<void> {
-  if (!(await store.removeInvitation(id))) throw unknownId("invitation", id);
+  if (!isId(id) || !(await store.removeInvitation(id))) throw unknownId("invitation", id);
   await log.record({ type: "invitation_revoked", actorId, network, details: { invitation_id: id } });
 }
 

@@ -4,10 +4,15 @@ const MAX_NAME_LENGTH = 100;
 
 /** A name for people, as it was given. Throws an `invalid_request` Failure. */
 export function checkName(name: string): string {
-  if (name.trim() === "" || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
+  if (name.trim() === "" || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name) || !name.isWellFormed()) {
     throw invalidField("name", `must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
   }
   return name;
+}
+
+/** Whether the text can be an ID of ours, such as `acct_default`: no other is looked up, logged or repeated. */
+export function isId(text: string): boolean {
+  return /^[a-z]{2,8}_[0-9A-Za-z]{1,32}$/.test(text);
 }
 
 /**
@@ -15,6 +20,5 @@ export function checkName(name: string): string {
  * pasted by mistake may be a secret, and failures are logged.
  */
 export function unknownId(what: string, id: string): Failure {
-  const isId = /^[a-z]{2,8}_[0-9A-Za-z]{1,32}$/.test(id);
-  return invalidField("id", isId ? `there is no ${what} ${id}` : `there is no such ${what}`);
+  return invalidField("id", isId(id) ? `there is no ${what} ${id}` : `there is no such ${what}`);
 }

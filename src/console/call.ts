@@ -1,7 +1,8 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Actor } from "../access/accounts.ts";
+import { isId } from "../access/names.ts";
 import type { SignedIn } from "../access/sessions.ts";
-import { Failure } from "../core/failure.ts";
+import { Failure, invalidField } from "../core/failure.ts";
 
 /** One request to the console that its policy has let through. */
 export interface ConsoleCall {
@@ -36,12 +37,18 @@ export function actorOf(context: Pick<HandlerContext, "values">): Actor {
   return { actorId: signedIn?.account.id, network };
 }
 
+/** An ID that narrows a question down; undefined when it is left out. Throws `invalid_request` for a text that cannot be one. */
+export function readId(field: string, text: string): string | undefined {
+  if (text === "" || isId(text)) return text === "" ? undefined : text;
+  throw invalidField(field, "is not an ID");
+}
+
 /**
  * The account that a question is about: administrators may ask about one or about all (undefined), members about their own.
  * Throws `permission_denied`.
  */
 export function accountInView({ account }: SignedIn, asked: string): string | undefined {
-  if (account.role === "administrator") return asked === "" ? undefined : asked;
+  if (account.role === "administrator") return readId("account_id", asked);
   if (asked === "" || asked === account.id) return account.id;
   throw new Failure("permission_denied", "Other accounts are for administrators.");
 }

@@ -5,7 +5,7 @@ import type { KeyRecord, KeyStore } from "../access/key-store.ts";
 import { createKey, revokeKey, rotateKey, updateKey } from "../access/keys.ts";
 import { findAccount } from "../access/accounts.ts";
 import type { AccessContext } from "../access/context.ts";
-import { unknownId } from "../access/names.ts";
+import { isId, unknownId } from "../access/names.ts";
 import type { Happening } from "../access/security-log.ts";
 import { invalidField } from "../core/failure.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
@@ -29,7 +29,7 @@ export function createKeyService({ access, keys: store, models }: KeyServicePort
   /** A key that the caller may see. One of somebody else is answered like one that does not exist. */
   const find = async (id: string, context: HandlerContext): Promise<KeyRecord> => {
     const { account } = signedInOf(context);
-    const record = id === "" ? undefined : await store.find(id);
+    const record = isId(id) ? await store.find(id) : undefined;
     if (record !== undefined && (account.role === "administrator" || record.accountId === account.id)) return record;
     throw unknownId("key", id);
   };
@@ -52,7 +52,7 @@ export function createKeyService({ access, keys: store, models }: KeyServicePort
         models: selection && fromModelSelection(selection, models()),
         capabilities: capabilities && fromCapabilitySelection(capabilities),
         limits: limits && fromLimitsMessage(limits),
-        lifetimeMs: lifetime && checkLifetime(durationMs(lifetime)),
+        lifetimeMs: lifetime && checkLifetime(Math.round(durationMs(lifetime))),
         accountId: owner,
       });
       await record(made.record, "key_created", context);

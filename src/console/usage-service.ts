@@ -1,5 +1,5 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
-import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
+import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type CompletionEntrySchema,
@@ -11,7 +11,7 @@ import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
 import type { LedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore, UsageGroup, UsageRow } from "../ledger/ledger-store.ts";
-import { accountInView, signedInOf } from "./call.ts";
+import { accountInView, readId, signedInOf } from "./call.ts";
 import { pageSize } from "./page-size.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -35,8 +35,8 @@ export function createUsageService(
     async summarize({ since, until, by, accountId, keyId }, context) {
       const group = GROUPS[by];
       if (group === undefined) throw invalidField("by", "is not one of UsageGrouping");
-      const untilMs = until === undefined ? clock.now() : timestampMs(until);
-      const sinceMs = since === undefined ? untilMs - DEFAULT_SPAN_MS : timestampMs(since);
+      const untilMs = until === undefined ? clock.now() : readTime("until", until);
+      const sinceMs = since === undefined ? untilMs - DEFAULT_SPAN_MS : readTime("since", since);
       if (sinceMs > untilMs || untilMs - sinceMs > MAX_SPAN_MS) {
         throw invalidField("since", "must be before until, and at most 366 days");
       }
@@ -45,7 +45,7 @@ export function createUsageService(
         untilMs,
         by: group,
         accountId: accountInView(signedInOf(context), accountId),
-        keyId: keyId === "" ? undefined : keyId,
+        keyId: readId("key_id", keyId),
       });
       return { rows: rows.map(toRowMessage) };
     },
@@ -54,7 +54,7 @@ export function createUsageService(
       const size = pageSize(limit);
       const entries = await ledger.list({
         limit: size,
-        beforeMs: before === undefined ? Number.MAX_SAFE_INTEGER : timestampMs(before),
+        beforeMs: before === undefined ? Number.MAX_SAFE_INTEGER : readTime("before", before),
         accountId: accountInView(signedInOf(context), accountId),
       });
       const last = entries.at(-1);
@@ -64,6 +64,13 @@ export function createUsageService(
       };
     },
   };
+}
+
+/** A moment in Unix milliseconds. Throws `invalid_request` for one that no completion can have. */
+function readTime(field: string, time: Timestamp): number {
+  const atMs = timestampMs(time);
+  if (Number.isSafeInteger(atMs) && atMs >= 0) return atMs;
+  throw invalidField(field, "is not a time after 1970");
 }
 
 function toRowMessage({ group, name = "", ...counts }: UsageRow): MessageInitShape<typeof UsageRowSchema> {

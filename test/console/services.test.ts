@@ -1,3 +1,4 @@
+import { create, toBinary } from "@bufbuild/protobuf";
 import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -5,7 +6,7 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/go
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyCapability, KeyState, RotationGrace } from "../../gen/parley/console/v1/key_pb.js";
 import { SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
-import { UsageGrouping } from "../../gen/parley/console/v1/usage_pb.js";
+import { ListCompletionsRequestSchema, UsageGrouping } from "../../gen/parley/console/v1/usage_pb.js";
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
@@ -305,7 +306,7 @@ describe("usage and settings", () => {
   it("are of one's own account for members, whatever they ask", async () => {
     const ada = await site.signedUp("ada");
     const bob = await site.signedUp("bob");
-    await bob.usage.summarize({ by: UsageGrouping.ACCOUNT, keyId: "key_of_ada" });
+    await bob.usage.summarize({ by: UsageGrouping.ACCOUNT, keyId: "key_ofAda" });
     await bob.usage.listCompletions({});
     await ada.usage.summarize({ by: UsageGrouping.DAY });
     await ada.usage.listCompletions({ accountId: bob.id });
@@ -323,6 +324,27 @@ describe("usage and settings", () => {
     for (const since of [0, nowMs + 1]) {
       expect((await errorOf(ada.usage.summarize({ since: timestampFromMs(since) }))).code).toBe(Code.InvalidArgument);
     }
+  });
+
+  it("cannot be asked about what is no time and no ID", async () => {
+    const ada = await site.signedUp("ada");
+    const never = { seconds: 9_000_000_000_000_000_000n, nanos: 0 };
+    const before1970 = { seconds: -1n, nanos: 0 };
+    const acts = [
+      ada.usage.summarize({ keyId: "a\0b" }),
+      ada.usage.listCompletions({ accountId: "' OR 1=1 --" }),
+      ada.usage.listCompletions({ before: before1970 }),
+      ada.account.update({ id: "acct_\0", name: "x" }),
+      ada.account.revokeInvitation({ id: "%" }),
+    ];
+    for (const act of acts) expect((await errorOf(act)).code).toBe(Code.InvalidArgument);
+    const body = toBinary(ListCompletionsRequestSchema, create(ListCompletionsRequestSchema, { before: never }));
+    const answer = await site.send("/parley.console.v1.UsageService/ListCompletions", {
+      headers: { "content-type": "application/proto", cookie: ada.cookie() },
+      body,
+    });
+    expect(answer.status).toBe(400);
+    expect(site.ledger.asked).toEqual([]);
   });
 
   it("are listed page by page, 100 at most", async () => {
@@ -401,19 +423,20 @@ describe("secrets", () => {
 describe("a drain", () => {
   it("lets a call under way end, and closes its connection", async () => {
     const ada = await site.signedUp("ada");
-    let answered: () => void = () => undefined;
+    const [reached, goOn] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const accounts = await site.access.store.list();
     site.access.store.list = async () => {
-      await new Promise<void>((resolve) => (answered = resolve));
+      reached.resolve();
+      await goOn.promise;
       return accounts;
     };
     const asked = site.send("/parley.console.v1.AccountService/List", {
       headers: { "content-type": "application/json", cookie: ada.cookie(), connection: "keep-alive" },
       body: "{}",
     });
-    await expect.poll(() => answered.name).not.toBe("answered");
+    await reached.promise;
     const drained = site.server.drain();
-    answered();
+    goOn.resolve();
     expect((await asked).status).toBe(200);
     await drained;
   });
