@@ -116,7 +116,7 @@ export interface AccountStore {
   findInvitation(hash: string): Promise<InvitationRecord | undefined>;
   /** Newest first. */
   listInvitations(): Promise<readonly InvitationRecord[]>;
-  /** Uses up the invitation and makes the account, or nothing: false when it was used or the address is taken. */
+  /** Uses up the invitation and makes the account, or nothing: false when it was used, has expired or the address is taken. */
   acceptInvitation(hash: string, account: AccountRecord, atMs: number): Promise<boolean>;
   removeInvitation(id: string): Promise<boolean>;
 

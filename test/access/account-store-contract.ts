@@ -213,6 +213,13 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.find("acct_c")).toBeUndefined();
     });
 
+    it("make no account once they have expired", async () => {
+      await store.insertInvitation(invitation("inv_a"));
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS + 1000)).toBe(false);
+      expect(await store.find("acct_a")).toBeUndefined();
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS + 999)).toBe(true);
+    });
+
     it("are removed once", async () => {
       await store.insertInvitation(invitation("inv_a"));
       expect(await store.removeInvitation("inv_a")).toBe(true);

@@ -97,7 +97,8 @@ export function memoryAccountStore(): MemoryAccounts {
       [...invitations.values()].toSorted((one, other) => other.createdAtMs - one.createdAtMs),
     async acceptInvitation(hash, account, atMs) {
       const invitation = invitations.get(hash);
-      if (invitation === undefined || invitation.usedAtMs !== undefined || !insert(account)) return false;
+      const isUsable = invitation?.usedAtMs === undefined && atMs < (invitation?.expiresAtMs ?? 0);
+      if (invitation === undefined || !isUsable || !insert(account)) return false;
       invitations.set(hash, { ...invitation, usedAtMs: atMs });
       return true;
     },
