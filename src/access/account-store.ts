@@ -88,11 +88,15 @@ export interface AccountStore {
   findByEmail(email: string): Promise<AccountRecord | undefined>;
   /** Oldest first. */
   list(): Promise<readonly AccountRecord[]>;
-  /** False for an unknown account. */
-  update(id: string, changes: AccountChanges): Promise<boolean>;
+  /**
+   * False for an unknown account, and for one whose password hash is not `expected` any more, where that is given: what was
+   * derived from an old password must not take the place of a new one.
+   */
+  update(id: string, changes: AccountChanges, expected?: Pick<AccountRecord, "passwordHash">): Promise<boolean>;
   /**
    * Gives the default account to the first person who signs up: its e-mail address, name and password, and the role of
-   * administrator. False when there is an account that can sign in already: of two at the same moment one wins.
+   * administrator. False when there is an account with a password already, a disabled one too: of two at the same moment
+   * one wins.
    */
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
 
@@ -112,7 +116,7 @@ export interface AccountStore {
   findInvitation(hash: string): Promise<InvitationRecord | undefined>;
   /** Newest first. */
   listInvitations(): Promise<readonly InvitationRecord[]>;
-  /** Uses up the invitation and makes the account, or nothing: false when it was used or the address is taken. */
+  /** Uses up the invitation and makes the account, or nothing: false when it was used, has expired or the address is taken. */
   acceptInvitation(hash: string, account: AccountRecord, atMs: number): Promise<boolean>;
   removeInvitation(id: string): Promise<boolean>;
 

@@ -4,6 +4,8 @@ import { type Capability, type Limits, NO_LIMITS } from "../core/principal.ts";
 import { displayApiKey, generateApiKey, hashApiKey } from "./api-key.ts";
 import { randomBase62 } from "./base62.ts";
 import { DEFAULT_ACCOUNT_ID, type KeyChanges, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
+import { checkLimits } from "./limits.ts";
+import { checkName, unknownId } from "./names.ts";
 import { CAPABILITIES } from "./principal.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
@@ -15,8 +17,6 @@ export type Grace = keyof typeof GRACES;
 
 /** How long after its making a key that has been rotated may be used, unless chosen otherwise. */
 export const DEFAULT_GRACE: Grace = "24h";
-
-const MAX_NAME_LENGTH = 100;
 
 /** Where keys are kept, and the time. */
 export interface KeyContext {
@@ -120,30 +120,20 @@ function makeKey(choices: Choices): { secret: string; key: NewKey } {
 
 async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
   const record = await store.find(id);
-  if (record === undefined) throw unknownKey(id);
+  if (record === undefined) throw unknownId("key", id);
   return record;
-}
-
-function unknownKey(id: string): Error {
-  return invalidField("id", `there is no key ${id}`);
 }
 
 /** What a key's owner chose, without repetitions. */
 function checkChoices<C extends KeyChanges>(choices: C): C {
-  const { name, models, capabilities } = choices;
+  const { name, models, capabilities, limits } = choices;
   if (models?.length === 0) throw invalidField("models", "name at least one model, or leave it out for all");
   if (capabilities?.length === 0) throw invalidField("capabilities", "name at least one, or leave it out for all");
   return {
     ...choices,
     ...(name !== undefined && { name: checkName(name) }),
+    ...(limits !== undefined && { limits: checkLimits(limits) }),
     ...(Array.isArray(models) && { models: [...new Set(models)] }),
     ...(capabilities !== undefined && { capabilities: [...new Set(capabilities)] }),
   };
-}
-
-function checkName(name: string): string {
-  if (name.trim() === "" || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name)) {
-    throw invalidField("name", `must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
-  }
-  return name;
 }

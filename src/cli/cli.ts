@@ -1,6 +1,14 @@
-import { readFileSync } from "node:fs";
 import { ConfigError } from "../config/config-error.ts";
 import { nearest } from "../config/nearest.ts";
+import { readVersion } from "../config/version.ts";
+import {
+  accountsCreate,
+  accountsDisable,
+  accountsEnable,
+  accountsList,
+  accountsLimit,
+  accountsResetPassword,
+} from "./accounts-commands.ts";
 import { parseArguments } from "./arguments.ts";
 import { UsageError, type CliContext, type Command } from "./command.ts";
 import { backup } from "./backup-command.ts";
@@ -46,6 +54,12 @@ const COMMANDS: readonly Command[] = [
   keysUpdate,
   keysRotate,
   keysRevoke,
+  accountsCreate,
+  accountsList,
+  accountsDisable,
+  accountsEnable,
+  accountsLimit,
+  accountsResetPassword,
   usage,
   migrate,
   backup,
@@ -102,9 +116,4 @@ function explain(error: unknown, command: Command | undefined, { stderr }: CliCo
   }
   stderr.write(`parley: ${message}\n`);
   return EXIT.failed;
-}
-
-function readVersion(): string {
-  const text = readFileSync(new URL("../../package.json", import.meta.url), "utf8");
-  return (JSON.parse(text) as { version: string }).version;
 }

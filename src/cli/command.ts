@@ -17,6 +17,8 @@ export interface CliContext {
   serve(config: Config): Promise<number>;
   /** When a command that runs on is to end. Default: at SIGINT or SIGTERM. */
   readonly untilStopped?: () => Promise<void>;
+  /** All that stands on standard input. Default: the process's own. */
+  readonly readInput?: () => Promise<string>;
 }
 
 /** One flag. `value` is what the help calls its value; without it the flag is a switch. */

@@ -3,7 +3,7 @@ import { type Flag, UsageError } from "./command.ts";
 
 /** The flags for the limits of a key or an account. */
 export const LIMIT_FLAGS = {
-  rpm: { value: "N", help: "requests per minute, or none (default: those of its account)" },
+  rpm: { value: "N", help: "requests per minute, or none: then those of the account, or of the configuration" },
   tpm: { value: "N", help: "tokens per minute, of prompts and answers together, or none" },
   concurrency: { value: "N", help: "completions under way at the same moment, or none" },
   budget: { value: "USD", help: "US dollars per calendar month (UTC), or none" },

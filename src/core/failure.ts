@@ -23,7 +23,7 @@ export type FailureCode =
   | "internal";
 
 /** What makes a failure more precise than its code where clients act on the difference. */
-export type FailureDetail = "context_length_exceeded" | "upstream_overloaded";
+export type FailureDetail = "context_length_exceeded" | "upstream_overloaded" | "reauthentication_required";
 
 /** One field of a request that is wrong: its path, such as `messages[2].content`, and what would be right. */
 export interface FieldViolation {

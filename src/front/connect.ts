@@ -1,6 +1,5 @@
 import { create, type DescMessage, type JsonValue } from "@bufbuild/protobuf";
 import {
-  ConnectError,
   type ConnectRouter,
   createConnectRouter,
   createContextKey,
@@ -14,9 +13,8 @@ import { ListModelsResponseSchema, ModelService } from "../../gen/parley/v1/mode
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
+import { toConnectError } from "../edge/connect-error.ts";
 import { drained, type Pace } from "../edge/drain.ts";
-import { errorDetails } from "../edge/error-details.ts";
-import { FAILURE_TABLE } from "../edge/failure-table.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../edge/message-size.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
@@ -198,11 +196,6 @@ async function writeReply(
   }
   if (!response.headersSent) writeHead();
   response.end();
-}
-
-function toConnectError(failure: Failure, requestId: string): ConnectError {
-  const { grpc } = FAILURE_TABLE[failure.code];
-  return new ConnectError(failure.message, grpc, undefined, errorDetails(failure, requestId), failure);
 }
 
 function setFacts(headers: Headers, facts: RoutingFacts): void {

@@ -17,6 +17,16 @@ export interface HttpOptions {
   readonly port: number;
   /** Origins whose pages may call `/v1`; `*` for all. */
   readonly corsOrigins: readonly string[];
+  /** What else is served here. Default: nothing. */
+  readonly console?: Mounted | undefined;
+}
+
+/** A part of the site that reads and answers its requests by itself. */
+export interface Mounted {
+  /** Whether the path, without a query, is one of its own. */
+  handles(path: string): boolean;
+  /** Answers one request, whatever it is. Never throws. */
+  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
 }
 
 /** The HTTP entrance, listening. */
@@ -47,9 +57,9 @@ const SWEEP_MS = 50;
 /** Starts the HTTP entrance. Rejects when it cannot listen. */
 export async function startHttpServer(
   services: EdgeServices,
-  { host, port, corsOrigins }: HttpOptions,
+  { host, port, corsOrigins, console }: HttpOptions,
 ): Promise<HttpServer> {
-  const front = new Front(services, corsOrigins);
+  const front = new Front(services, corsOrigins, console);
   const server = createServer(LIMITS, (request, response) => front.handle(request, response));
   // With a listener the answer to `Expect: 100-continue` waits until somebody wants the body.
   server.on("checkContinue", (request, response) => front.handle(request, response));
@@ -74,14 +84,16 @@ class Front {
   readonly #services: EdgeServices;
   readonly #cors: ReturnType<typeof createCors>;
   readonly #connect: ReturnType<typeof connectHandler>;
+  readonly #console: Mounted | undefined;
   /** The latest answer on a connection: while it is under way, nothing else may be written there. */
   readonly #answering = new WeakMap<Socket, ServerResponse>();
   #draining = false;
 
-  constructor(services: EdgeServices, corsOrigins: readonly string[]) {
+  constructor(services: EdgeServices, corsOrigins: readonly string[], console: Mounted | undefined) {
     this.#services = services;
     this.#cors = createCors(corsOrigins);
     this.#connect = connectHandler(services);
+    this.#console = console;
   }
 
   async drain(server: Server): Promise<void> {
@@ -108,6 +120,7 @@ class Front {
   async #serve(exchange: Exchange): Promise<void> {
     const { request, path } = exchange;
     refuseAmbiguous(request);
+    if (this.#console?.handles(path)) return this.#console.handle(request, exchange.response, exchange.requestId);
     const { route, allow } = findRoute(path, request.method ?? "");
     if (route === undefined) return this.#notFound(exchange, allow);
     await this.#run(exchange, route);
@@ -163,7 +176,8 @@ class Front {
       target: exchange.path.slice(0, 256),
       failure,
     });
-    if (exchange.request.method === "POST" && isConnect(exchange.path)) writeConnectError(exchange, failure);
+    const speaksConnect = isConnect(exchange.path) || this.#console?.handles(exchange.path) === true;
+    if (exchange.request.method === "POST" && speaksConnect) writeConnectError(exchange, failure);
     else exchange.fail(failure, headers);
   }
 }

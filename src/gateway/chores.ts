@@ -1,9 +1,11 @@
+import { pruneAccess } from "../access/housekeeping.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { Chore } from "./housekeeping.ts";
 
 const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
 
 /** What is tidied up in the database while the gateway runs. Replicas may all do it. */
 export function choresOf(
@@ -11,11 +13,30 @@ export function choresOf(
   { store, clock }: { readonly store: Store; readonly clock: Clock },
 ): Chore[] {
   return [
-    { name: "free budgets held by processes that are gone", everyMs: MINUTE_MS, run: () => store.budgets.reap() },
+    {
+      name: "free budgets held by processes that are gone",
+      everyMs: MINUTE_MS,
+      run: () => untilNone(() => store.budgets.reap()),
+    },
+    {
+      name: "remove sessions, invitations, throttles and security events that have ended",
+      everyMs: HOUR_MS,
+      async run() {
+        const pruned = await pruneAccess({ store: store.accounts, clock, throttles: store.throttles });
+        return pruned.sessions + pruned.invitations + pruned.events + pruned.throttles;
+      },
+    },
     {
       name: "remove ledger entries past their retention",
       everyMs: 10 * MINUTE_MS,
-      run: () => store.ledger.prune(clock.now() - ledger.retentionMs),
+      run: () => untilNone(() => store.ledger.prune(clock.now() - ledger.retentionMs)),
     },
   ];
+}
+
+/** The stores do a bounded number at a time. */
+async function untilNone(remove: () => Promise<number>): Promise<number> {
+  let total = 0;
+  for (let count = await remove(); count > 0; count = await remove()) total += count;
+  return total;
 }

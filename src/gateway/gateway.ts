@@ -1,10 +1,14 @@
 import { randomUUID } from "node:crypto";
+import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config, ListenAddress } from "../config/config.ts";
+import { readVersion } from "../config/version.ts";
+import { createConsole } from "../console/console.ts";
 import { systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
+import { makes } from "../core/model.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../edge/calls.ts";
 import { bearerToken } from "../edge/credential.ts";
@@ -18,6 +22,7 @@ import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { startOperationsServer } from "../telemetry/operations.ts";
+import { accessOf } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
@@ -85,6 +90,7 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
     replicaId: replica,
   });
   undo.push(() => limiter.close());
+  const access = accessOf(config, { store, clock, log });
   const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });
   undo.push(() => housekeeping.close());
   const simulator = new SimulatorOnDemand(config);
@@ -134,7 +140,21 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   );
   undo.push(() => grpc.close());
   const http = await startListening("http", config, () =>
-    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins }),
+    startHttpServer(services, {
+      ...config.http.listen,
+      corsOrigins: config.http.corsOrigins,
+      console: createConsole(
+        {
+          access,
+          keys: store.keys,
+          ledger: store.ledger,
+          models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
+          version: readVersion(),
+          refused: services.refused,
+        },
+        config.http,
+      ),
+    }),
   );
   undo.push(() => http.close());
 

@@ -41,14 +41,18 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       return (await retryWhileBusy(() => all.execute())).map(toAccountRecord);
     },
 
-    update(id, wanted) {
+    update(id, wanted, expected) {
       return changes.during(database, async (transaction) => {
-        const { numUpdatedRows } = await transaction
+        let update = transaction
           .updateTable("accounts")
           // The ID as well: an update of nothing is not SQL.
           .set({ id, ...toChangedAccountColumns(wanted) })
-          .where("id", "=", id)
-          .executeTakeFirst();
+          .where("id", "=", id);
+        if (expected !== undefined) {
+          const { passwordHash } = expected;
+          update = update.where("password_hash", passwordHash === undefined ? "is" : "=", passwordHash ?? null);
+        }
+        const { numUpdatedRows } = await update.executeTakeFirst();
         return numUpdatedRows === 1n ? [ANY_KEY] : [];
       });
     },

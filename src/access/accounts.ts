@@ -1,0 +1,135 @@
+import { Failure, invalidField } from "../core/failure.ts";
+import type { Limits } from "../core/principal.ts";
+import type { AccountChanges, AccountRecord, AccountStore, Role } from "./account-store.ts";
+import { toEmail } from "./address.ts";
+import type { AccessContext } from "./context.ts";
+import { checkLimits } from "./limits.ts";
+import { checkName, isId, unknownId } from "./names.ts";
+import { checkPassword, toPassword } from "./password-rules.ts";
+import type { SecurityEventType } from "./security-log.ts";
+import { claim, isClaimed, nameFor, newAccount } from "./sign-up.ts";
+
+type Administration = Pick<AccessContext, "store" | "clock" | "log">;
+
+/** Who does it: an account's ID, undefined for the command line; and from where. */
+export interface Actor {
+  readonly actorId: string | undefined;
+  readonly network: string | undefined;
+}
+
+/** What to change; what is absent stays. */
+export interface AccountUpdate {
+  readonly name?: string | undefined;
+  readonly role?: Role | undefined;
+  readonly disabled?: boolean | undefined;
+  /** In place of all its limits. */
+  readonly limits?: Limits | undefined;
+}
+
+/**
+ * Changes an account. Throws `invalid_request` for an unknown one, and when no administrator would be left who can sign in.
+ */
+export async function updateAccount(
+  context: Administration,
+  { id, update, actor }: { readonly id: string; readonly update: AccountUpdate; readonly actor: Actor },
+): Promise<AccountRecord> {
+  const { store, clock } = context;
+  const before = await findAccount(store, id);
+  const { changes, happened } = toChanges(before, update, clock.now());
+  if (happened.length === 0) return before;
+  await store.update(id, changes);
+  const weakens = happened.some(({ type }) => type === "account_disabled" || type === "role_changed");
+  if (weakens && isAdministrator(before) && !(await store.list()).some(isAdministrator)) {
+    // Looked at after the change and not before: of two administrators who remove each other, at least one finds out.
+    await store.update(id, undo(changes, before));
+    throw new Failure("invalid_request", "This is the last administrator. Make somebody else one first.");
+  }
+  if (changes.disabledAtMs !== undefined) await store.removeSessions(id);
+  if (weakens) await withdrawInvitations(store, id);
+  for (const { type, details } of happened) await context.log.record({ type, accountId: id, ...actor, details });
+  return { ...before, ...changes };
+}
+
+/**
+ * Makes an account with a password. The first one that can sign in takes over the default account, and has to be an
+ * administrator. Throws `invalid_request` for what cannot be.
+ */
+export async function createAccount(
+  context: Pick<AccessContext, "store" | "clock" | "log" | "passwords">,
+  request: {
+    readonly email: string;
+    readonly name: string | undefined;
+    readonly role: Role;
+    readonly password: string;
+  },
+): Promise<AccountRecord> {
+  const { store, clock, log, passwords } = context;
+  const email = toEmail(request.email);
+  const name = nameFor(request.name, email);
+  const password = toPassword(request.password);
+  checkPassword(password, email);
+  await requireFirstAdministrator(store, request.role);
+  const newcomer = { email, name, passwordHash: await passwords.hash(password) };
+  let account = await claim(context, newcomer);
+  if (account === undefined) {
+    account = newAccount(newcomer, request.role, clock.now());
+    if (!(await store.insert(account))) throw invalidField("email", "has an account already");
+  }
+  await log.record({ type: "account_created", accountId: account.id, details: { role: account.role } });
+  return account;
+}
+
+/** Throws `invalid_request` for a member on an installation without an administrator: nobody could invite or change anybody. */
+export async function requireFirstAdministrator(store: AccountStore, role: Role): Promise<void> {
+  if (role === "administrator" || (await isClaimed(store))) return;
+  throw invalidField("role", "has to be administrator for the first account");
+}
+
+/** An account by its ID. Throws `invalid_request` for an unknown one. */
+export async function findAccount(store: AccountStore, id: string): Promise<AccountRecord> {
+  const account = isId(id) ? await store.find(id) : undefined;
+  if (account === undefined) throw unknownId("account", id);
+  return account;
+}
+
+/** Somebody who can sign in and administrate. */
+function isAdministrator({ role, passwordHash, disabledAtMs }: AccountRecord): boolean {
+  return role === "administrator" && passwordHash !== undefined && disabledAtMs === undefined;
+}
+
+/** Leave to join that somebody gave who may not give it any more. */
+async function withdrawInvitations(store: AccountStore, accountId: string): Promise<void> {
+  for (const { id, createdBy, usedAtMs } of await store.listInvitations()) {
+    if (createdBy === accountId && usedAtMs === undefined) await store.removeInvitation(id);
+  }
+}
+
+function undo(changes: AccountChanges, before: AccountRecord): AccountChanges {
+  const fields = Object.keys(changes) as (keyof AccountChanges)[];
+  return Object.fromEntries(fields.map((field) => [field, before[field]]));
+}
+
+interface Change {
+  readonly type: SecurityEventType;
+  readonly details: Readonly<Record<string, string>>;
+}
+
+/** The changes that are any, and what they are called. */
+function toChanges(
+  before: AccountRecord,
+  { name, role, disabled, limits }: AccountUpdate,
+  nowMs: number,
+): { changes: AccountChanges; happened: Change[] } {
+  const happened: Change[] = [];
+  let changes: AccountChanges = {};
+  const change = (next: AccountChanges, type: SecurityEventType, details: Change["details"] = {}): void => {
+    changes = { ...changes, ...next };
+    happened.push({ type, details });
+  };
+  if (name !== undefined && name !== before.name) change({ name: checkName(name) }, "account_renamed");
+  if (role !== undefined && role !== before.role) change({ role }, "role_changed", { from: before.role, to: role });
+  if (limits !== undefined) change({ limits: checkLimits(limits) }, "limits_changed");
+  if (disabled === true && before.disabledAtMs === undefined) change({ disabledAtMs: nowMs }, "account_disabled");
+  if (disabled === false && before.disabledAtMs !== undefined) change({ disabledAtMs: undefined }, "account_enabled");
+  return { changes, happened };
+}

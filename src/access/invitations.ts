@@ -1,0 +1,95 @@
+import { Failure, invalidField } from "../core/failure.ts";
+import type { InvitationRecord, Role } from "./account-store.ts";
+import { hashEmail, toEmail } from "./address.ts";
+import { randomBase62 } from "./base62.ts";
+import type { AccessContext } from "./context.ts";
+import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
+import { isId, unknownId } from "./names.ts";
+import { generateToken, hashToken, isToken } from "./secret-token.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const LIFETIME_MS = 7 * DAY_MS;
+/** How long invitations that cannot be used any more are shown. */
+const KEPT_MS = 30 * DAY_MS;
+const MAX_INVITATIONS = 1000;
+
+export interface InvitationRequest {
+  /** The only address that may use it; undefined for anybody who has the link. */
+  readonly email: string | undefined;
+  readonly role: Role;
+  /** The account that invites; undefined for the command line. */
+  readonly actorId: string | undefined;
+  readonly network: string | undefined;
+}
+
+/** An invitation at the only moment its token is known. */
+export interface CreatedInvitation {
+  readonly token: string;
+  readonly record: InvitationRecord;
+}
+
+/** Makes an invitation for seven days. Throws `invalid_request` when the address has an account, or sign-up is closed. */
+export async function createInvitation(
+  { store, clock, log, signUp }: Pick<AccessContext, "store" | "clock" | "log" | "signUp">,
+  request: InvitationRequest,
+): Promise<CreatedInvitation> {
+  if (signUp === "closed") throw new Failure("invalid_request", "Sign-up is closed: an invitation could not be used.");
+  const email = request.email === undefined ? undefined : toEmail(request.email);
+  if (email !== undefined && (await store.findByEmail(email)) !== undefined) {
+    throw invalidField("email", "has an account already");
+  }
+  const nowMs = clock.now();
+  const open = (await store.listInvitations()).filter((record) => isUsable(record, nowMs));
+  if (open.length >= MAX_INVITATIONS) throw new Failure("invalid_request", "There are too many open invitations.");
+  const token = generateToken();
+  const record: InvitationRecord = {
+    id: `inv_${randomBase62(16)}`,
+    hash: hashToken(token),
+    email,
+    role: request.role,
+    // The command line acts for the installation, which the default account stands for.
+    createdBy: request.actorId ?? DEFAULT_ACCOUNT_ID,
+    createdAtMs: nowMs,
+    expiresAtMs: nowMs + LIFETIME_MS,
+    usedAtMs: undefined,
+  };
+  await store.insertInvitation(record);
+  const details = {
+    invitation_id: record.id,
+    role: record.role,
+    ...(email !== undefined && { email_hash: hashEmail(email) }),
+  };
+  await log.record({ type: "invitation_created", actorId: request.actorId, network: request.network, details });
+  return { token, record };
+}
+
+/** The invitation of a token; undefined for an unknown, used or expired one. */
+export async function findInvitation(
+  { store, clock }: Pick<AccessContext, "store" | "clock">,
+  token: string,
+): Promise<InvitationRecord | undefined> {
+  if (!isToken(token)) return undefined;
+  const found = await store.findInvitation(hashToken(token));
+  return found !== undefined && isUsable(found, clock.now()) ? found : undefined;
+}
+
+/** Ends an invitation. Throws `invalid_request` for an unknown one. */
+export async function revokeInvitation(
+  { store, log }: Pick<AccessContext, "store" | "log">,
+  id: string,
+  { actorId, network }: Pick<InvitationRequest, "actorId" | "network">,
+): Promise<void> {
+  if (!isId(id) || !(await store.removeInvitation(id))) throw unknownId("invitation", id);
+  await log.record({ type: "invitation_revoked", actorId, network, details: { invitation_id: id } });
+}
+
+/** Removes invitations that ended a month ago; answers how many. */
+export async function pruneInvitations({ store, clock }: Pick<AccessContext, "store" | "clock">): Promise<number> {
+  const old = (await store.listInvitations()).filter(({ expiresAtMs }) => expiresAtMs + KEPT_MS < clock.now());
+  for (const { id } of old) await store.removeInvitation(id);
+  return old.length;
+}
+
+function isUsable({ usedAtMs, expiresAtMs }: InvitationRecord, nowMs: number): boolean {
+  return usedAtMs === undefined && nowMs < expiresAtMs;
+}

@@ -1,0 +1,112 @@
+import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
+import { Failure } from "../core/failure.ts";
+
+/** What one hash costs. */
+export interface HashCost {
+  readonly memoryKib: number;
+  readonly passes: number;
+  readonly parallelism: number;
+}
+
+/** 46 MiB and two passes: what OWASP's and ASVS' guidance ask for; about 0.1 s of one core. */
+const COST: HashCost = { memoryKib: 47_104, passes: 2, parallelism: 1 };
+const SALT_BYTES = 16;
+const HASH_BYTES = 32;
+
+/** As many are computed at once; each takes a thread of Node's pool, which files and DNS need too. */
+const MAX_RUNNING = 2;
+const MAX_WAITING = 32;
+const RETRY_AFTER_MS = 2_000;
+
+/** What a comparison found. */
+export interface Verdict {
+  readonly matches: boolean;
+  /** The hash was made at another cost than new ones are: make it anew while the password is at hand. */
+  readonly outdated: boolean;
+}
+
+/**
+ * Makes and checks encoded argon2id hashes, `$argon2id$v=19$m=47104,t=2,p=1$salt$hash`. Throws `overloaded` when too many
+ * wait already: somebody who guesses passwords must not take the machine.
+ */
+export interface PasswordHasher {
+  hash(password: string): Promise<string>;
+  /** Takes as long when there is no hash to compare with: nobody learns from the time whether an account exists. */
+  verify(password: string, encoded: string | undefined): Promise<Verdict>;
+}
+
+/** A hasher with a queue of its own. Tests hand in a lower cost. */
+export function createPasswordHasher(cost: HashCost = COST): PasswordHasher {
+  const queue = new Queue();
+  // Compared with, where there is no account. No password leads to it.
+  const nobody = encode(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
+  return {
+    async hash(password) {
+      const salt = randomBytes(SALT_BYTES);
+      return encode(cost, salt, await queue.run(() => derive(password, salt, cost)));
+    },
+    async verify(password, encoded) {
+      const known = decode(encoded ?? nobody);
+      if (known === undefined) throw new TypeError("a stored password hash cannot be read");
+      const actual = await queue.run(() => derive(password, known.salt, known.cost));
+      const matches = actual.length === known.hash.length && timingSafeEqual(actual, known.hash);
+      return { matches: matches && encoded !== undefined, outdated: !isEqual(known.cost, cost) };
+    },
+  };
+}
+
+function derive(password: string, salt: Buffer, { memoryKib, passes, parallelism }: HashCost): Promise<Buffer> {
+  const parameters = { message: password, nonce: salt, memory: memoryKib, passes, parallelism, tagLength: HASH_BYTES };
+  return new Promise((resolve, reject) => {
+    argon2("argon2id", parameters, (error, derived) => (error === null ? resolve(derived) : reject(error)));
+  });
+}
+
+function encode({ memoryKib, passes, parallelism }: HashCost, salt: Buffer, derived: Buffer): string {
+  const [saltText, hashText] = [salt, derived].map((bytes) => bytes.toString("base64").replace(/=+$/, ""));
+  return `$argon2id$v=19$m=${memoryKib},t=${passes},p=${parallelism}$${saltText}$${hashText}`;
+}
+
+const ENCODED = /^\$argon2id\$v=19\$m=(\d{1,8}),t=(\d{1,3}),p=(\d{1,3})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)$/;
+
+function decode(encoded: string): { cost: HashCost; salt: Buffer; hash: Buffer } | undefined {
+  const [, memory, passes, parallelism, salt, hash] = ENCODED.exec(encoded) ?? [];
+  if (salt === undefined || hash === undefined) return undefined;
+  return {
+    cost: { memoryKib: Number(memory), passes: Number(passes), parallelism: Number(parallelism) },
+    salt: Buffer.from(salt, "base64"),
+    hash: Buffer.from(hash, "base64"),
+  };
+}
+
+function isEqual(one: HashCost, other: HashCost): boolean {
+  return one.memoryKib === other.memoryKib && one.passes === other.passes && one.parallelism === other.parallelism;
+}
+
+/** Lets a few run at once, and a few more wait. */
+class Queue {
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  async run<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#running < MAX_RUNNING) this.#running += 1;
+    else await this.#turn();
+    try {
+      return await work();
+    } finally {
+      const next = this.#waiting.shift();
+      // Its place goes to the next one as it is, or somebody new could take it in between.
+      if (next === undefined) this.#running -= 1;
+      else next();
+    }
+  }
+
+  #turn(): Promise<void> {
+    if (this.#waiting.length >= MAX_WAITING) {
+      throw new Failure("overloaded", "Too many passwords are being checked. Try again shortly.", {
+        retryAfterMs: RETRY_AFTER_MS,
+      });
+    }
+    return new Promise((resolve) => void this.#waiting.push(resolve));
+  }
+}

@@ -1,0 +1,89 @@
+import { Failure } from "../core/failure.ts";
+import type { AccountRecord, SessionRecord } from "./account-store.ts";
+import type { AccessContext } from "./context.ts";
+import { generateToken, hashToken, isToken } from "./secret-token.ts";
+
+const MINUTE_MS = 60_000;
+/** A session ends when it was not used for as long. */
+const IDLE_MS = 120 * MINUTE_MS;
+/** And this long after it began in any case. */
+export const SESSION_LIFETIME_MS = 24 * 60 * MINUTE_MS;
+/** How long after the password was given sensitive acts need no other proof. */
+const FRESH_MS = 10 * MINUTE_MS;
+/** How exactly the last use is known: writing each would cost more than the requests. */
+const TOUCH_MS = MINUTE_MS;
+
+/** Somebody with a valid session. */
+export interface SignedIn {
+  readonly session: SessionRecord;
+  readonly account: AccountRecord;
+}
+
+/** A session at the only moment its ID is known outside the cookie. */
+export interface StartedSession extends SignedIn {
+  readonly id: string;
+}
+
+/** Starts a session for somebody whose password has just been checked. */
+export async function startSession({ store, clock }: AccessContext, account: AccountRecord): Promise<StartedSession> {
+  const id = generateToken();
+  const nowMs = clock.now();
+  const session: SessionRecord = {
+    hash: hashToken(id),
+    accountId: account.id,
+    createdAtMs: nowMs,
+    lastSeenAtMs: nowMs,
+    authenticatedAtMs: nowMs,
+  };
+  await store.insertSession(session);
+  return { id, session, account };
+}
+
+/** Whose session this is; undefined when it has ended, or its account is disabled. Counts as a use. */
+export async function findSession(
+  { store, clock }: Pick<AccessContext, "store" | "clock">,
+  id: string,
+): Promise<SignedIn | undefined> {
+  if (!isToken(id)) return undefined;
+  const found = await store.findSession(hashToken(id));
+  if (found === undefined || found.account.disabledAtMs !== undefined) return undefined;
+  const { session } = found;
+  const nowMs = clock.now();
+  if (nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_LIFETIME_MS) return undefined;
+  if (nowMs - session.lastSeenAtMs >= TOUCH_MS) await store.touchSession(session.hash, { lastSeenAtMs: nowMs });
+  return found;
+}
+
+/** Until when the session may do what needs a fresh password, in Unix milliseconds. */
+export function freshUntilMs({ authenticatedAtMs }: SessionRecord): number {
+  return authenticatedAtMs + FRESH_MS;
+}
+
+/** Throws `permission_denied`, with the detail `reauthentication_required`, when the password was given too long ago. */
+export function requireFresh({ session }: SignedIn, nowMs: number): void {
+  if (nowMs < freshUntilMs(session)) return;
+  throw new Failure("permission_denied", "This needs your password once more.", {
+    detail: "reauthentication_required",
+  });
+}
+
+/** Throws `permission_denied` for members. */
+export function requireAdministrator({ account }: SignedIn): void {
+  if (account.role === "administrator") return;
+  throw new Failure("permission_denied", "This is for administrators.");
+}
+
+/** Ends a session, if it is one. */
+export async function signOut(context: AccessContext, id: string, network: string | undefined): Promise<void> {
+  const found = await findSession(context, id);
+  if (isToken(id)) await context.store.removeSession(hashToken(id));
+  if (found === undefined) return;
+  const { id: accountId } = found.account;
+  await context.log.record({ type: "signed_out", actorId: accountId, accountId, network });
+}
+
+/** Removes sessions that have ended by themselves; answers how many. */
+export function pruneSessions({ store, clock }: Pick<AccessContext, "store" | "clock">): Promise<number> {
+  const nowMs = clock.now();
+  return store.pruneSessions({ createdBeforeMs: nowMs - SESSION_LIFETIME_MS, seenBeforeMs: nowMs - IDLE_MS });
+}

@@ -1,0 +1,133 @@
+import { Failure, invalidField } from "../core/failure.ts";
+import { NO_LIMITS } from "../core/principal.ts";
+import { checkName } from "./names.ts";
+import type { AccountRecord, AccountStore, InvitationRecord, Role } from "./account-store.ts";
+import { toEmail } from "./address.ts";
+import { randomBase62 } from "./base62.ts";
+import type { AccessContext, Origin } from "./context.ts";
+import { findInvitation } from "./invitations.ts";
+import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
+import { checkPassword, toPassword } from "./password-rules.ts";
+import { startSession, type StartedSession } from "./sessions.ts";
+
+export interface Application {
+  readonly email: string;
+  readonly password: string;
+  /** Default: the part of the address before the @. */
+  readonly name?: string | undefined;
+  /** From an invitation's link. */
+  readonly token?: string | undefined;
+}
+
+/** Whether anybody can sign in here. It never becomes false again. */
+export async function isClaimed(store: Pick<AccountStore, "list">): Promise<boolean> {
+  return (await store.list()).some(({ passwordHash }) => passwordHash !== undefined);
+}
+
+/**
+ * Makes an account and signs in. On a fresh installation anybody may: the first one takes over the default account, and of
+ * two at the same moment the other one is treated as everybody after.
+ *
+ * Nothing is ever sent by e-mail here, so an address that is taken cannot be hidden from somebody who may sign up with it:
+ * that one learns it when the account is not made. Everybody else learns nothing, because the right to sign up is checked
+ * first; and in either case the password has been hashed by then, and the network's attempts are counted.
+ *
+ * Throws `permission_denied` without the right to sign up, `invalid_request` for what cannot be, `rate_limited`.
+ */
+export async function signUp(
+  context: AccessContext,
+  application: Application,
+  { network }: Origin,
+): Promise<StartedSession> {
+  const email = toEmail(application.email);
+  const name = nameFor(application.name, email);
+  const password = toPassword(application.password);
+  checkPassword(password, email);
+  if (network !== undefined) await context.throttle.enter(network);
+  const token = application.token === "" ? undefined : application.token;
+  if (await isClaimed(context.store)) await admit(context, token, email);
+  const passwordHash = await context.passwords.hash(password);
+  const newcomer = { email, name, passwordHash };
+  const claimed = await claim(context, newcomer);
+  const account = claimed ?? (await join(context, newcomer, token));
+  // Whoever needed no invitation leaves none behind for somebody else.
+  if (claimed !== undefined && token !== undefined) await removeUnused(context, token);
+  const details = { role: account.role };
+  await context.log.record({ type: "signed_up", actorId: account.id, accountId: account.id, network, details });
+  return startSession(context, account);
+}
+
+/** What every new account is made of. */
+export type Newcomer = Required<Pick<AccountRecord, "email" | "name" | "passwordHash">> & { readonly email: string };
+
+/** Takes over the default account; undefined when it has an owner. */
+export async function claim(
+  { store }: Pick<AccessContext, "store">,
+  newcomer: Newcomer,
+): Promise<AccountRecord | undefined> {
+  return (await store.claimDefault(newcomer)) ? store.find(DEFAULT_ACCOUNT_ID) : undefined;
+}
+
+/** An account that does not exist yet. */
+export function newAccount(newcomer: Newcomer, role: Role, nowMs: number): AccountRecord {
+  return {
+    ...newcomer,
+    id: `acct_${randomBase62(16)}`,
+    role,
+    limits: NO_LIMITS,
+    createdAtMs: nowMs,
+    disabledAtMs: undefined,
+  };
+}
+
+/** The name that was given, or the address's local part. Throws an `invalid_request` Failure. */
+export function nameFor(given: string | undefined, email: string): string {
+  return checkName(given === undefined || given === "" ? email.slice(0, email.lastIndexOf("@")).slice(0, 100) : given);
+}
+
+/** Makes an account beside others. Throws when the right to do so is not there, or no longer. */
+async function join(context: AccessContext, newcomer: Newcomer, token: string | undefined): Promise<AccountRecord> {
+  const { store, clock, log } = context;
+  const invitation = await admit(context, token, newcomer.email);
+  const account = newAccount(newcomer, invitation?.role ?? "member", clock.now());
+  if (invitation === undefined) {
+    if (!(await store.insert(account))) throw taken();
+    return account;
+  }
+  if (!(await store.acceptInvitation(invitation.hash, account, clock.now()))) {
+    throw (await store.findByEmail(newcomer.email)) === undefined ? notInvited() : taken();
+  }
+  const details = { invitation_id: invitation.id };
+  await log.record({ type: "invitation_accepted", actorId: account.id, accountId: account.id, details });
+  return account;
+}
+
+/** Throws `permission_denied` for somebody who may not make an account with this address; else the invitation, if there is one. */
+async function admit(
+  context: AccessContext,
+  token: string | undefined,
+  email: string,
+): Promise<InvitationRecord | undefined> {
+  if (context.signUp === "closed") throw new Failure("permission_denied", "Nobody can sign up here.");
+  if (token === undefined) {
+    if (context.signUp === "open") return undefined;
+    throw new Failure("permission_denied", "Signing up here needs an invitation.");
+  }
+  const invitation = await findInvitation(context, token);
+  if (invitation === undefined || (invitation.email ?? email) !== email) throw notInvited();
+  return invitation;
+}
+
+async function removeUnused(context: AccessContext, token: string): Promise<void> {
+  const invitation = await findInvitation(context, token);
+  if (invitation !== undefined) await context.store.removeInvitation(invitation.id);
+}
+
+function notInvited(): Failure {
+  const why = "It may have been used, have expired, or be for another address.";
+  return new Failure("permission_denied", `This invitation is not valid. ${why}`);
+}
+
+function taken(): Failure {
+  return invalidField("email", "has an account already; sign in instead");
+}

@@ -1,0 +1,158 @@
+import { createAccount, requireFirstAdministrator, updateAccount } from "../access/accounts.ts";
+import type { Role } from "../access/account-store.ts";
+import type { AccessContext } from "../access/context.ts";
+import { createInvitation } from "../access/invitations.ts";
+import { resetPassword } from "../access/password-change.ts";
+import { createPasswordHasher } from "../access/password-hash.ts";
+import { createSecurityLog } from "../access/security-log.ts";
+import { createThrottle } from "../access/throttle.ts";
+import { systemClock } from "../core/clock.ts";
+import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./account-output.ts";
+import {
+  CONFIG_FLAG,
+  JSON_FLAG,
+  UsageError,
+  writeJson,
+  type CliContext,
+  type Command,
+  type Invocation,
+} from "./command.ts";
+import { findAccount } from "./find-account.ts";
+import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
+import { readPassword } from "./password-input.ts";
+import { formatTable } from "./table.ts";
+import { withStore } from "./with-store.ts";
+
+const ROLES: readonly Role[] = ["administrator", "member"];
+
+/** Who the security events say it was: nobody who is signed in, from nowhere. */
+const ACTOR = { actorId: undefined, network: undefined };
+
+const PASSWORD_FLAG = {
+  "password-stdin": { help: "read the password from standard input" },
+} as const;
+
+export const accountsCreate: Command = {
+  name: "accounts create",
+  summary: "invite somebody, and print the token of the invitation, or make an account with a password",
+  positionals: [],
+  flags: {
+    email: { value: "ADDRESS", help: "whose it is (required)" },
+    name: { value: "NAME", help: "what it is called, with --password-stdin (default: the address up to the @)" },
+    role: { value: ROLES.join("|"), help: "what it may do (default: member)" },
+    ...PASSWORD_FLAG,
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
+  run: (invocation, context) =>
+    withAccounts(invocation, context, async (access) => {
+      const { email, name, role: word = "member" } = invocation.flags;
+      if (email === undefined) throw new UsageError("--email is required: --email ADDRESS");
+      const role = ROLES.find((known) => known === word);
+      if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
+      const asJson = invocation.switches.has("json");
+      if (invocation.switches.has("password-stdin")) {
+        const password = await readPassword(context);
+        const account = await createAccount(access, { email, name, role, password });
+        if (asJson) writeJson(context.stdout, toAccountJson(account));
+        else context.stdout.write(`Created ${account.id} (${account.email}, ${account.role}).\n`);
+        return;
+      }
+      if (name !== undefined) throw new UsageError("--name needs --password-stdin: who is invited chooses a name");
+      await requireFirstAdministrator(access.store, role);
+      const invitation = await createInvitation(access, { email, role, ...ACTOR });
+      if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
+      else writeInvitation(context, invitation);
+    }),
+};
+
+export const accountsList: Command = {
+  name: "accounts list",
+  summary: "list all accounts",
+  positionals: [],
+  flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+  run: (invocation, context) =>
+    withAccounts(invocation, context, async ({ store }) => {
+      const accounts = await store.list();
+      if (invocation.switches.has("json")) writeJson(context.stdout, accounts.map(toAccountJson));
+      else context.stdout.write(`${formatTable([ACCOUNT_HEADING, ...accounts.map(toAccountRow)])}\n`);
+    }),
+};
+
+export const accountsDisable = switching({
+  name: "accounts disable",
+  summary: "end an account's sessions, and refuse its keys within five seconds",
+  disabled: true,
+});
+
+export const accountsEnable = switching({
+  name: "accounts enable",
+  summary: "give a disabled account and its keys back",
+  disabled: false,
+});
+
+export const accountsLimit: Command = {
+  name: "accounts limit",
+  summary: "change an account's limits, which all its keys share; what is not named stays",
+  positionals: ["ID|EMAIL"],
+  flags: { ...LIMIT_FLAGS, ...CONFIG_FLAG, ...JSON_FLAG },
+  run: (invocation, context) =>
+    withAccounts(invocation, context, async (access) => {
+      const { id, limits: before } = await findAccount(access.store, invocation.positionals[0] ?? "");
+      const limits = readLimits(invocation.flags, before);
+      const account = await updateAccount(access, { id, update: { limits }, actor: ACTOR });
+      if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
+      else context.stdout.write(`${id} is limited to: ${describeLimits(limits)}.\n`);
+    }),
+};
+
+export const accountsResetPassword: Command = {
+  name: "accounts reset-password",
+  summary: "give an account another password, which ends all its sessions",
+  positionals: ["ID|EMAIL"],
+  flags: { ...PASSWORD_FLAG, ...CONFIG_FLAG, ...JSON_FLAG },
+  run: (invocation, context) =>
+    withAccounts(invocation, context, async (access) => {
+      if (!invocation.switches.has("password-stdin")) {
+        throw new UsageError("--password-stdin is required: the new password is read from standard input");
+      }
+      const account = await findAccount(access.store, invocation.positionals[0] ?? "");
+      await resetPassword(access, account, await readPassword(context));
+      if (invocation.switches.has("json")) writeJson(context.stdout, { id: account.id, password: "reset" });
+      else context.stdout.write(`${account.email} has a new password.\n`);
+    }),
+};
+
+function switching({ name, summary, disabled }: { name: string; summary: string; disabled: boolean }): Command {
+  return {
+    name,
+    summary,
+    positionals: ["ID"],
+    flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+    run: (invocation, context) =>
+      withAccounts(invocation, context, async (access) => {
+        const [id = ""] = invocation.positionals;
+        const account = await updateAccount(access, { id, update: { disabled }, actor: ACTOR });
+        if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
+        else context.stdout.write(`${disabled ? "Disabled" : "Enabled"} ${id}.\n`);
+      }),
+  };
+}
+
+function withAccounts(
+  invocation: Invocation,
+  context: CliContext,
+  action: (access: AccessContext) => Promise<void>,
+): Promise<number> {
+  const clock = systemClock;
+  return withStore(invocation, context, ({ accounts, throttles }, config) =>
+    action({
+      store: accounts,
+      throttle: createThrottle(throttles, clock),
+      passwords: createPasswordHasher(),
+      log: createSecurityLog(accounts, clock, () => undefined),
+      clock,
+      signUp: config.signUp,
+    }),
+  );
+}

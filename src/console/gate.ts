@@ -1,0 +1,54 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { isIP } from "node:net";
+import { Failure } from "../core/failure.ts";
+
+/** The largest request that is read. */
+export const MAX_BODY_BYTES = 64 * 1024;
+
+/** What of a request decides whether it may be from the console's own page. */
+export interface Knock {
+  readonly method?: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/**
+ * Lets only calls through that another site's page cannot make a browser send: a POST with a content type that no form has,
+ * from a page of this origin by the browser's own word (`Sec-Fetch-Site`), or by `Origin` where it does not say; clients
+ * that are no browsers send neither. And only for a host that nobody else can give a name to: an IP address, localhost
+ * or the public URL's, so that a stranger's domain that points here is not taken for this origin. Throws a Failure.
+ */
+export function createGate(publicUrl: URL | undefined): (knock: Knock) => void {
+  return ({ method, headers }) => {
+    const { host = "", origin } = headers;
+    const site = headers["sec-fetch-site"];
+    if (!isOwnHost(host, publicUrl)) throw forbidden(`The console is not served for the host "${host.slice(0, 100)}"`);
+    if (method !== "POST") throw new Failure("invalid_request", "The console's services are called with POST.");
+    if (site !== undefined ? site !== "same-origin" : origin !== undefined && !isOwnOrigin(origin, host, publicUrl)) {
+      throw forbidden("The console's services are only for its own pages");
+    }
+    if (!/^application\/(json|proto)\s*(;|$)/i.test(headers["content-type"] ?? "")) {
+      throw new Failure("invalid_request", "The content type must be application/json or application/proto.");
+    }
+    if (Number(headers["content-length"] ?? 0) > MAX_BODY_BYTES) {
+      throw new Failure("request_too_large", `The request is larger than ${MAX_BODY_BYTES / 1024} KiB.`);
+    }
+  };
+}
+
+function isOwnHost(host: string, publicUrl: URL | undefined): boolean {
+  if (publicUrl !== undefined && host.toLowerCase() === publicUrl.host) return true;
+  const { hostname } = new URL(`http://${host}`);
+  return hostname === "localhost" || isIP(hostname.replace(/^\[(.*)\]$/, "$1")) !== 0;
+}
+
+function isOwnOrigin(origin: string, host: string, publicUrl: URL | undefined): boolean {
+  if (publicUrl !== undefined && origin === publicUrl.origin) return true;
+  // Behind a proxy that speaks TLS the page's scheme is another one than ours.
+  return (
+    origin.toLowerCase() === `http://${host}`.toLowerCase() || origin.toLowerCase() === `https://${host}`.toLowerCase()
+  );
+}
+
+function forbidden(what: string): Failure {
+  return new Failure("permission_denied", `${what}. Is http.public_url set to the address that people use?`);
+}

@@ -1,0 +1,94 @@
+import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import type { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import type { KeyRecord, KeyStore } from "../access/key-store.ts";
+import { createKey, revokeKey, rotateKey, updateKey } from "../access/keys.ts";
+import { findAccount } from "../access/accounts.ts";
+import type { AccessContext } from "../access/context.ts";
+import { isId, unknownId } from "../access/names.ts";
+import type { Happening } from "../access/security-log.ts";
+import { invalidField } from "../core/failure.ts";
+import { accountInView, actorOf, signedInOf } from "./call.ts";
+import { fromCapabilitySelection, fromModelSelection, fromRotationGrace, toKeyMessage } from "./key-messages.ts";
+import { fromLimitsMessage } from "./limits-message.ts";
+
+const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
+
+/** What the key service stands on. */
+export interface KeyServicePorts {
+  readonly access: AccessContext;
+  readonly keys: KeyStore;
+  /** The IDs of the models there are now. */
+  readonly models: () => ReadonlySet<string>;
+}
+
+/** API keys: members' own ones, and all of them for administrators. */
+export function createKeyService({ access, keys: store, models }: KeyServicePorts): ServiceImpl<typeof KeyService> {
+  const { clock, log } = access;
+  const keys = { store, clock };
+  /** A key that the caller may see. One of somebody else is answered like one that does not exist. */
+  const find = async (id: string, context: HandlerContext): Promise<KeyRecord> => {
+    const { account } = signedInOf(context);
+    const record = isId(id) ? await store.find(id) : undefined;
+    if (record !== undefined && (account.role === "administrator" || record.accountId === account.id)) return record;
+    throw unknownId("key", id);
+  };
+  const record = ({ id, accountId }: KeyRecord, type: Happening["type"], context: HandlerContext): Promise<void> =>
+    log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });
+  const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
+
+  return {
+    async list({ accountId }, context) {
+      const owner = accountInView(signedInOf(context), accountId);
+      return { keys: (await store.list(owner)).map(toMessage) };
+    },
+
+    async create({ name, models: selection, capabilities, limits, lifetime, accountId }, context) {
+      const signedIn = signedInOf(context);
+      const owner = accountInView(signedIn, accountId) ?? signedIn.account.id;
+      await findAccount(access.store, owner);
+      const made = await createKey(keys, {
+        name,
+        models: selection && fromModelSelection(selection, models()),
+        capabilities: capabilities && fromCapabilitySelection(capabilities),
+        limits: limits && fromLimitsMessage(limits),
+        lifetimeMs: lifetime && checkLifetime(Math.round(durationMs(lifetime))),
+        accountId: owner,
+      });
+      await record(made.record, "key_created", context);
+      return { key: toMessage(made.record), secret: made.secret };
+    },
+
+    async update({ id, name, models: selection, capabilities, limits }, context) {
+      const before = await find(id, context);
+      await updateKey(keys, id, {
+        ...(name !== undefined && { name }),
+        ...(selection !== undefined && { models: fromModelSelection(selection, models()) }),
+        ...(capabilities !== undefined && { capabilities: fromCapabilitySelection(capabilities) }),
+        ...(limits !== undefined && { limits: fromLimitsMessage(limits) }),
+      });
+      await record(before, "key_updated", context);
+      return { key: toMessage(await find(id, context)) };
+    },
+
+    async rotate({ id, grace }, context) {
+      const before = await find(id, context);
+      const made = await rotateKey(keys, id, fromRotationGrace(grace));
+      await record(before, "key_rotated", context);
+      return { key: toMessage(made.record), secret: made.secret };
+    },
+
+    async revoke({ id }, context) {
+      const before = await find(id, context);
+      await revokeKey(keys, id);
+      await record(before, "key_revoked", context);
+      return { key: toMessage(await find(id, context)) };
+    },
+  };
+}
+
+function checkLifetime(lifetimeMs: number): number {
+  const [min, max] = LIFETIME_MS;
+  if (lifetimeMs >= min && lifetimeMs <= max) return lifetimeMs;
+  throw invalidField("lifetime", "must be one minute to ten years");
+}

@@ -1,0 +1,29 @@
+import type { AccessContext } from "../access/context.ts";
+import { createPasswordHasher } from "../access/password-hash.ts";
+import { createSecurityLog } from "../access/security-log.ts";
+import { createThrottle } from "../access/throttle.ts";
+import type { Config } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Store } from "../store/store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+interface AccessPorts {
+  readonly store: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** What accounts and sessions stand on. Security events are kept, and written into the log too. */
+export function accessOf({ signUp }: Config, { store, clock, log }: AccessPorts): AccessContext {
+  return {
+    store: store.accounts,
+    throttle: createThrottle(store.throttles, clock),
+    passwords: createPasswordHasher(),
+    log: createSecurityLog(store.accounts, clock, (event, lost) => {
+      if (lost === undefined) log.info(event, "security event");
+      else log.error({ ...event, cause: String(lost) }, "security event that could not be kept");
+    }),
+    clock,
+    signUp,
+  };
+}

@@ -1,0 +1,285 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type {
+  AccountRecord,
+  AccountStore,
+  InvitationRecord,
+  SessionRecord,
+  ThrottleStore,
+} from "../../src/access/account-store.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
+
+/** What a store under test is made of: fresh, with nothing but what every installation begins with. */
+export interface StoreUnderTest {
+  readonly accounts: AccountStore;
+  readonly throttles: ThrottleStore;
+  readonly close?: () => Promise<void>;
+}
+
+const NOW_MS = 1_700_000_000_000;
+
+function account(id: string, changes: Partial<AccountRecord> = {}): AccountRecord {
+  return {
+    id,
+    email: `${id}@example.com`,
+    name: id,
+    role: "member",
+    passwordHash: "$argon2id$1",
+    limits: NO_LIMITS,
+    createdAtMs: NOW_MS,
+    disabledAtMs: undefined,
+    ...changes,
+  };
+}
+
+function session(hash: string, accountId: string, changes: Partial<SessionRecord> = {}): SessionRecord {
+  return { hash, accountId, createdAtMs: NOW_MS, lastSeenAtMs: NOW_MS, authenticatedAtMs: NOW_MS, ...changes };
+}
+
+function invitation(id: string, changes: Partial<InvitationRecord> = {}): InvitationRecord {
+  return {
+    id,
+    hash: `hash of ${id}`,
+    email: undefined,
+    role: "member",
+    createdBy: DEFAULT_ACCOUNT_ID,
+    createdAtMs: NOW_MS,
+    expiresAtMs: NOW_MS + 1000,
+    usedAtMs: undefined,
+    ...changes,
+  };
+}
+
+/** Registers the suite that every implementation of AccountStore and ThrottleStore has to pass. */
+export function describeAccountStore(name: string, open: () => Promise<StoreUnderTest> | StoreUnderTest): void {
+  let under: StoreUnderTest;
+  let store: AccountStore;
+  beforeEach(async () => {
+    under = await open();
+    store = under.accounts;
+  });
+  afterEach(() => under.close?.());
+
+  describe(`accounts in ${name}`, () => {
+    it("begin with the default account, which nobody can sign in to", async () => {
+      const [first, ...others] = await store.list();
+      expect(others).toEqual([]);
+      expect(first).toMatchObject({
+        id: DEFAULT_ACCOUNT_ID,
+        email: undefined,
+        passwordHash: undefined,
+        limits: NO_LIMITS,
+      });
+      expect(first?.disabledAtMs).toBeUndefined();
+    });
+
+    it("come back as they were inserted, oldest first", async () => {
+      const limits = { ...NO_LIMITS, requestsPerMinute: 5, monthlyBudgetMicroUsd: 9_000_000_000_000 };
+      const younger = account("acct_b", { createdAtMs: NOW_MS + 5, name: "Ünïcode 🦜", limits });
+      const older = account("acct_a", { role: "administrator", disabledAtMs: NOW_MS });
+      expect(await store.insert(younger)).toBe(true);
+      expect(await store.insert(older)).toBe(true);
+      expect(await store.find("acct_b")).toEqual(younger);
+      expect(await store.findByEmail("acct_a@example.com")).toEqual(older);
+      expect((await store.list()).filter(({ id }) => id !== DEFAULT_ACCOUNT_ID)).toEqual([older, younger]);
+      expect(await store.find("acct_none")).toBeUndefined();
+      expect(await store.findByEmail("none@example.com")).toBeUndefined();
+    });
+
+    it("have an address of their own, also when two are inserted at once", async () => {
+      const both = ["acct_a", "acct_b"].map((id) => store.insert(account(id, { email: "one@example.com" })));
+      expect((await Promise.all(both)).filter(Boolean)).toHaveLength(1);
+      expect(await store.list()).toHaveLength(2);
+    });
+
+    it("keep what a change does not name", async () => {
+      await store.insert(account("acct_a"));
+      expect(await store.update("acct_a", { disabledAtMs: NOW_MS })).toBe(true);
+      expect(await store.update("acct_a", { role: "administrator", name: "new" })).toBe(true);
+      const changed = account("acct_a", { role: "administrator", name: "new", disabledAtMs: NOW_MS });
+      expect(await store.find("acct_a")).toEqual(changed);
+      await store.update("acct_a", { disabledAtMs: undefined, limits: { ...NO_LIMITS, tokensPerMinute: 7 } });
+      expect(await store.find("acct_a")).toMatchObject({ disabledAtMs: undefined, limits: { tokensPerMinute: 7 } });
+      expect(await store.update("acct_none", { name: "x" })).toBe(false);
+    });
+
+    it("are only changed while they have the expected password, where one is expected", async () => {
+      await store.insert(account("acct_a"));
+      expect(await store.update("acct_a", { passwordHash: "2" }, { passwordHash: "other" })).toBe(false);
+      expect((await store.find("acct_a"))?.passwordHash).toBe("$argon2id$1");
+      expect(await store.update("acct_a", { passwordHash: "2" }, { passwordHash: "$argon2id$1" })).toBe(true);
+      expect((await store.find("acct_a"))?.passwordHash).toBe("2");
+    });
+
+    it("give the default account to the first person only", async () => {
+      const names = ["ann", "bob", "eve"];
+      const claims = names.map((each) =>
+        store.claimDefault({ email: `${each}@example.com`, name: each, passwordHash: `hash of ${each}` }),
+      );
+      const won = await Promise.all(claims);
+      expect(won.filter(Boolean)).toHaveLength(1);
+      const winner = names[won.indexOf(true)];
+      expect(await store.list()).toHaveLength(1);
+      expect(await store.find(DEFAULT_ACCOUNT_ID)).toMatchObject({
+        email: `${winner}@example.com`,
+        name: winner,
+        passwordHash: `hash of ${winner}`,
+        role: "administrator",
+      });
+    });
+
+    it("keep the default account from being claimed once anybody has a password, disabled or not", async () => {
+      await store.insert(account("acct_a", { disabledAtMs: NOW_MS }));
+      expect(await store.claimDefault({ email: "b@example.com", name: "b", passwordHash: "x" })).toBe(false);
+    });
+  });
+
+  describe(`sessions in ${name}`, () => {
+    beforeEach(async () => {
+      await store.insert(account("acct_a"));
+      await store.insert(account("acct_b"));
+    });
+
+    it("are found with their account as it is now", async () => {
+      await store.insertSession(session("h1", "acct_a"));
+      await store.update("acct_a", { role: "administrator" });
+      const expected = { session: session("h1", "acct_a"), account: account("acct_a", { role: "administrator" }) };
+      expect(await store.findSession("h1")).toEqual(expected);
+      expect(await store.findSession("h2")).toBeUndefined();
+    });
+
+    it("are touched in part", async () => {
+      await store.insertSession(session("h1", "acct_a"));
+      await store.touchSession("h1", { lastSeenAtMs: NOW_MS + 5 });
+      await store.touchSession("h1", { authenticatedAtMs: NOW_MS + 7 });
+      await store.touchSession("none", { lastSeenAtMs: 1 });
+      const expected = session("h1", "acct_a", { lastSeenAtMs: NOW_MS + 5, authenticatedAtMs: NOW_MS + 7 });
+      expect((await store.findSession("h1"))?.session).toEqual(expected);
+    });
+
+    it("are removed one by one, or all of an account but one", async () => {
+      for (const hash of ["h1", "h2", "h3"]) await store.insertSession(session(hash, "acct_a"));
+      await store.insertSession(session("h4", "acct_b"));
+      await store.removeSession("h1");
+      await store.removeSession("h1");
+      expect(await store.findSession("h1")).toBeUndefined();
+      await store.removeSessions("acct_a", "h2");
+      expect(await store.findSession("h2")).toBeDefined();
+      expect(await store.findSession("h3")).toBeUndefined();
+      await store.removeSessions("acct_a");
+      expect(await store.findSession("h2")).toBeUndefined();
+      expect(await store.findSession("h4")).toBeDefined();
+    });
+
+    it("are pruned by their age and by their last use", async () => {
+      await store.insertSession(session("old", "acct_a", { createdAtMs: NOW_MS - 10 }));
+      await store.insertSession(session("idle", "acct_a", { lastSeenAtMs: NOW_MS - 10 }));
+      await store.insertSession(session("used", "acct_a"));
+      const limits = { createdBeforeMs: NOW_MS - 5, seenBeforeMs: NOW_MS - 5 };
+      expect(await store.pruneSessions(limits)).toBe(2);
+      expect(await store.findSession("used")).toBeDefined();
+      expect(await store.pruneSessions(limits)).toBe(0);
+    });
+  });
+
+  describe(`invitations in ${name}`, () => {
+    it("come back as they were inserted, newest first", async () => {
+      const [older, newer] = [
+        invitation("inv_a", { email: "x@example.com" }),
+        invitation("inv_b", { createdAtMs: NOW_MS + 1 }),
+      ];
+      await store.insertInvitation(older);
+      await store.insertInvitation(newer);
+      expect(await store.listInvitations()).toEqual([newer, older]);
+      expect(await store.findInvitation(older.hash)).toEqual(older);
+      expect(await store.findInvitation("none")).toBeUndefined();
+    });
+
+    it("make one account each, whoever is first", async () => {
+      await store.insertInvitation(invitation("inv_a"));
+      const uses = ["acct_a", "acct_b"].map((id) => store.acceptInvitation("hash of inv_a", account(id), NOW_MS + 3));
+      expect((await Promise.all(uses)).filter(Boolean)).toHaveLength(1);
+      expect(await store.list()).toHaveLength(2);
+      expect((await store.findInvitation("hash of inv_a"))?.usedAtMs).toBe(NOW_MS + 3);
+    });
+
+    it("are not used up when the address is taken", async () => {
+      await store.insert(account("acct_a"));
+      await store.insertInvitation(invitation("inv_a"));
+      const twin = account("acct_b", { email: "acct_a@example.com" });
+      expect(await store.acceptInvitation("hash of inv_a", twin, NOW_MS)).toBe(false);
+      expect((await store.findInvitation("hash of inv_a"))?.usedAtMs).toBeUndefined();
+      expect(await store.acceptInvitation("none", account("acct_c"), NOW_MS)).toBe(false);
+      expect(await store.find("acct_c")).toBeUndefined();
+    });
+
+    it("make no account once they have expired", async () => {
+      await store.insertInvitation(invitation("inv_a"));
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS + 1000)).toBe(false);
+      expect(await store.find("acct_a")).toBeUndefined();
+      expect(await store.acceptInvitation("hash of inv_a", account("acct_a"), NOW_MS + 999)).toBe(true);
+    });
+
+    it("are removed once", async () => {
+      await store.insertInvitation(invitation("inv_a"));
+      expect(await store.removeInvitation("inv_a")).toBe(true);
+      expect(await store.removeInvitation("inv_a")).toBe(false);
+      expect(await store.listInvitations()).toEqual([]);
+    });
+  });
+
+  describe(`security events in ${name}`, () => {
+    const event = (type: string, atMs: number, accountId?: string) => ({
+      atMs,
+      type,
+      actorId: undefined,
+      accountId,
+      network: "192.0.2.0/24",
+      details: { key_id: "key_1" },
+    });
+
+    it("are listed newest first, of one account or of all", async () => {
+      await store.insert(account("acct_a"));
+      const events = [event("one", NOW_MS), event("two", NOW_MS + 1, "acct_a"), event("three", NOW_MS + 2)];
+      for (const each of events) await store.record(each);
+      expect(await store.events({ limit: 10 })).toEqual(events.toReversed());
+      expect(await store.events({ limit: 1 })).toEqual([events[2]]);
+      expect(await store.events({ limit: 10, accountId: "acct_a" })).toEqual([events[1]]);
+    });
+
+    it("are pruned by age", async () => {
+      for (const atMs of [NOW_MS, NOW_MS + 1, NOW_MS + 2]) await store.record(event("any", atMs));
+      expect(await store.pruneEvents(NOW_MS + 2)).toBe(2);
+      expect(await store.events({ limit: 10 })).toHaveLength(1);
+    });
+  });
+
+  describe(`throttles in ${name}`, () => {
+    it("are changed at one moment for all", async () => {
+      const add = () =>
+        under.throttles.update("account:a", (state) => ({
+          count: (state?.count ?? 0) + 1,
+          blockedUntilMs: 5,
+          changedAtMs: NOW_MS,
+        }));
+      const counts = await Promise.all(Array.from({ length: 20 }, add));
+      expect(counts.map(({ count }) => count).toSorted((one, other) => one - other)).toEqual(
+        Array.from({ length: 20 }, (_, index) => index + 1),
+      );
+      expect(await under.throttles.find("account:a")).toEqual({ count: 20, blockedUntilMs: 5, changedAtMs: NOW_MS });
+    });
+
+    it("are forgotten when they are removed or old", async () => {
+      const states = { new: NOW_MS, old: NOW_MS - 5, older: NOW_MS - 9 };
+      for (const [subject, changedAtMs] of Object.entries(states)) {
+        await under.throttles.update(subject, () => ({ count: 1, blockedUntilMs: 0, changedAtMs }));
+      }
+      await under.throttles.remove("older");
+      await under.throttles.remove("none");
+      expect(await under.throttles.find("older")).toBeUndefined();
+      expect(await under.throttles.prune(NOW_MS)).toBe(1);
+      expect(await under.throttles.find("old")).toBeUndefined();
+      expect(await under.throttles.find("new")).toBeDefined();
+    });
+  });
+}

@@ -1,0 +1,139 @@
+import type {
+  AccountRecord,
+  AccountStore,
+  InvitationRecord,
+  SecurityEvent,
+  SessionRecord,
+  ThrottleState,
+  ThrottleStore,
+} from "../../src/access/account-store.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
+
+/** The account that every installation begins with. */
+export const DEFAULT_ACCOUNT: AccountRecord = {
+  id: DEFAULT_ACCOUNT_ID,
+  email: undefined,
+  name: "default",
+  role: "administrator",
+  passwordHash: undefined,
+  limits: NO_LIMITS,
+  createdAtMs: 0,
+  disabledAtMs: undefined,
+};
+
+export interface MemoryAccounts extends AccountStore {
+  readonly accounts: Map<string, AccountRecord>;
+  readonly sessions: Map<string, SessionRecord>;
+  readonly invitations: Map<string, InvitationRecord>;
+  readonly recorded: SecurityEvent[];
+}
+
+/** Accounts in memory, as the port promises them. */
+export function memoryAccountStore(): MemoryAccounts {
+  const accounts = new Map([[DEFAULT_ACCOUNT_ID, DEFAULT_ACCOUNT]]);
+  const sessions = new Map<string, SessionRecord>();
+  const invitations = new Map<string, InvitationRecord>();
+  const recorded: SecurityEvent[] = [];
+  const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
+  const insert = (account: AccountRecord): boolean => {
+    if (account.email !== undefined && withEmail(account.email) !== undefined) return false;
+    accounts.set(account.id, account);
+    return true;
+  };
+  const removeWhere = <T>(rows: Map<string, T>, ends: (row: T) => boolean): number => {
+    const ended = [...rows].filter(([, row]) => ends(row));
+    for (const [key] of ended) rows.delete(key);
+    return ended.length;
+  };
+  return {
+    accounts,
+    sessions,
+    invitations,
+    recorded,
+    insert: async (account) => insert(account),
+    find: async (id) => accounts.get(id),
+    findByEmail: async (email) => withEmail(email),
+    list: async () => [...accounts.values()].toSorted((one, other) => one.createdAtMs - other.createdAtMs),
+    async update(id, changes, expected) {
+      const account = accounts.get(id);
+      if (account === undefined) return false;
+      if (expected !== undefined && account.passwordHash !== expected.passwordHash) return false;
+      accounts.set(id, { ...account, ...changes });
+      return true;
+    },
+    async claimDefault(owner) {
+      if ([...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined)) return false;
+      accounts.set(DEFAULT_ACCOUNT_ID, { ...accounts.get(DEFAULT_ACCOUNT_ID)!, ...owner, role: "administrator" });
+      return true;
+    },
+
+    async insertSession(session) {
+      sessions.set(session.hash, session);
+    },
+    async findSession(hash) {
+      const session = sessions.get(hash);
+      const account = session && accounts.get(session.accountId);
+      return session && account && { session, account };
+    },
+    async touchSession(hash, changes) {
+      const session = sessions.get(hash);
+      if (session !== undefined) sessions.set(hash, { ...session, ...changes });
+    },
+    async removeSession(hash) {
+      sessions.delete(hash);
+    },
+    async removeSessions(accountId, exceptHash) {
+      removeWhere(sessions, (session) => session.accountId === accountId && session.hash !== exceptHash);
+    },
+    pruneSessions: async ({ createdBeforeMs, seenBeforeMs }) =>
+      removeWhere(sessions, (session) => session.createdAtMs < createdBeforeMs || session.lastSeenAtMs < seenBeforeMs),
+
+    async insertInvitation(invitation) {
+      invitations.set(invitation.hash, invitation);
+    },
+    findInvitation: async (hash) => invitations.get(hash),
+    listInvitations: async () =>
+      [...invitations.values()].toSorted((one, other) => other.createdAtMs - one.createdAtMs),
+    async acceptInvitation(hash, account, atMs) {
+      const invitation = invitations.get(hash);
+      const isUsable = invitation?.usedAtMs === undefined && atMs < (invitation?.expiresAtMs ?? 0);
+      if (invitation === undefined || !isUsable || !insert(account)) return false;
+      invitations.set(hash, { ...invitation, usedAtMs: atMs });
+      return true;
+    },
+    removeInvitation: async (id) => removeWhere(invitations, (invitation) => invitation.id === id) > 0,
+
+    async record(event) {
+      recorded.unshift(event);
+    },
+    events: async ({ limit, accountId }) =>
+      recorded.filter((event) => accountId === undefined || event.accountId === accountId).slice(0, limit),
+    async pruneEvents(beforeMs) {
+      const kept = recorded.filter(({ atMs }) => atMs >= beforeMs);
+      return recorded.splice(0, recorded.length, ...kept).length - kept.length;
+    },
+  };
+}
+
+/** Throttles in memory, as the port promises them. */
+export function memoryThrottleStore(): ThrottleStore & { readonly states: Map<string, ThrottleState> } {
+  const states = new Map<string, ThrottleState>();
+  return {
+    states,
+    find: async (subject) => states.get(subject),
+    async update(subject, change) {
+      const state = change(states.get(subject));
+      states.set(subject, state);
+      return state;
+    },
+    async remove(subject) {
+      states.delete(subject);
+    },
+    async prune(beforeMs) {
+      const old = [...states].filter(([, state]) => state.changedAtMs < beforeMs);
+      for (const [subject] of old) states.delete(subject);
+      return old.length;
+    },
+  };
+}

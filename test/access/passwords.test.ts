@@ -1,0 +1,108 @@
+import { describe, expect, it } from "vitest";
+import { createPasswordHasher } from "../../src/access/password-hash.ts";
+import { checkPassword, toPassword } from "../../src/access/password-rules.ts";
+import { CHEAP, PASSWORD } from "./set-up.ts";
+
+describe("a password's hash", () => {
+  it("is argon2id with 46 MiB, two passes and a salt of its own", async () => {
+    const passwords = createPasswordHasher();
+    const [one, other] = [await passwords.hash(PASSWORD), await passwords.hash(PASSWORD)];
+    expect(one).toMatch(/^\$argon2id\$v=19\$m=47104,t=2,p=1\$[A-Za-z0-9+/]{22}\$[A-Za-z0-9+/]{43}$/);
+    expect(one).not.toBe(other);
+    expect(await passwords.verify(PASSWORD, one)).toEqual({ matches: true, outdated: false });
+    expect(await passwords.verify(`${PASSWORD} `, one)).toEqual({ matches: false, outdated: false });
+  });
+
+  it("is the one that other programs compute", async () => {
+    // The reference implementation's: echo -n password | argon2 somesalt -id -t 2 -m 16 -p 1
+    const encoded = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
+    const passwords = createPasswordHasher(CHEAP);
+    expect(await passwords.verify("password", encoded)).toEqual({ matches: true, outdated: true });
+    expect((await passwords.verify("passwore", encoded)).matches).toBe(false);
+  });
+
+  it("never matches where there is none", async () => {
+    const passwords = createPasswordHasher(CHEAP);
+    expect((await passwords.verify(PASSWORD, undefined)).matches).toBe(false);
+    expect((await passwords.verify("", undefined)).matches).toBe(false);
+    await expect(passwords.verify(PASSWORD, "plain text")).rejects.toThrow("cannot be read");
+  });
+
+  it("is computed for 34 at most, and the others are told to come back", async () => {
+    const passwords = createPasswordHasher(CHEAP);
+    const all = await Promise.allSettled(Array.from({ length: 50 }, () => passwords.hash(PASSWORD)));
+    const refused = all.filter((result) => result.status === "rejected");
+    expect(refused).toHaveLength(16);
+    expect(refused[0]?.reason).toMatchObject({ code: "overloaded", retryAfterMs: 2000 });
+    // The queue is empty again.
+    expect(await passwords.hash(PASSWORD)).toMatch(/^\$argon2id/);
+  });
+});
+
+describe("a password", () => {
+  const check = (text: string): void => checkPassword(toPassword(text), "ada.lovelace@example.com");
+
+  it.each([
+    PASSWORD,
+    "Tr0ub4dor&3xyz",
+    "            a",
+    "correct horse battery",
+    "🦜".repeat(5) + "parrots",
+    "пароль из слов",
+    "nul\0byte inside",
+    "x".repeat(64) + "y and more words",
+  ])("may be choice %# of these", (text) => {
+    expect(() => check(text)).not.toThrow();
+  });
+
+  it.each([
+    ["short", "at least 12"],
+    ["elevenchars", "at least 12"],
+    ["🦜🦜🦜🦜🦜🦜", "at least 12"],
+    ["e\u0301".repeat(11), "at least 12"],
+    ["x".repeat(129), "at most 128"],
+    ["é".repeat(129), "at most 128"],
+    ["a".repeat(1_000_000), "at most 128"],
+    ["aaaaaaaaaaaa", "guessed first"],
+    ["abcabcabcabc", "guessed first"],
+    ["123456789012", "guessed first"],
+    ["qwertyuiop[]", "guessed first"],
+    ["lkjhgfdsapoiuytrewq", "guessed first"],
+    ["1qaz2wsx3edc", "guessed first"],
+    ["PasswordPassword", "guessed first"],
+    ["P@ssw0rd2024!", "guessed first"],
+    ["!!Welcome1234", "guessed first"],
+    ["MichaelJackson", "guessed first"],
+    ["parley123456", "guessed first"],
+    ["parleyparley", "guessed first"],
+    ["Ada.Lovelace", "guessed first"],
+    ["ada.lovelace2024", "guessed first"],
+    ["ADA.lovelace@example.com", "guessed first"],
+  ])("may not be choice %# of these", (text, why) => {
+    expect(() => check(text)).toThrow(why);
+    expect(() => check(text)).toThrow(expect.objectContaining({ code: "invalid_request", param: "password" }));
+  });
+
+  it("never shows in the refusal", () => {
+    expect(() => check("Tr0ub4dor")).toThrow(
+      expect.not.objectContaining({ message: expect.stringContaining("Tr0ub") }),
+    );
+  });
+
+  it("has 128 characters as people count them, and is never cut", async () => {
+    const long = "🦜".repeat(64) + "ab".repeat(32);
+    expect(() => check(long)).not.toThrow();
+    const passwords = createPasswordHasher(CHEAP);
+    const encoded = await passwords.hash(toPassword(long));
+    expect((await passwords.verify(toPassword(long.slice(0, -1)), encoded)).matches).toBe(false);
+  });
+
+  it("is the same however its characters are composed, and only then", async () => {
+    const passwords = createPasswordHasher(CHEAP);
+    const encoded = await passwords.hash(toPassword("caf\u00e9 au lait please"));
+    expect((await passwords.verify(toPassword("cafe\u0301 au lait please"), encoded)).matches).toBe(true);
+    for (const other of ["CAFÉ au lait please", "cafe au lait please", "café au lait please "]) {
+      expect((await passwords.verify(toPassword(other), encoded)).matches).toBe(false);
+    }
+  });
+});

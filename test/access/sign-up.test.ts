@@ -1,0 +1,247 @@
+import { describe, expect, it } from "vitest";
+import { createAccount, updateAccount } from "../../src/access/accounts.ts";
+import { pruneAccess } from "../../src/access/housekeeping.ts";
+import { createInvitation, revokeInvitation } from "../../src/access/invitations.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { findSession } from "../../src/access/sessions.ts";
+import { signIn } from "../../src/access/sign-in.ts";
+import { isClaimed, signUp } from "../../src/access/sign-up.ts";
+import { networkNumber, PASSWORD, setUpAccess } from "./set-up.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const HERE = { network: "192.0.2.0/24" };
+const CLI = { actorId: undefined, network: undefined };
+const application = (name: string, token?: string) => ({ email: `${name}@example.com`, password: PASSWORD, token });
+
+async function setUp(mode: "open" | "invited" | "closed") {
+  const access = setUpAccess({ signUp: mode });
+  const first = await signUp(access, application("ada"), HERE);
+  const invite = (email?: string, role: "administrator" | "member" = "member") =>
+    createInvitation(access, { email, role, actorId: first.account.id, network: HERE.network });
+  return { access, first, invite };
+}
+
+describe("the first person", () => {
+  it.each(["open", "invited", "closed"] as const)("takes over the default account when sign-up is %s", async (mode) => {
+    const access = setUpAccess({ signUp: mode });
+    expect(await isClaimed(access.store)).toBe(false);
+    const { id, account } = await signUp(access, { ...application("ada"), name: "Ada L." }, HERE);
+    expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "administrator", name: "Ada L." });
+    expect((await findSession(access, id))?.account).toEqual(account);
+    expect(await isClaimed(access.store)).toBe(true);
+  });
+
+  it("is one of two who sign up at the same moment, a hundred times", async () => {
+    for (let round = 0; round < 100; round += 1) {
+      const access = setUpAccess({ signUp: round % 2 === 0 ? "open" : "invited" });
+      const both = await Promise.allSettled(["ada", "bob"].map((name) => signUp(access, application(name), HERE)));
+      const accounts = await access.store.list();
+      expect(accounts.filter(({ role }) => role === "administrator")).toHaveLength(1);
+      expect(both.filter(({ status }) => status === "fulfilled")).toHaveLength(round % 2 === 0 ? 2 : 1);
+      expect(accounts).toHaveLength(round % 2 === 0 ? 2 : 1);
+    }
+  });
+
+  it("leaves no invitation behind that was not needed", async () => {
+    const access = setUpAccess({ signUp: "invited" });
+    const request = { email: undefined, role: "administrator", ...CLI } as const;
+    const { token } = await createInvitation(access, request);
+    expect((await signUp(access, application("ada", token), HERE)).account.id).toBe(DEFAULT_ACCOUNT_ID);
+    await expect(signUp(access, application("bob", token), HERE)).rejects.toMatchObject({ code: "permission_denied" });
+  });
+});
+
+describe("signing up after the first person", () => {
+  it("makes members where it is open, named after their address", async () => {
+    const { access } = await setUp("open");
+    const { account } = await signUp(access, application("bob"), HERE);
+    expect(account).toMatchObject({ role: "member", name: "bob", email: "bob@example.com" });
+    expect(account.id).toMatch(/^acct_[0-9A-Za-z]{16}$/);
+    await signIn(access, application("bob"), HERE);
+  });
+
+  it("needs an invitation where it says so, and is impossible where it is closed", async () => {
+    const invited = await setUp("invited");
+    await expect(signUp(invited.access, application("bob"), HERE)).rejects.toThrow("needs an invitation");
+    const closed = await setUp("closed");
+    await expect(signUp(closed.access, application("bob"), HERE)).rejects.toThrow("Nobody can sign up");
+    await expect(closed.invite()).rejects.toThrow("Sign-up is closed");
+  });
+
+  it("tells whether an address is taken only those who may sign up", async () => {
+    const open = await setUp("open");
+    await expect(signUp(open.access, application("ada"), HERE)).rejects.toMatchObject({ param: "email" });
+    for (const mode of ["invited", "closed"] as const) {
+      const { access } = await setUp(mode);
+      const refusals = ["ada", "nobody"].map((name) => signUp(access, application(name), HERE).catch(String));
+      expect(new Set(await Promise.all(refusals)).size).toBe(1);
+    }
+  });
+
+  it("is limited to 20 attempts a minute and network", async () => {
+    const { access } = await setUp("open");
+    const codes = [];
+    for (let each = 0; each < 25; each += 1) {
+      codes.push(await signUp(access, application("ada"), { network: "a" }).catch((error) => error.code));
+    }
+    expect(codes.filter((code) => code === "rate_limited")).toHaveLength(5);
+  });
+
+  it.each([
+    [{ email: "no address" }, "email"],
+    [{ password: "short" }, "password"],
+    [{ password: "bob@example.com" }, "password"],
+    [{ name: "a\nb" }, "name"],
+  ])("is refused for %o", async (changes, param) => {
+    const { access } = await setUp("open");
+    await expect(signUp(access, { ...application("bob"), ...changes }, HERE)).rejects.toMatchObject({ param });
+  });
+});
+
+describe("an invitation", () => {
+  it("makes one account, with its role, whoever is faster", async () => {
+    const { access, invite } = await setUp("invited");
+    const { token, record } = await invite(undefined, "administrator");
+    expect(JSON.stringify(record)).not.toContain(token);
+    const uses = ["bob", "eve", "mallory"].map((name) => signUp(access, application(name, token), HERE));
+    const results = await Promise.allSettled(uses);
+    const made = results.flatMap((result) => (result.status === "fulfilled" ? [result.value.account.role] : []));
+    expect(made).toEqual(["administrator"]);
+    expect(await access.store.list()).toHaveLength(2);
+    await expect(signUp(access, application("late", token), HERE)).rejects.toMatchObject({ code: "permission_denied" });
+  });
+
+  it("may be bound to an address", async () => {
+    const { access, invite } = await setUp("invited");
+    const { token } = await invite("Bob@Example.com");
+    await expect(signUp(access, application("eve", token), HERE)).rejects.toThrow("not valid");
+    expect((await signUp(access, application("bob", token), HERE)).account.email).toBe("bob@example.com");
+    await expect(invite("bob@example.com")).rejects.toThrow("has an account already");
+  });
+
+  it("ends after seven days, when it is revoked, and when whoever gave it may not any more", async () => {
+    const { access, invite } = await setUp("invited");
+    const use = (token: string) => signUp(access, application("bob", token), HERE);
+    const { token, record } = await invite();
+    await revokeInvitation(access, record.id, CLI);
+    await expect(use(token)).rejects.toThrow("not valid");
+    await expect(revokeInvitation(access, record.id, CLI)).rejects.toThrow("there is no invitation");
+    const request = { email: "eve@example.com", name: "", role: "administrator", password: PASSWORD } as const;
+    const eve = await createAccount(access, request);
+    const given = { email: undefined, role: "administrator", actorId: eve.id, network: undefined } as const;
+    const fromEve = await createInvitation(access, given);
+    await updateAccount(access, { id: eve.id, update: { disabled: true }, actor: CLI });
+    await expect(use(fromEve.token)).rejects.toThrow("not valid");
+    const late = await invite();
+    access.clock.advance(7 * DAY_MS);
+    await expect(use(late.token)).rejects.toThrow("not valid");
+  });
+
+  it("cannot be guessed or made up", async () => {
+    const { access } = await setUp("open");
+    for (const token of ["x", "a".repeat(43), "' OR 1=1"]) {
+      await expect(signUp(access, application("bob", token), HERE)).rejects.toMatchObject({
+        code: "permission_denied",
+      });
+    }
+  });
+});
+
+describe("accounts", () => {
+  const member = (name: string) =>
+    ({ email: `${name}@example.com`, name, role: "member", password: PASSWORD }) as const;
+
+  it("never lose their last administrator", async () => {
+    const { access, first } = await setUp("open");
+    const { id } = first.account;
+    await createAccount(access, member("bob"));
+    for (const update of [{ disabled: true }, { role: "member", name: "x" }] as const) {
+      await expect(updateAccount(access, { id, update, actor: CLI })).rejects.toThrow("last administrator");
+    }
+    expect(await access.store.find(id)).toEqual(first.account);
+    expect(await findSession(access, first.id)).toBeDefined();
+  });
+
+  it("keep one administrator when two remove each other at the same moment", async () => {
+    const { access, first } = await setUp("open");
+    const other = await createAccount(access, { ...member("eve"), role: "administrator" });
+    const remove = (id: string) => updateAccount(access, { id, update: { role: "member" }, actor: CLI });
+    await Promise.allSettled([remove(first.account.id), remove(other.id)]);
+    const administrators = (await access.store.list()).filter(({ role }) => role === "administrator");
+    expect(administrators.length).toBeGreaterThan(0);
+  });
+
+  it("are disabled with all their sessions, and enabled again", async () => {
+    const { access } = await setUp("open");
+    const bob = await signUp(access, application("bob"), HERE);
+    const change = (disabled: boolean) =>
+      updateAccount(access, { id: bob.account.id, update: { disabled }, actor: CLI });
+    expect((await change(true)).disabledAtMs).toBe(access.clock.now());
+    expect(access.store.recorded[0]?.type).toBe("account_disabled");
+    await change(true);
+    expect(access.store.recorded.filter(({ type }) => type === "account_disabled")).toHaveLength(1);
+    expect(await findSession(access, bob.id)).toBeUndefined();
+    await change(false);
+    expect(await findSession(access, bob.id)).toBeUndefined();
+    await signIn(access, application("bob"), HERE);
+  });
+
+  it("take only limits that can be", async () => {
+    const { access, first } = await setUp("open");
+    const set = (limits: object) => {
+      const all = { ...first.account.limits, ...limits };
+      return updateAccount(access, { id: first.account.id, update: { limits: all }, actor: CLI });
+    };
+    expect((await set({ requestsPerMinute: 5 })).limits.requestsPerMinute).toBe(5);
+    for (const limits of [{ requestsPerMinute: 0 }, { tokensPerMinute: 1.5 }, { monthlyBudgetMicroUsd: -1 }]) {
+      await expect(set(limits)).rejects.toMatchObject({ code: "invalid_request" });
+    }
+  });
+
+  it("made by the command line begin with an administrator, who owns the first key", async () => {
+    const access = setUpAccess();
+    await expect(createAccount(access, member("bob"))).rejects.toThrow("has to be administrator");
+    const first = await createAccount(access, { ...member("ada"), role: "administrator" });
+    expect(first.id).toBe(DEFAULT_ACCOUNT_ID);
+    expect((await createAccount(access, member("bob"))).role).toBe("member");
+    await expect(createAccount(access, member("bob"))).rejects.toThrow("has an account already");
+  });
+});
+
+describe("what is recorded", () => {
+  it("holds no password, hash, session, token or address, here or in the log", async () => {
+    const { access, first, invite } = await setUp("invited");
+    const { token } = await invite("bob@example.com");
+    const bob = await signUp(access, application("bob", token), HERE);
+    await signIn(access, { email: "bob@example.com", password: "a wrong and secret one" }, HERE).catch(() => undefined);
+    const events = JSON.stringify([access.store.recorded, access.logged]);
+    const { passwordHash } = (await access.store.find(bob.account.id))!;
+    for (const secret of [PASSWORD, "wrong and secret", passwordHash!, token, bob.id, first.id, "bob@", "ada@"]) {
+      expect(events).not.toContain(secret);
+    }
+    expect(access.logged.map(({ type }) => type)).toEqual([
+      "signed_up",
+      "invitation_created",
+      "invitation_accepted",
+      "signed_up",
+      "sign_in_failed",
+    ]);
+    expect(access.logged.at(-1)).toMatchObject({ network: HERE.network, accountId: bob.account.id });
+  });
+
+  it("does not stand in the way when it cannot be kept", async () => {
+    const { access } = await setUp("open");
+    access.store.record = () => Promise.reject(new Error("the disk is full"));
+    await signIn(access, application("ada"), HERE);
+    expect(access.logged.at(-1)?.type).toBe("signed_in");
+  });
+
+  it("goes away in time, with all else that has ended", async () => {
+    const { access, invite } = await setUp("open");
+    await invite();
+    await signUp(access, application("ada"), { network: networkNumber(1) }).catch(() => undefined);
+    access.clock.advance(401 * DAY_MS);
+    expect(await pruneAccess(access)).toEqual({ sessions: 1, invitations: 1, events: 2, throttles: 2 });
+    expect(await pruneAccess(access)).toEqual({ sessions: 0, invitations: 0, events: 0, throttles: 0 });
+  });
+});

@@ -1,0 +1,142 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { AccountStore } from "../../src/access/account-store.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { hashToken } from "../../src/access/secret-token.ts";
+import { runCli } from "../../src/cli/cli.ts";
+import { openStore } from "../../src/store/store.ts";
+import { PASSWORD } from "../access/set-up.ts";
+
+let dataDir: string;
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "parley-accounts-"));
+});
+afterEach(() => rmSync(dataDir, { recursive: true }));
+
+/** Looks at what the commands have left in the database. */
+async function look<T>(at: (accounts: AccountStore) => Promise<T>): Promise<T> {
+  const store = await openStore({ dataDir, databaseUrl: undefined });
+  try {
+    return await at(store.accounts);
+  } finally {
+    await store.close();
+  }
+}
+
+const passwordHash = (): Promise<string | undefined> =>
+  look(async (accounts) => (await accounts.find(DEFAULT_ACCOUNT_ID))?.passwordHash);
+
+async function run(line: string, input = PASSWORD) {
+  let [stdout, stderr] = ["", ""];
+  const code = await runCli(
+    line.split(" ").filter((word) => word !== ""),
+    {
+      env: { PARLEY_DATA_DIR: dataDir },
+      stdout: { write: (text) => (stdout += text) },
+      stderr: { write: (text) => (stderr += text) },
+      serve: () => Promise.resolve(0),
+      readInput: async () => input,
+    },
+  );
+  return { code, stdout, stderr };
+}
+
+const createAdministrator = () =>
+  run(
+    "accounts create --email Ada@example.com --name Ada --role administrator --password-stdin --json",
+    `${PASSWORD}\n`,
+  );
+
+describe("accounts create", () => {
+  it("takes over the default account for the first administrator, with the password from standard input", async () => {
+    const { code, stdout } = await createAdministrator();
+    expect(code).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({
+      id: DEFAULT_ACCOUNT_ID,
+      email: "ada@example.com",
+      role: "administrator",
+    });
+    expect(stdout).not.toContain("argon2");
+    expect(await passwordHash()).toContain("$m=47104,t=2,p=1$");
+  });
+
+  it("prints an invitation's token, and nothing else, on stdout", async () => {
+    await createAdministrator();
+    const { code, stdout, stderr } = await run("accounts create --email bob@example.com");
+    expect(code).toBe(0);
+    expect(stdout).toMatch(/^[A-Za-z0-9_-]{43}\n$/);
+    expect(stderr).toContain("Invited bob@example.com as member");
+    expect(await look((accounts) => accounts.findInvitation(hashToken(stdout.trim())))).toMatchObject({
+      email: "bob@example.com",
+      role: "member",
+    });
+    const json = await run("accounts create --email eve@example.com --role administrator --json");
+    expect(JSON.parse(json.stdout)).toMatchObject({ email: "eve@example.com", role: "administrator" });
+  });
+
+  it.each([
+    ["accounts create", 2, "--email is required"],
+    ["accounts create --email a@example.com --role boss", 2, "--role is one of administrator, member"],
+    ["accounts create --email a@example.com --role administrator --name A", 2, "--name needs --password-stdin"],
+    ["accounts create --email a@example.com", 1, "has to be administrator for the first account"],
+    ["accounts create --email nobody --role administrator", 1, "must be an e-mail address"],
+    ["accounts reset-password acct_default", 2, "--password-stdin is required"],
+    ["accounts reset-password acct_default --password-stdin", 1, "it has no address"],
+    ["accounts reset-password a@example.com --password-stdin", 2, "there is no account a@example.com"],
+    ["accounts disable acct_none", 1, "there is no account acct_none"],
+    ["accounts", 2, 'unknown command "accounts"; there are: accounts create, accounts list'],
+  ])("%j is refused with %i", async (line, expected, text) => {
+    const { code, stdout, stderr } = await run(line);
+    expect({ code, stdout }).toEqual({ code: expected, stdout: "" });
+    expect(stderr).toContain(text);
+  });
+
+  it.each(["", "\n", "two words\nin two lines", "short", "password1234"])("takes no password %j", async (input) => {
+    const { code, stderr } = await run("accounts create --email a@b --role administrator --password-stdin", input);
+    expect(code).toBe(1);
+    expect(stderr).toMatch(/standard input|password:/);
+  });
+});
+
+describe("accounts list, disable, enable and reset-password", () => {
+  it("show and change accounts", async () => {
+    expect((await run("accounts list")).stdout).toMatch(/acct_default .* unclaimed /);
+    await createAdministrator();
+    await run("accounts create --email bob@example.com --password-stdin");
+    const list = JSON.parse((await run("accounts list --json")).stdout) as { id: string; state: string }[];
+    const bob = list.find(({ id }) => id !== DEFAULT_ACCOUNT_ID)!;
+    expect((await run(`accounts disable ${bob.id}`)).stdout).toBe(`Disabled ${bob.id}.\n`);
+    expect((await run("accounts list")).stdout).toMatch(/bob@example\.com +bob +member +disabled/);
+    expect((await run(`accounts enable ${bob.id}`)).stdout).toBe(`Enabled ${bob.id}.\n`);
+    const last = await run(`accounts disable ${DEFAULT_ACCOUNT_ID}`);
+    expect({ code: last.code, stderr: last.stderr }).toMatchObject({
+      code: 1,
+      stderr: expect.stringContaining("This is the last administrator"),
+    });
+  });
+
+  it("limit an account, field by field", async () => {
+    await createAdministrator();
+    await run(`accounts limit ada@example.com --rpm 100 --budget 2.50`);
+    const { stdout } = await run(`accounts limit ${DEFAULT_ACCOUNT_ID} --rpm none --concurrency 4`);
+    expect(stdout).toBe("acct_default is limited to: 4 at once, 2.5 USD/month.\n");
+    expect(await look((accounts) => accounts.find(DEFAULT_ACCOUNT_ID))).toMatchObject({
+      limits: { requestsPerMinute: undefined, concurrentRequests: 4, monthlyBudgetMicroUsd: 2_500_000 },
+    });
+  });
+
+  it("end all sessions with a new password, by ID or address", async () => {
+    await createAdministrator();
+    const session = { accountId: DEFAULT_ACCOUNT_ID, createdAtMs: 0, lastSeenAtMs: 0, authenticatedAtMs: 0 };
+    for (const who of [DEFAULT_ACCOUNT_ID, "ADA@example.com"]) {
+      await look((accounts) => accounts.insertSession({ ...session, hash: "h" }));
+      const before = await passwordHash();
+      const { stdout } = await run(`accounts reset-password ${who} --password-stdin`, "another set of words\n");
+      expect(stdout).toBe("ada@example.com has a new password.\n");
+      expect(await look((accounts) => accounts.findSession("h"))).toBeUndefined();
+      expect(await passwordHash()).not.toBe(before);
+    }
+  });
+});

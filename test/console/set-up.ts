@@ -1,0 +1,173 @@
+import { request as sendRequest } from "node:http";
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
+import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
+import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
+import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
+import { createAuthenticator } from "../../src/access/key-cache.ts";
+import { type ConsoleOptions, createConsole } from "../../src/console/console.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
+import { Calls } from "../../src/edge/calls.ts";
+import { bearerToken } from "../../src/edge/credential.ts";
+import type { Refusal } from "../../src/edge/services.ts";
+import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
+import type { LedgerStore, UsageQuery } from "../../src/ledger/ledger-store.ts";
+import { memoryKeyStore } from "../access/fakes.ts";
+import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
+
+/** A ledger that remembers what it was asked. */
+export interface AskedLedger extends Pick<LedgerStore, "usage" | "list"> {
+  readonly asked: (UsageQuery | Parameters<LedgerStore["list"]>[0])[];
+  readonly entries: LedgerEntry[];
+}
+
+/** One browser: a client with a cookie of its own. */
+export interface Browser {
+  readonly session: Client<typeof SessionService>;
+  readonly account: Client<typeof AccountService>;
+  readonly key: Client<typeof KeyService>;
+  readonly usage: Client<typeof UsageService>;
+  readonly settings: Client<typeof SettingsService>;
+  /** As the browser would send it; empty without one. */
+  readonly cookie: () => string;
+  /** Every `Set-Cookie` header so far. */
+  readonly setCookies: string[];
+}
+
+export interface ConsoleUnderTest {
+  readonly access: AccessUnderTest;
+  readonly keys: ReturnType<typeof memoryKeyStore>;
+  readonly ledger: AskedLedger;
+  readonly refusals: Refusal[];
+  readonly server: HttpServer;
+  browser(): Browser;
+  /** A browser with a new account: the first one is the administrator. */
+  signedUp(name: string): Promise<Browser & { readonly id: string }>;
+  /** Sends one request exactly as it is. */
+  send(path: string, options?: SendOptions): Promise<Answer>;
+  close(): void;
+}
+
+export interface SendOptions {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+export const JSON_TYPE = { "content-type": "application/json" };
+
+/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory. */
+export async function startConsole(
+  options: Partial<ConsoleOptions> & Parameters<typeof setUpAccess>[0] = {},
+): Promise<ConsoleUnderTest> {
+  const { publicUrl, trustedProxies = [], ...changes } = options;
+  const access = setUpAccess(changes);
+  const keys = memoryKeyStore();
+  const ledger = askedLedger();
+  const refusals: Refusal[] = [];
+  const refused = (refusal: Refusal): void => void refusals.push(refusal);
+  const models = () => [
+    { id: "words", images: false },
+    { id: "pictures", images: true },
+  ];
+  const console = createConsole(
+    { access, keys, ledger, models, version: "1.2.3", refused },
+    { publicUrl, trustedProxies },
+  );
+  const authenticator = createAuthenticator({ store: keys, clock: systemClock });
+  const never = (): never => {
+    throw new Error("nothing is completed here");
+  };
+  const server = await startHttpServer(
+    {
+      completions: { create: never, stream: never },
+      models: { list: never, get: never },
+      limitsOf: () => ({ requests: undefined, tokens: undefined }),
+      authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+      calls: new Calls(systemClock),
+      clock: systemClock,
+      refused,
+    },
+    { host: "127.0.0.1", port: 0, corsOrigins: ["*"], console },
+  );
+  const browser = () => openBrowser(`http://127.0.0.1:${server.port}`);
+  return {
+    access,
+    keys,
+    ledger,
+    refusals,
+    server,
+    browser,
+    async signedUp(name) {
+      const opened = browser();
+      const { session } = await opened.session.signUp({ email: `${name}@example.com`, password: PASSWORD, name });
+      return { ...opened, id: session!.account!.id };
+    },
+    send: (path, sent = {}) => send(server.port, path, sent),
+    close: () => server.close(),
+  };
+}
+
+function openBrowser(baseUrl: string): Browser {
+  let cookie = "";
+  const setCookies: string[] = [];
+  const keepCookies: Interceptor = (next) => async (request) => {
+    if (cookie !== "") request.header.set("cookie", cookie);
+    const response = await next(request);
+    for (const line of response.header.getSetCookie()) {
+      setCookies.push(line);
+      cookie = line.includes("Max-Age=0") ? "" : line.split(";")[0]!;
+    }
+    return response;
+  };
+  const transport: Transport = createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: [keepCookies] });
+  return {
+    session: createClient(SessionService, transport),
+    account: createClient(AccountService, transport),
+    key: createClient(KeyService, transport),
+    usage: createClient(UsageService, transport),
+    settings: createClient(SettingsService, transport),
+    cookie: () => cookie,
+    setCookies,
+  };
+}
+
+function send(port: number, path: string, { method = "POST", headers = {}, body = "" }: SendOptions): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const isMeasured = method !== "GET" && headers["transfer-encoding"] === undefined;
+    const length = isMeasured ? { "content-length": String(Buffer.byteLength(body)) } : {};
+    const request = sendRequest({ port, host: "127.0.0.1", path, method, headers: { ...length, ...headers } });
+    request.on("error", reject).on("response", (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      response.on("end", () => resolve({ status: response.statusCode!, headers: response.headers, text }));
+    });
+    request.end(body);
+  });
+}
+
+function askedLedger(): AskedLedger {
+  const asked: AskedLedger["asked"] = [];
+  const entries: LedgerEntry[] = [];
+  return {
+    asked,
+    entries,
+    async usage(query) {
+      asked.push(query);
+      return [];
+    },
+    async list(query) {
+      asked.push(query);
+      return entries.filter(({ startedAtMs }) => startedAtMs < query.beforeMs).slice(0, query.limit);
+    },
+  };
+}
