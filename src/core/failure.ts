@@ -1,4 +1,5 @@
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import type { LimitFacts } from "./limiter.ts";
 
 /** Why a completion did not work, in our own words. `edge/failure-table.ts` says what each becomes on the wire. */
 export type FailureCode =
@@ -44,6 +45,8 @@ export interface FailureOptions {
   readonly upstreamStatus?: number;
   /** The upstream models that were tried before this failure became the answer. */
   readonly attempts?: readonly Attempt[];
+  /** The caller's limits as they were when it was refused. */
+  readonly limits?: LimitFacts;
   /** For the log only; never shown to a caller. */
   readonly cause?: unknown;
 }
@@ -77,6 +80,7 @@ export class Failure extends Error {
   readonly requestBound: boolean;
   readonly upstreamStatus: number | undefined;
   readonly attempts: readonly Attempt[];
+  readonly limits: LimitFacts | undefined;
 
   /** `message` is shown to the caller: it holds no secret, no address and no word of an upstream's internals. */
   constructor(code: FailureCode, message: string, options: FailureOptions = {}) {
@@ -92,6 +96,7 @@ export class Failure extends Error {
     this.requestBound = options.requestBound ?? false;
     this.upstreamStatus = options.upstreamStatus;
     this.attempts = options.attempts ?? [];
+    this.limits = options.limits;
   }
 
   /** The first offending field. */
@@ -102,7 +107,7 @@ export class Failure extends Error {
   /** The same failure with some of its facts changed. */
   with(changes: Pick<FailureOptions, "attempts" | "retryAfterMs" | "upstreamStatus" | "violations">): Failure {
     const { code, message, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = this;
-    const { attempts, cause } = this;
+    const { attempts, limits, cause } = this;
     return new Failure(code, message, {
       violations,
       transient,
@@ -112,6 +117,7 @@ export class Failure extends Error {
       ...(detail !== undefined && { detail }),
       ...(retryAfterMs !== undefined && { retryAfterMs }),
       ...(upstreamStatus !== undefined && { upstreamStatus }),
+      ...(limits !== undefined && { limits }),
       ...changes,
     });
   }

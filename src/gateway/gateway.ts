@@ -10,6 +10,7 @@ import { bearerToken } from "../edge/credential.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
+import { noLedger, noLimiter } from "./placeholders.ts";
 import { createRouter } from "../router/router.ts";
 import { startSimulator } from "../simulator/server.ts";
 import { openStore } from "../store/store.ts";
@@ -76,8 +77,16 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
   const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
   const authenticator = createAuthenticator({ store: store.keys, clock });
   const services: EdgeServices = {
-    completions: createCompletions({ router, permit, recorder: observer, clock }),
-    models: createModels(router),
+    completions: createCompletions({
+      router,
+      permit,
+      limiter: noLimiter,
+      ledger: noLedger,
+      recorder: observer,
+      clock,
+    }),
+    models: createModels(router, noLimiter),
+    limitsOf: (principal) => noLimiter.peek(principal),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
     calls,
     clock,
