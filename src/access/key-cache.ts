@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
-import type { FoundKey, KeyStore } from "./key-store.ts";
+import type { KeyGrant } from "./key-store.ts";
 import type { KeyPrincipal } from "./principal.ts";
 
 /** How long an answer of the store is taken for granted: what another process revokes is refused after at most this. */
@@ -43,8 +43,17 @@ export interface Authenticator {
   invalidate(hash: string | undefined): void;
 }
 
+/** Who knows keys: the store, or somebody who has one. */
+export interface KeyLookup {
+  /**
+   * Undefined when there is no such key. `hash` is the whole hash of `hashApiKey`; `key` is the secret itself, for those
+   * who have to show it to somebody else. Rejects when nobody can say.
+   */
+  findByHash(hash: string, key: string): Promise<KeyGrant | undefined>;
+}
+
 export interface AuthenticatorOptions {
-  readonly store: Pick<KeyStore, "findByHash">;
+  readonly store: KeyLookup;
   readonly clock: Clock;
 }
 
@@ -56,11 +65,11 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   /** One question to the store per hash, however many requests wait for it. */
   const inFlight = new Map<string, Promise<KeyPrincipal>>();
 
-  const lookUp = async (hash: string): Promise<KeyPrincipal> => {
+  const lookUp = async (hash: string, key: string): Promise<KeyPrincipal> => {
     // Counted from the question, so that an answer is never taken to be younger than it is.
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
-    const asking = store.findByHash(hash).then(
+    const asking = store.findByHash(hash, key).then(
       (found) => {
         const principal = found && toPrincipal(found);
         if (current()) {
@@ -99,7 +108,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       if (entry !== undefined && nowMs < entry.refreshAtMs) return checkExpiry(entry.principal, clock);
       const refusedUntilMs = unknown.get(hash);
       if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
-      return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash)), clock);
+      return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
     },
 
     invalidate(hash) {
@@ -138,7 +147,7 @@ function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {
 }
 
 /** Undefined for a revoked key, and for one of a disabled account. */
-function toPrincipal({ record, accountLimits, accountDisabled }: FoundKey): KeyPrincipal | undefined {
+function toPrincipal({ record, accountLimits, accountDisabled }: KeyGrant): KeyPrincipal | undefined {
   if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
   return {
     keyId: record.id,

@@ -10,10 +10,12 @@ import {
 import type { UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ListModelsResponseSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
+import { toKey } from "../edge/current-key.ts";
 import { drained, type Pace } from "../edge/drain.ts";
 import { errorDetails } from "../edge/error-details.ts";
 import { FAILURE_TABLE } from "../edge/failure-table.ts";
@@ -118,6 +120,9 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     list: (_, context) =>
       answer(context, async (call) => create(ListModelsResponseSchema, { models: await models.list(call) })),
     get: ({ id }, context) => answer(context, (call) => models.get(id, call)),
+  });
+  router.service(KeyService, {
+    getCurrent: (_, context) => answer(context, ({ principal }) => toKey(principal)),
   });
 }
 
