@@ -23,7 +23,16 @@ export function toKey(principal: Principal): Key {
 }
 
 /** What such a message grants to its holder. A capability that this process does not know is left out. */
-export function toGrant({ id, name, accountId, models, capabilities, expiresAt, limits, accountLimits }: Key): KeyGrant {
+export function toGrant({
+  id,
+  name,
+  accountId,
+  models,
+  capabilities,
+  expiresAt,
+  limits,
+  accountLimits,
+}: Key): KeyGrant {
   return {
     record: {
       id,

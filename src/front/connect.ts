@@ -64,6 +64,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         completionId: newCompletionId(),
         entrance: "connect",
         signal: open.signal,
+        expiresMs: open.expiresMs,
         arrivedMs,
         admitted: (facts) => {
           exchange.limits = facts;

@@ -187,6 +187,7 @@ function toCall(opened: Opened, principal: Principal): Call {
     completionId: newCompletionId(),
     entrance: "grpc",
     signal: open.signal,
+    expiresMs: open.expiresMs,
     arrivedMs,
     admitted: (facts) => {
       opened.limits = facts;
