@@ -23,7 +23,10 @@ export interface RemoteCoreOptions {
   readonly keyOf: (principal: Principal) => string;
   /** Learns what cores say of the callers' limits. */
   readonly limits: LastLimits;
-  /** Is told of a failure that no core has spoken of: that there was none, or that it went away. */
+  /**
+   * Is told of a call that failed without a core's word, because there was none or it went away: no other process has
+   * written that down. What has no signal is no call yet, and left to who asked.
+   */
   readonly lost: (failure: Failure, requestId: string) => void;
 }
 
@@ -46,12 +49,17 @@ export function connectCore({ target, clock, keyOf, limits, lost }: RemoteCoreOp
   const factsOf = (caller: Caller | Call): CallFacts => ({
     key: keyOf(caller.principal),
     requestId: caller.requestId,
-    ...("signal" in caller ? { signal: caller.signal, expiresMs: caller.expiresMs } : { expiresMs: soon() }),
     heard: (facts) => {
       limits.note(caller.principal, facts);
       caller.admitted(facts);
     },
-    lost: (failure) => lost(failure, caller.requestId),
+    ...("signal" in caller
+      ? {
+          signal: caller.signal,
+          expiresMs: caller.expiresMs,
+          lost: (failure) => lost(failure, caller.requestId),
+        }
+      : { expiresMs: soon(), lost: () => undefined }),
   });
   return {
     completions: {
