@@ -16,9 +16,6 @@ import type { CoreChannels, Lease } from "./core-channels.ts";
 import { serviceDefinition } from "./definition.ts";
 import { failureSaid, failureUnsaid, limitsIn, noCore } from "./read-status.ts";
 
-/** How long a call waits for a core while there is none, such as during its restart. */
-const WAIT_FOR_CORE_MS = 5_000;
-
 /** What a call takes with it. */
 export interface CallFacts {
   /** The caller's own API key. */
@@ -38,10 +35,13 @@ export interface CallFacts {
 export class CoreCalls {
   readonly #channels: CoreChannels;
   readonly #clock: Clock;
+  readonly #waitMs: number;
 
-  constructor(channels: CoreChannels, clock: Clock) {
+  /** `waitMs` is how long a call waits for a core while there is none. */
+  constructor(channels: CoreChannels, { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number }) {
     this.#channels = channels;
     this.#clock = clock;
+    this.#waitMs = waitMs;
   }
 
   /** Calls a method with one answer. */
@@ -117,7 +117,7 @@ export class CoreCalls {
     const { signal } = facts;
     signal?.throwIfAborted();
     if (client.getChannel().getConnectivityState(true) === connectivityState.READY) return;
-    const connected = waitForReady(client, this.#clock.now() + WAIT_FOR_CORE_MS).then((isReady) => {
+    const connected = waitForReady(client, this.#clock.now() + this.#waitMs).then((isReady) => {
       if (isReady) return;
       const failure = noCore();
       facts.lost(failure);

@@ -18,6 +18,8 @@ const QUESTION_MS = 10_000;
 export interface RemoteCoreOptions {
   /** As `coreTarget` makes it. */
   readonly target: string;
+  /** How long a call waits for a core while there is none, such as during its restart. Default: 5 seconds. */
+  readonly waitMs?: number;
   readonly clock: Clock;
   /** The API key that a caller has shown: the core wants to see it too. */
   readonly keyOf: (principal: Principal) => string;
@@ -42,9 +44,9 @@ export interface RemoteCore {
 }
 
 /** Connects to the cores behind a target. Returns at once; calls wait a while for a core that is on its way. */
-export function connectCore({ target, clock, keyOf, limits, lost }: RemoteCoreOptions): RemoteCore {
+export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost }: RemoteCoreOptions): RemoteCore {
   const channels = new CoreChannels(target);
-  const calls = new CoreCalls(channels, clock);
+  const calls = new CoreCalls(channels, { clock, waitMs });
   const soon = (): number => clock.monotonic() + QUESTION_MS;
   const factsOf = (caller: Caller | Call): CallFacts => ({
     key: keyOf(caller.principal),
