@@ -153,7 +153,11 @@ async function assemble(
     },
     async drain() {
       draining = true;
-      await drainCalls([http?.drain(), grpc.drain()], { calls, clock, drainMs: config.shutdown.drainMs });
+      await drainCalls([grpc.drain(), ...(http === undefined ? [] : [http.drain()])], {
+        calls,
+        clock,
+        drainMs: config.shutdown.drainMs,
+      });
     },
     abort: () => calls.abortAll(),
     close: closeAll,
@@ -162,7 +166,7 @@ async function assemble(
 
 /** Waits for the calls under way, ends those that take longer, and then for their connections, which are closing. */
 export async function drainCalls(
-  connectionsEnded: readonly (Promise<void> | undefined)[],
+  connectionsEnded: readonly Promise<void>[],
   { calls, clock, drainMs }: { readonly calls: Calls; readonly clock: Clock; readonly drainMs: number },
 ): Promise<void> {
   const cancelTimer = clock.after(drainMs, () => calls.abortAll());

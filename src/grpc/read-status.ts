@@ -60,21 +60,17 @@ export function failureSaid({ metadata, details }: ServiceError): Failure | unde
  * and waiting helps. A core that ends its calls at the end of a drain says the same.
  */
 export function failureUnsaid(cause: ServiceError, begun: boolean): Failure {
-  switch (cause.code) {
-    case Status.UNAVAILABLE:
-    // So a core that is closing ends its calls.
-    case Status.CANCELLED:
-      return begun
-        ? new Failure("overloaded", "The connection was lost in the middle of the answer.", { cause })
-        : noCore(cause);
-    case Status.DEADLINE_EXCEEDED:
-      return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.", {
-        cause,
-      });
-    case Status.RESOURCE_EXHAUSTED:
-      // This side takes messages of any size, so it was the request that was too large.
-      if (!begun) return new Failure("request_too_large", "The request is larger than the service takes.", { cause });
-  }
+  const { code } = cause;
+  // CANCELLED is how a core that is closing ends its calls.
+  if (code === Status.UNAVAILABLE || code === Status.CANCELLED)
+    return begun
+      ? new Failure("overloaded", "The connection was lost in the middle of the answer.", { cause })
+      : noCore(cause);
+  if (code === Status.DEADLINE_EXCEEDED)
+    return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.", { cause });
+  // This side takes messages of any size, so it was the request that was too large.
+  if (code === Status.RESOURCE_EXHAUSTED && !begun)
+    return new Failure("request_too_large", "The request is larger than the service takes.", { cause });
   return new Failure("internal", "The gateway failed unexpectedly.", { cause });
 }
 

@@ -110,7 +110,9 @@ function whole(id: string): Completion {
 const text = (value: string): CompletionChunk => deltaChunk(0, { case: "text", value });
 
 function textOf(batch: readonly CompletionChunk[]): string[] {
-  return batch.flatMap(({ event }) => (event.case === "delta" ? String(event.value.content.value) : []));
+  return batch.flatMap(({ event }) =>
+    event.case === "delta" && event.value.content.case === "text" ? event.value.content.value : [],
+  );
 }
 
 async function codeOf(work: Promise<unknown>): Promise<string> {

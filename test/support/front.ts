@@ -20,5 +20,5 @@ export async function startTestFront(core: string): Promise<TestFront> {
   const log: LogLine[] = [];
   const logger = pino({ level: "info" }, { write: (line) => void log.push(JSON.parse(line) as LogLine) });
   const gateway = await startFrontGateway(parseConfig({ file: "parley.yaml", text, env: {} }), logger, core);
-  return { httpPort: gateway.httpPort, log, activeCalls: gateway.activeCalls, close: () => gateway.close() };
+  return { httpPort: gateway.httpPort, log, activeCalls: () => gateway.activeCalls(), close: () => gateway.close() };
 }
