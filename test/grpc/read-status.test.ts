@@ -39,7 +39,11 @@ const failures = fc.record(
 function shown(failure: Failure): object {
   const { code, message, detail, violations, attempts, limits: facts } = failure;
   return {
-    ...{ code, message, detail, attempts, limits: facts },
+    code,
+    message,
+    detail,
+    attempts,
+    limits: facts,
     violations: violations.map(({ field, description }) => ({ field, description })),
     retryAfterMs: retryAfterMs(failure),
     final: isFinal(failure),

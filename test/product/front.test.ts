@@ -178,10 +178,10 @@ describe("two cores behind a front", () => {
     const { firstKey } = front;
 
     const outcomes = new Map<string, number>();
-    let stopped = false;
+    const stopping = new AbortController();
     const note = (outcome: string): void => void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
     const load = Array.from({ length: 8 }, async (_, caller) => {
-      while (!stopped) {
+      while (!stopping.signal.aborted) {
         if (caller % 2 === 0) note(await answerOf(post(front, firstKey)));
         else note((await Array.fromAsync(FRONT_STREAMS[0]![1](front, AbortSignal.timeout(30_000)))).join(" "));
       }
@@ -193,7 +193,7 @@ describe("two cores behind a front", () => {
       await openCore({ config: { ...config, grpc: { listen: `127.0.0.1:${core.grpcPort}` } }, env });
       await expect.poll(() => upstream.exchanges.length).toBeGreaterThan(asked + 50);
     }
-    stopped = true;
+    stopping.abort();
     await Promise.all(load);
     expect([...outcomes.keys()].toSorted()).toEqual(["200 hi", `hi ${DONE}`]);
   });
