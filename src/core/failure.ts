@@ -45,7 +45,7 @@ export interface FailureOptions {
   readonly upstreamStatus?: number;
   /** The upstream models that were tried before this failure became the answer. */
   readonly attempts?: readonly Attempt[];
-  /** The caller's limits as they were when it was refused. */
+  /** The caller's limits as they were when one of them refused the request. */
   readonly limits?: LimitFacts;
   /** For the log only; never shown to a caller. */
   readonly cause?: unknown;

@@ -4,7 +4,7 @@ import { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
-import { limitHeaders } from "../edge/limit-headers.ts";
+import { toLimitHeaders } from "../edge/limit-headers.ts";
 import { toErrorBody } from "./openai/error.ts";
 import { isSmall, writeSlices } from "./slices.ts";
 
@@ -103,7 +103,7 @@ export class Exchange {
   headerList(first: readonly string[], more: HeaderList): string[] {
     const list = [...this.#headers, ...first];
     for (const [name, value] of more) list.push(name, value);
-    if (this.limits !== undefined) for (const [name, value] of limitHeaders(this.limits)) list.push(name, value);
+    if (this.limits !== undefined) for (const [name, value] of toLimitHeaders(this.limits)) list.push(name, value);
     return list;
   }
 

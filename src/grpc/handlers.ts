@@ -14,7 +14,7 @@ import { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { toKey } from "../edge/current-key.ts";
-import { limitHeaders } from "../edge/limit-headers.ts";
+import { toLimitHeaders } from "../edge/limit-headers.ts";
 import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
@@ -209,7 +209,7 @@ function toMetadata({ requestId, limits }: Opened, facts: RoutingFacts): Metadat
   const metadata = new Metadata();
   metadata.set("x-request-id", requestId);
   for (const [name, value] of facts) metadata.set(name, value);
-  if (limits !== undefined) for (const [name, value] of limitHeaders(limits)) metadata.set(name, value);
+  if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
   return metadata;
 }
 

@@ -22,7 +22,8 @@ const DETAILS: ReadonlySet<string> = new Set<FailureDetail>(["context_length_exc
 
 /** The limits that metadata tells of; undefined when it tells of none. */
 export function limitsIn(metadata: Metadata): LimitFacts | undefined {
-  return readLimitHeaders((name) => metadata.get(name)[0]?.toString());
+  const facts = readLimitHeaders((name) => metadata.get(name)[0]?.toString());
+  return facts.requests === undefined && facts.tokens === undefined ? undefined : facts;
 }
 
 /** The failure that a core ended a call with, as it was there; undefined when the status is not a core's own word. */

@@ -6,7 +6,7 @@ import type { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import { errorDetails } from "../edge/error-details.ts";
 import { FAILURE_TABLE } from "../edge/failure-table.ts";
-import { limitHeaders } from "../edge/limit-headers.ts";
+import { toLimitHeaders } from "../edge/limit-headers.ts";
 
 /**
  * The most bytes of details that are sent. They travel in the trailers, as base64 and beside the message: clients refuse
@@ -26,7 +26,7 @@ export function toServiceError(failure: Failure, { requestId, limits }: CallFact
   const code = FAILURE_TABLE[failure.code].grpc;
   const metadata = new Metadata();
   metadata.set("x-request-id", requestId);
-  if (limits !== undefined) for (const [name, value] of limitHeaders(limits)) metadata.set(name, value);
+  if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
   metadata.set("grpc-status-details-bin", encodeDetails(failure, requestId));
   return Object.assign(new Error(failure.message), { code, details: failure.message, metadata });
 }

@@ -55,6 +55,8 @@ export interface RateRelease {
   /** As in its demand. */
   readonly reservedTokens: number;
   readonly usedTokens: number;
+  /** 0 gives the request itself back too: nothing of it was ever begun. Default: 1. */
+  readonly usedRequests?: 0 | 1;
 }
 
 /**

@@ -1,0 +1,130 @@
+import type { Clock } from "../core/clock.ts";
+import { Failure } from "../core/failure.ts";
+import type { Demand, LimitFacts, Limiter, Reservation } from "../core/limiter.ts";
+import type { Limits, Principal } from "../core/principal.ts";
+import type { BudgetHold, BudgetStore } from "./budgets.ts";
+import { HeldPlaces } from "./held-places.ts";
+import { KnownLevels } from "./known-levels.ts";
+import type { RateDemand, RateStore, RateSubject } from "./rates.ts";
+import { toBudgetFailure, toRateFailure, toUncheckedFailure, toUnpricedFailure } from "./refusals.ts";
+
+export interface LimiterOptions {
+  /** Is closed with the limiter's owner, not with the limiter. */
+  readonly rates: RateStore;
+  readonly budgets: BudgetStore;
+  /** Of an account, field by field, where it has none of its own. */
+  readonly defaults: Limits;
+  /** As that of `rates`. */
+  readonly burstMs: number;
+  readonly clock: Clock;
+  /** This process among those that share the state; unique for ever. */
+  readonly replicaId: string;
+}
+
+/** Core's limiter, and the end of its renewals. */
+export interface OwnedLimiter extends Limiter {
+  close(): void;
+}
+
+const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
+
+/**
+ * Rates first, then money: what a budget refuses costs nothing of the rates. A place is held from the reservation until
+ * its release. Nothing is asked for a principal without limits.
+ */
+export function createLimiter(options: LimiterOptions): OwnedLimiter {
+  const { rates, budgets, defaults, burstMs, clock, replicaId } = options;
+  const known = new KnownLevels(burstMs);
+  const places = new HeldPlaces({ rates, clock, replica: replicaId });
+
+  const takeRates = async (demand: RateDemand): Promise<LimitFacts> => {
+    if (demand.subjects.length === 0) return NO_FACTS;
+    const decision = await rates.take(demand).catch((reason: unknown) => {
+      throw new Failure("overloaded", "Rate limits cannot be checked at the moment. Try again soon.", {
+        cause: reason,
+      });
+    });
+    const nowMs = clock.monotonic();
+    known.note(decision.levels, nowMs);
+    const facts = known.facts(demand.subjects, nowMs);
+    if (!decision.admitted) throw toRateFailure(decision, demand, facts);
+    return facts;
+  };
+
+  /** What cannot be given back ends by itself: places with their leases, tokens as the bucket fills up. */
+  const giveBack = ({ id, subjects, tokens }: RateDemand, usedTokens: number, usedRequests: 0 | 1): void => {
+    if (subjects.length === 0) return;
+    rates.release({ id, subjects, reservedTokens: tokens, usedTokens, usedRequests }).catch(() => undefined);
+  };
+
+  const holdMoney = async (demand: Demand, holds: readonly BudgetHold[], facts: LimitFacts): Promise<void> => {
+    const { completionId: id, costMicroUsd: amountMicroUsd = 0, lastsMs } = demand;
+    if (holds.length === 0 || amountMicroUsd === 0) return;
+    const decision = await budgets.hold({ id, holds, amountMicroUsd, lastsMs }).catch((reason: unknown) => {
+      // It may have been held all the same.
+      budgets.cancel(id).catch(() => undefined);
+      throw toUncheckedFailure(reason, facts);
+    });
+    if (!decision.admitted) throw toBudgetFailure(decision, clock.now(), facts);
+  };
+
+  return {
+    async reserve(demand): Promise<Reservation> {
+      const holds = toHolds(demand.principal, defaults);
+      if (holds[0] !== undefined && demand.costMicroUsd === undefined) throw toUnpricedFailure(holds[0].subject);
+      const subjects = toSubjects(demand.principal, defaults);
+      const rateDemand: RateDemand = { id: demand.completionId, subjects, tokens: demand.tokens };
+      const facts = await takeRates(rateDemand);
+      try {
+        await holdMoney(demand, holds, facts);
+      } catch (reason) {
+        giveBack(rateDemand, 0, 0);
+        throw reason;
+      }
+      places.add(rateDemand.id, subjects, demand.lastsMs);
+      let released = false;
+      return {
+        facts,
+        release(usedTokens) {
+          if (released) return;
+          released = true;
+          places.drop(rateDemand.id);
+          giveBack(rateDemand, usedTokens, 1);
+        },
+      };
+    },
+    peek: (principal) => known.facts(toSubjects(principal, defaults), clock.monotonic()),
+    close: () => places.close(),
+  };
+}
+
+/** The key and its account, each with the limits that apply to it. */
+function subjectsOf(principal: Principal, defaults: Limits): readonly (readonly [subject: string, limits: Limits])[] {
+  const { keyId, limits, accountId, accountLimits } = principal;
+  const ofAccount: Limits = {
+    requestsPerMinute: accountLimits.requestsPerMinute ?? defaults.requestsPerMinute,
+    tokensPerMinute: accountLimits.tokensPerMinute ?? defaults.tokensPerMinute,
+    concurrentRequests: accountLimits.concurrentRequests ?? defaults.concurrentRequests,
+    monthlyBudgetMicroUsd: accountLimits.monthlyBudgetMicroUsd ?? defaults.monthlyBudgetMicroUsd,
+  };
+  return [
+    [`key:${keyId}`, limits],
+    [`account:${accountId}`, ofAccount],
+  ];
+}
+
+function toSubjects(principal: Principal, defaults: Limits): RateSubject[] {
+  return subjectsOf(principal, defaults)
+    .map(([subject, { requestsPerMinute, tokensPerMinute, concurrentRequests }]): RateSubject => {
+      return { subject, requestsPerMinute, tokensPerMinute, concurrentRequests };
+    })
+    .filter(({ requestsPerMinute, tokensPerMinute, concurrentRequests }) =>
+      [requestsPerMinute, tokensPerMinute, concurrentRequests].some((limit) => limit !== undefined),
+    );
+}
+
+function toHolds(principal: Principal, defaults: Limits): BudgetHold[] {
+  return subjectsOf(principal, defaults).flatMap(([subject, { monthlyBudgetMicroUsd }]) =>
+    monthlyBudgetMicroUsd === undefined ? [] : [{ subject, limitMicroUsd: monthlyBudgetMicroUsd }],
+  );
+}

@@ -1,0 +1,168 @@
+import { createClient } from "@redis/client";
+import type { Clock } from "../core/clock.ts";
+import { RateStoreError } from "./rates.ts";
+import { type RedisScript, redisScripts } from "./redis-scripts.ts";
+
+const COMMAND_MS = 50;
+/** Commands without an answer, those no longer waited for included. */
+const MAX_IN_FLIGHT = 2000;
+/** A connection that has not answered for so long is given up: its other end may be gone without a word. */
+const SILENT_MS = 1500;
+const CONNECT_MS = 1000;
+const FIRST_RECONNECT_MS = 50;
+const MAX_RECONNECT_MS = 1000;
+
+export interface RedisConnectionOptions {
+  /** `redis://` or `rediss://`, with a password if there is one; never shown. */
+  readonly url: string;
+  readonly clock: Clock;
+  /** How long a command may take. Default: 50. */
+  readonly commandMs?: number | undefined;
+}
+
+type Client = ReturnType<typeof createRedisClient>;
+
+/** What a script answers: numbers, and lists of them. */
+export type ScriptReply = unknown;
+
+interface ScriptCall {
+  readonly keys: readonly string[];
+  readonly args: readonly string[];
+  /** Called with an answer that came when nobody waited for it any more; rejections are ignored. */
+  readonly onLate?: (reply: ScriptReply) => Promise<void>;
+}
+
+/** One connection to Redis that keeps itself up, and on which every wait is short. */
+export class RedisConnection {
+  readonly #url: string;
+  readonly #clock: Clock;
+  readonly #commandMs: number;
+  #client: Client;
+  #inFlight = 0;
+  /** When the connection last gave a sign of life, or was first asked for one. */
+  #heardAtMs: number;
+  /** It is connected, and waits for the first words: a server that hangs accepts connections and then says nothing. */
+  #greeting = false;
+  #closed = false;
+
+  /** Begins to connect. Throws a RateStoreError when the URL is none. */
+  constructor({ url, clock, commandMs = COMMAND_MS }: RedisConnectionOptions) {
+    // Not left to the client: its error would show the URL.
+    if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol))
+      throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
+    this.#url = url;
+    this.#clock = clock;
+    this.#commandMs = commandMs;
+    this.#heardAtMs = clock.monotonic();
+    this.#client = this.#open();
+  }
+
+  /**
+   * Runs a script. Rejects with a RateStoreError when it takes too long; what it did all the same is told to `onLate`,
+   * if the answer comes at all.
+   */
+  async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
+    this.#giveUpWhenSilent();
+    if (!this.#client.isReady) throw new RateStoreError("Redis is not connected.");
+    if (this.#inFlight >= MAX_IN_FLIGHT) throw new RateStoreError("Redis does not keep up.");
+    const answer = this.#send(this.#client, script, [String(keys.length), ...keys, ...args]);
+    const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
+    let answered = false;
+    const stopTimer = this.#clock.after(this.#commandMs, () => {
+      // What has arrived is read first: a process that was busy for so long is not the fault of Redis.
+      setImmediate(() => {
+        if (answered) return;
+        reject(new RateStoreError(`Redis did not answer within ${this.#commandMs} ms.`));
+        if (onLate !== undefined) answer.then(onLate).catch(() => undefined);
+      });
+    });
+    answer.then(resolve, (reason: unknown) => reject(new RateStoreError(`Redis failed: ${toReason(reason)}.`)));
+    return promise.finally(() => {
+      answered = true;
+      stopTimer();
+    });
+  }
+
+  /** Resolves when it is connected, or after `waitMs` when it is not. */
+  async settled(waitMs: number): Promise<void> {
+    if (this.#client.isReady) return;
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const stopTimer = this.#clock.after(waitMs, resolve);
+    this.#client.once("ready", resolve);
+    await promise;
+    stopTimer();
+  }
+
+  /** Ends the connection; commands without an answer are rejected. */
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#client.destroy();
+  }
+
+  async #send(client: Client, script: RedisScript, rest: readonly string[]): Promise<ScriptReply> {
+    if (this.#inFlight === 0) this.#heardAtMs = this.#clock.monotonic();
+    this.#inFlight += 1;
+    try {
+      return await client.sendCommand(["EVALSHA", script.sha1, ...rest]).catch((reason: unknown) => {
+        if (!(reason instanceof Error) || !reason.message.startsWith("NOSCRIPT")) throw reason;
+        return client.sendCommand(["EVAL", script.text, ...rest]);
+      });
+    } finally {
+      // A refusal is a sign of life too.
+      this.#heardAtMs = this.#clock.monotonic();
+      this.#inFlight -= 1;
+    }
+  }
+
+  #open(): Client {
+    const client = createRedisClient(this.#url);
+    const note = (greeting: boolean): void => {
+      if (client !== this.#client) return;
+      this.#greeting = greeting;
+      this.#heardAtMs = this.#clock.monotonic();
+    };
+    // Told by the commands that fail; without a listener it would end the process.
+    client.on("error", () => note(false));
+    client.on("connect", () => note(true));
+    client.on("ready", () => {
+      note(false);
+      // Goes ahead of every other command. Without it each would be sent twice at first.
+      for (const { text } of Object.values(redisScripts)) client.scriptLoad(text).catch(() => undefined);
+    });
+    client.connect().catch(() => undefined);
+    return client;
+  }
+
+  #giveUpWhenSilent(): void {
+    const waits = this.#inFlight > 0 || this.#greeting;
+    if (!waits || this.#closed || this.#clock.monotonic() - this.#heardAtMs < SILENT_MS) return;
+    this.#client.destroy();
+    this.#greeting = false;
+    this.#heardAtMs = this.#clock.monotonic();
+    this.#client = this.#open();
+  }
+}
+
+function createRedisClient(url: string) {
+  return createClient({
+    url,
+    // The older protocol is spoken by everything that calls itself Redis, and scripts answer with numbers anyway.
+    RESP: 2,
+    disableOfflineQueue: true,
+    disableClientInfo: true,
+    socket: { connectTimeout: CONNECT_MS, reconnectStrategy: toReconnectMs },
+  });
+}
+
+/** From 50 ms to a second, with jitter, so that many replicas do not come back at the same moment. */
+function toReconnectMs(retries: number): number {
+  return Math.min(FIRST_RECONNECT_MS * 2 ** Math.min(retries, 10), MAX_RECONNECT_MS) * (0.5 + Math.random() / 2);
+}
+
+/** The server's own word, such as `LOADING` or `WRONGPASS`, or the system's: neither holds an address or a secret. */
+function toReason(reason: unknown): string {
+  if (!(reason instanceof Error)) return "unknown";
+  if ("code" in reason && typeof reason.code === "string") return reason.code;
+  return /^[A-Z]{3,20}\b/.exec(reason.message)?.[0] ?? reason.constructor.name;
+}

@@ -1,0 +1,157 @@
+import { createHash } from "node:crypto";
+
+/** A script as Redis knows it. */
+export interface RedisScript {
+  readonly text: string;
+  readonly sha1: string;
+}
+
+/**
+ * The arithmetic of `bucket.ts` and `subject.ts` once more; a test compares their decisions. For each subject there are
+ * two keys: a hash with the buckets (`r`, `ra`: level and time of requests; `t`, `ta`: of tokens) and a sorted set of
+ * places by their end. Nothing is deleted that is not there: after any write, Redis no longer refuses others for want
+ * of memory. Numbers are written in full: Lua's own form has 14 digits. Keys live a minute longer than they say
+ * anything, for a clock that goes back.
+ */
+const SHARED = `
+local SPARE = 60000
+local now = tonumber(ARGV[1])
+local lease = tonumber(ARGV[2])
+if not now then
+  local time = redis.call("TIME")
+  now = time[1] * 1000 + math.floor(time[2] / 1000)
+end
+local function whole(number) return string.format("%.0f", number) end
+local function refill(level, at, capacity, rate)
+  if not level then return capacity, now end
+  local back = at - now
+  if back > 0 then return math.min(level, capacity), (back > 60000) and now or at end
+  return math.min(level - back * rate, capacity), now
+end
+local function wait(level, at, units, rate)
+  if level >= units then return 0 end
+  return math.ceil((units - level) / rate) + (at - now)
+end
+local function dropEnded(places)
+  if redis.call("ZCOUNT", places, "-inf", whole(now)) > 0 then
+    redis.call("ZREMRANGEBYSCORE", places, "-inf", whole(now))
+  end
+  local late = redis.call("ZRANGEBYSCORE", places, "(" .. whole(now + lease), "+inf")
+  for _, id in ipairs(late) do redis.call("ZADD", places, whole(now + lease), id) end
+end
+local function read(key)
+  local kept = redis.call("HMGET", key, "r", "ra", "t", "ta")
+  return { tonumber(kept[1]), tonumber(kept[3]) }, { tonumber(kept[2]), tonumber(kept[4]) }
+end
+local names = { { "r", "ra" }, { "t", "ta" } }
+`;
+
+/**
+ * KEYS: buckets and places of each subject. ARGV: time or "", lease, id; then for each subject capacity, rate and
+ * demand of requests and of tokens (a rate of 0: not limited; a demand of "": none), and its number of places (0: not
+ * limited). Answers [0 or the number of the subject that keeps it out, 1 requests or 2 tokens or 3 concurrency, time to
+ * wait, then levels of requests and tokens of each subject].
+ */
+const TAKE = `${SHARED}
+local id = ARGV[3]
+local longest, by, limit = 0, 0, 0
+local subjects = #KEYS / 2
+local states = {}
+for i = 1, subjects do
+  local base = 3 + (i - 1) * 7
+  local levels, times = read(KEYS[2 * i - 1])
+  for kind = 1, 2 do
+    local at = base + (kind - 1) * 3
+    local capacity, rate, units = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    if rate == 0 then
+      levels[kind] = nil
+    else
+      levels[kind], times[kind] = refill(levels[kind], times[kind], capacity, rate)
+      local after = units and wait(levels[kind], times[kind], units, rate) or 0
+      if after > longest then longest, by, limit = after, i, kind end
+    end
+  end
+  local places = tonumber(ARGV[base + 7])
+  dropEnded(KEYS[2 * i])
+  if places > 0 and redis.call("ZCARD", KEYS[2 * i]) >= places and 1000 > longest then
+    longest, by, limit = 1000, i, 3
+  end
+  states[i] = { levels, times }
+end
+local reply = { by, limit, longest }
+for i = 1, subjects do
+  local base = 3 + (i - 1) * 7
+  local levels, times = states[i][1], states[i][2]
+  local idle = 0
+  for kind = 1, 2 do
+    local at = base + (kind - 1) * 3
+    local capacity, rate, units = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    if rate == 0 then
+      if times[kind] then redis.call("HDEL", KEYS[2 * i - 1], names[kind][1], names[kind][2]) end
+      reply[#reply + 1] = 0
+    else
+      if by == 0 then levels[kind] = math.max(levels[kind] - (units or 0), -rate * 3600000) end
+      redis.call("HSET", KEYS[2 * i - 1], names[kind][1], whole(levels[kind]), names[kind][2], whole(times[kind]))
+      idle = math.max(idle, wait(levels[kind], times[kind], capacity, rate))
+      reply[#reply + 1] = levels[kind]
+    end
+  end
+  redis.call("PEXPIRE", KEYS[2 * i - 1], whole(idle + SPARE))
+  if by == 0 and tonumber(ARGV[base + 7]) > 0 then
+    redis.call("ZADD", KEYS[2 * i], whole(now + lease), id)
+    redis.call("PEXPIRE", KEYS[2 * i], whole(lease + SPARE))
+  end
+end
+return reply
+`;
+
+/**
+ * KEYS as above. ARGV: time or "", lease, id; then for each subject capacity, rate and gain of requests and of tokens.
+ */
+const RELEASE = `${SHARED}
+local id = ARGV[3]
+for i = 1, #KEYS / 2 do
+  dropEnded(KEYS[2 * i])
+  redis.call("ZREM", KEYS[2 * i], id)
+end
+for i = 1, #KEYS / 2 do
+  local base = 3 + (i - 1) * 6
+  local levels, times = read(KEYS[2 * i - 1])
+  local idle = 0
+  for kind = 1, 2 do
+    local at = base + (kind - 1) * 3
+    local capacity, rate, units = tonumber(ARGV[at + 1]), tonumber(ARGV[at + 2]), tonumber(ARGV[at + 3])
+    if rate > 0 then
+      local level, since = refill(levels[kind], times[kind], capacity, rate)
+      level = math.max(math.min(level + units, capacity), -rate * 3600000)
+      redis.call("HSET", KEYS[2 * i - 1], names[kind][1], whole(level), names[kind][2], whole(since))
+      idle = math.max(idle, wait(level, since, capacity, rate))
+    end
+  end
+  if redis.call("PTTL", KEYS[2 * i - 1]) < idle + SPARE then redis.call("PEXPIRE", KEYS[2 * i - 1], whole(idle + SPARE)) end
+end
+return 0
+`;
+
+/**
+ * KEYS: the set of replicas, then the places of each id. ARGV: time or "", lease, replica, ids. Answers how many
+ * replicas.
+ */
+const RENEW = `${SHARED}
+dropEnded(KEYS[1])
+redis.call("ZADD", KEYS[1], whole(now + lease), ARGV[3])
+redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
+for i = 2, #KEYS do
+  dropEnded(KEYS[i])
+  redis.call("ZADD", KEYS[i], whole(now + lease), ARGV[i + 2])
+  redis.call("PEXPIRE", KEYS[i], whole(lease + SPARE))
+end
+return redis.call("ZCARD", KEYS[1])
+`;
+
+function toScript(text: string): RedisScript {
+  return { text, sha1: createHash("sha1").update(text).digest("hex") };
+}
+
+/** Each decides at one moment: Redis runs nothing else meanwhile. */
+export const redisScripts = { take: toScript(TAKE), release: toScript(RELEASE), renew: toScript(RENEW) } as const;

@@ -1,0 +1,143 @@
+import type { Clock } from "../core/clock.ts";
+import { type BucketSize, placesOf, sizeOf, toBucketLevel, UNITS, unitsOf } from "./bucket.ts";
+import {
+  LEASE_MS,
+  type RateDecision,
+  type RateDemand,
+  type RateRelease,
+  type RateStore,
+  RateStoreError,
+  type RateSubject,
+  type SubjectLevels,
+} from "./rates.ts";
+import { RedisConnection, type ScriptReply } from "./redis-connection.ts";
+import { redisScripts } from "./redis-scripts.ts";
+
+/** One hash tag for all keys: a script may only touch keys of one slot, so in a cluster all of them are on one node. */
+const PREFIX = "parley:{rates}:";
+const REPLICAS_KEY = `${PREFIX}replicas`;
+/** A renewal of more takes several commands, so that none keeps Redis busy for long. */
+const RENEWED_AT_ONCE = 500;
+/** How long opening waits for the first connection. */
+const FIRST_CONNECTION_MS = 1000;
+const LIMITS = ["requests", "tokens", "concurrency"] as const;
+
+export interface RedisRatesOptions {
+  /** `redis://[user:password@]host:port/database`, or `rediss://` with TLS. Never shown. */
+  readonly url: string;
+  readonly clock: Clock;
+  /** A bucket of requests holds what comes in during this time. The same on all replicas. */
+  readonly burstMs: number;
+  /** How long a command may take. Default: 50. */
+  readonly commandMs?: number;
+  /** Milliseconds instead of the server's time: for tests. */
+  readonly nowMs?: () => number;
+}
+
+/**
+ * The state of rates in Redis or Valkey, by its clock. Every method rejects with a RateStoreError within 50 ms when it
+ * does not answer. Goes on without a connection: one is tried for until it is closed.
+ */
+export async function openRedisRates({ url, clock, burstMs, commandMs, nowMs }: RedisRatesOptions): Promise<RateStore> {
+  const connection = new RedisConnection({ url, clock, commandMs });
+  await connection.settled(FIRST_CONNECTION_MS);
+  const head = (third: string): string[] => [
+    nowMs === undefined ? "" : String(Math.floor(nowMs())),
+    String(LEASE_MS),
+    third,
+  ];
+
+  const release = async (given: RateRelease): Promise<void> => {
+    const args = [...head(given.id), ...given.subjects.flatMap((subject) => toGains(subject, given, burstMs))];
+    await connection.run(redisScripts.release, { keys: toKeys(given.subjects), args });
+  };
+
+  return {
+    release,
+    async take(demand) {
+      const args = [...head(demand.id), ...demand.subjects.flatMap((subject) => toNeeds(subject, demand, burstMs))];
+      // Nobody waits for it any more, and so nobody would give it back.
+      const onLate = async (reply: ScriptReply): Promise<void> => {
+        const { id, subjects, tokens } = demand;
+        if (readDecision(reply, demand, burstMs).admitted)
+          await release({ id, subjects, reservedTokens: tokens, usedTokens: 0, usedRequests: 0 });
+      };
+      const reply = await connection.run(redisScripts.take, { keys: toKeys(demand.subjects), args, onLate });
+      return readDecision(reply, demand, burstMs);
+    },
+    async renew({ replica, held }) {
+      const renewals: Promise<ScriptReply>[] = [];
+      // Sent at once: a place that is released meanwhile must not be renewed after that.
+      for (let from = 0; from === 0 || from < held.length; from += RENEWED_AT_ONCE) {
+        const some = held.slice(from, from + RENEWED_AT_ONCE);
+        const keys = [REPLICAS_KEY, ...some.map(({ subject }) => toPlacesKey(subject))];
+        const args = [...head(replica), ...some.map(({ id }) => id)];
+        renewals.push(connection.run(redisScripts.renew, { keys, args }));
+      }
+      const counts = await Promise.all(renewals);
+      return Math.max(...counts.map(Number), 1);
+    },
+    async close() {
+      connection.close();
+    },
+  };
+}
+
+function toPlacesKey(subject: string): string {
+  return `${PREFIX}places:${subject}`;
+}
+
+function toKeys(subjects: readonly RateSubject[]): string[] {
+  return subjects.flatMap(({ subject }) => [`${PREFIX}buckets:${subject}`, toPlacesKey(subject)]);
+}
+
+function toNeeds(subject: RateSubject, { tokens }: RateDemand, burstMs: number): string[] {
+  const tokensSize = sizeOf("tokens", subject, burstMs);
+  return [
+    ...toSizeArgs(sizeOf("requests", subject, burstMs)),
+    String(UNITS),
+    ...toSizeArgs(tokensSize),
+    tokensSize === undefined || tokens <= 0 ? "" : String(unitsOf(tokens, tokensSize)),
+    String(placesOf(subject) ?? 0),
+  ];
+}
+
+function toGains(subject: RateSubject, release: RateRelease, burstMs: number): string[] {
+  const { reservedTokens, usedTokens, usedRequests = 1 } = release;
+  const tokensSize = sizeOf("tokens", subject, burstMs);
+  return [
+    ...toSizeArgs(sizeOf("requests", subject, burstMs)),
+    String((1 - usedRequests) * UNITS),
+    ...toSizeArgs(tokensSize),
+    tokensSize === undefined ? "0" : String(unitsOf(reservedTokens, tokensSize) - usedTokens * UNITS),
+  ];
+}
+
+function toSizeArgs(size: BucketSize | undefined): string[] {
+  return [String(size?.capacity ?? 0), String(size?.perMinute ?? 0)];
+}
+
+function readDecision(reply: ScriptReply, { subjects }: RateDemand, burstMs: number): RateDecision {
+  if (!isNumbers(reply) || reply.length !== 3 + 2 * subjects.length)
+    throw new RateStoreError("Redis answered something else than a decision.");
+  const [by = 0, kind = 0, retryAfterMs = 0] = reply;
+  const levels = subjects.map((subject, index): SubjectLevels => {
+    const toLevel = (bucket: "requests" | "tokens", at: number) => {
+      const size = sizeOf(bucket, subject, burstMs);
+      return size && toBucketLevel({ level: reply[at] ?? 0, at: 0 }, size);
+    };
+    return {
+      subject: subject.subject,
+      requests: toLevel("requests", 3 + 2 * index),
+      tokens: toLevel("tokens", 4 + 2 * index),
+    };
+  });
+  const subject = subjects[by - 1]?.subject;
+  const limit = LIMITS[kind - 1];
+  if (subject === undefined || limit === undefined) return { admitted: true, levels };
+  return { admitted: false, subject, limit, retryAfterMs, levels };
+}
+
+function isNumbers(reply: ScriptReply): reply is readonly number[] {
+  return Array.isArray(reply) && reply.every((item) => typeof item === "number");
+}

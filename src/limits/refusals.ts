@@ -1,0 +1,97 @@
+import { Failure } from "../core/failure.ts";
+import type { LimitFacts } from "../core/limiter.ts";
+import type { BudgetDecision } from "./budgets.ts";
+import type { RateDecision, RateDemand, RateLimit, RateSubject } from "./rates.ts";
+
+// Their words are chosen with care: clients look for some of them in messages, take a limit for the end of a paid plan,
+// and give up.
+
+const wholeNumber = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+const dayOfMonth = new Intl.DateTimeFormat("en-GB", {
+  day: "numeric",
+  month: "long",
+  year: "numeric",
+  timeZone: "UTC",
+});
+
+/** The `rate_limited` that a demand is answered with. */
+export function toRateFailure(
+  refusal: Extract<RateDecision, { admitted: false }>,
+  demand: RateDemand,
+  limits: LimitFacts,
+): Failure {
+  const subject = demand.subjects.find((one) => one.subject === refusal.subject);
+  const { limit, retryAfterMs } = refusal;
+  const whose = nameOf(refusal.subject);
+  const message = `${describe(limit, { whose, subject, demand })} Try again in ${toDuration(retryAfterMs)}.`;
+  return new Failure("rate_limited", message, { retryAfterMs, limits });
+}
+
+/** The `budget_spent` that a demand is answered with, at this Unix time. */
+export function toBudgetFailure(
+  refusal: Extract<BudgetDecision, { admitted: false }>,
+  nowMs: number,
+  limits: LimitFacts,
+): Failure {
+  const { subject, limitMicroUsd, takenMicroUsd } = refusal;
+  const spent = takenMicroUsd >= limitMicroUsd;
+  const state = spent
+    ? "is spent."
+    : `has no room for this request: ${toUsd(takenMicroUsd)} are spent or held for requests under way.`;
+  const nextMonthMs = startOfNextMonth(nowMs);
+  const budget = `The monthly budget of ${nameOf(subject)}, ${toUsd(limitMicroUsd)},`;
+  const message = `${budget} ${state} It begins anew on ${dayOfMonth.format(nextMonthMs)} (UTC).`;
+  return new Failure("budget_spent", message, { retryAfterMs: nextMonthMs - nowMs, limits });
+}
+
+/** The budgets cannot be reached: money is not spent blindly. */
+export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure {
+  return new Failure("overloaded", "Budgets cannot be checked at the moment. Try again soon.", { cause, limits });
+}
+
+/** There is a budget, and nobody knows what the request would cost. */
+export function toUnpricedFailure(subject: string): Failure {
+  const reason = "The model has no price, or one that it may fall back to has none";
+  return new Failure("permission_denied", `${reason}, and ${nameOf(subject)} has a monthly budget. Use another model.`);
+}
+
+interface Refused {
+  readonly whose: string;
+  readonly subject: RateSubject | undefined;
+  readonly demand: RateDemand;
+}
+
+function describe(limit: RateLimit, { whose, subject, demand }: Refused): string {
+  const count = (most: number | undefined, what: string): string =>
+    `${wholeNumber.format(most ?? 0)} ${most === 1 ? what : `${what}s`}`;
+  const reached = `Rate limit reached for ${whose}:`;
+  switch (limit) {
+    case "requests":
+      return `${reached} ${count(subject?.requestsPerMinute, "request")} per minute.`;
+    case "tokens": {
+      const rate = `${count(subject?.tokensPerMinute, "token")} per minute`;
+      return `${reached} ${rate}, and this request may take ${wholeNumber.format(demand.tokens)}.`;
+    }
+    case "concurrency":
+      return `${reached} ${count(subject?.concurrentRequests, "request")} at a time.`;
+  }
+}
+
+function nameOf(subject: string): string {
+  return subject.startsWith("key:") ? "this API key" : "this account";
+}
+
+/** Rounded up, so that nobody comes too early. */
+function toDuration(ms: number): string {
+  if (ms <= 10_000) return `${Math.ceil(ms / 100) / 10} s`;
+  return ms <= 120_000 ? `${Math.ceil(ms / 1000)} s` : `${Math.ceil(ms / 60_000)} min`;
+}
+
+function toUsd(microUsd: number): string {
+  return `${(microUsd / 1e6).toFixed(2)} USD`;
+}
+
+function startOfNextMonth(nowMs: number): number {
+  const now = new Date(nowMs);
+  return Date.UTC(now.getUTCFullYear(), now.getUTCMonth() + 1, 1);
+}

@@ -1,0 +1,136 @@
+import type { Clock } from "../core/clock.ts";
+import { type Bucket, UNITS } from "./bucket.ts";
+import { KnownLevels } from "./known-levels.ts";
+import { createMemoryRates } from "./memory.ts";
+import { LEASE_MS, type RateStore, type RateSubject } from "./rates.ts";
+import { StoreBreaker } from "./store-breaker.ts";
+
+/** Where rates are decided: for all replicas together, or each for itself while what they share is away. */
+export type RatesState = "shared" | "local";
+
+export interface SharedRatesOptions {
+  /** Whose state all replicas share. Is closed with this one. */
+  readonly remote: RateStore;
+  readonly clock: Clock;
+  /** As that of the remote one. */
+  readonly burstMs: number;
+  /** This process among those that share the state. */
+  readonly replica: string;
+  /** Called when the state changes: for the log. `replicas` is by how many the limits are divided meanwhile. */
+  readonly onChange?: (state: RatesState, replicas: number) => void;
+}
+
+/** A store that never rejects, and says how it decides. */
+export interface SharedRates extends RateStore {
+  /** For readiness and metrics. */
+  state(): RatesState;
+}
+
+/**
+ * A remote store and, while it is away, this process's share of the limits: each divided by the number of replicas last
+ * seen, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says,
+ * or n per minute when the limit is smaller than that. A bucket begins with this replica's share of what it last saw in
+ * the shared one: what others have taken since, or all of it where it saw nothing, is admitted once more. Places of
+ * requests that run on from before are not counted in the local shares. A fleet that has never reached the remote store
+ * does not know its size: then each replica takes the whole limit for itself.
+ */
+export function createSharedRates({ remote, clock, burstMs, replica, onChange }: SharedRatesOptions): SharedRates {
+  const known = new KnownLevels(burstMs);
+  const createLocal = (): RateStore => {
+    const toShare = (kind: "requests" | "tokens", subject: string): Bucket | undefined => {
+      const nowMs = Math.floor(clock.monotonic());
+      const last = known.last(kind, subject, nowMs);
+      return last && { level: Math.floor((last.level * UNITS) / replicas), at: nowMs };
+    };
+    return createMemoryRates({
+      clock,
+      burstMs,
+      begin: (subject) => ({ requests: toShare("requests", subject), tokens: toShare("tokens", subject) }),
+    });
+  };
+  let local = createLocal();
+  /** What was taken locally, and from which shares. Those under way only. */
+  const takenLocally = new Map<string, readonly RateSubject[]>();
+  let replicas = 1;
+  /** Until then others may not have come back yet, and fewer are seen than there are. */
+  let settledAtMs = 0;
+  const noteReplicas = (seen: number): void => {
+    if (seen > replicas || clock.monotonic() >= settledAtMs) replicas = seen;
+  };
+  const breaker = new StoreBreaker({
+    clock,
+    async probe() {
+      const seen = await remote.renew({ replica, held: [] });
+      settledAtMs = clock.monotonic() + LEASE_MS;
+      noteReplicas(seen);
+    },
+    onChange(open) {
+      // The next time it begins with what is known then.
+      if (!open) local = createLocal();
+      onChange?.(open ? "local" : "shared", replicas);
+    },
+  });
+
+  /** Asks the remote store; undefined when it is away. */
+  const ask = async <T>(question: () => Promise<T>): Promise<T | undefined> => {
+    if (breaker.open) return undefined;
+    try {
+      const answer = await question();
+      breaker.succeeded();
+      return answer;
+    } catch {
+      breaker.failed();
+      return undefined;
+    }
+  };
+
+  return {
+    state: () => (breaker.open ? "local" : "shared"),
+    async take(demand) {
+      const decision = await ask(() => remote.take(demand));
+      if (decision !== undefined) {
+        known.note(decision.levels, clock.monotonic());
+        return decision;
+      }
+      const shares = demand.subjects.map((subject) => shareOf(subject, replicas));
+      const share = await local.take({ ...demand, subjects: shares });
+      if (share.admitted) takenLocally.set(demand.id, shares);
+      return share;
+    },
+    async release(release) {
+      const shares = takenLocally.get(release.id);
+      if (shares === undefined) {
+        await ask(() => remote.release(release));
+        return;
+      }
+      takenLocally.delete(release.id);
+      await local.release({ ...release, subjects: shares });
+    },
+    async renew({ replica: name, held }) {
+      const mine = held.filter(({ id }) => takenLocally.has(id));
+      const theirs = held.filter(({ id }) => !takenLocally.has(id));
+      // Both are begun before anything is waited for: what is released meanwhile must not be renewed after that.
+      const [seen] = await Promise.all([
+        ask(() => remote.renew({ replica: name, held: theirs })),
+        local.renew({ replica: name, held: mine }),
+      ]);
+      if (seen !== undefined) noteReplicas(seen);
+      return replicas;
+    },
+    async close() {
+      breaker.close();
+      await Promise.all([local.close(), remote.close()]);
+    },
+  };
+}
+
+function shareOf(subject: RateSubject, replicas: number): RateSubject {
+  const share = (limit: number | undefined): number | undefined =>
+    limit === undefined ? undefined : Math.max(Math.floor(limit / replicas), 1);
+  return {
+    subject: subject.subject,
+    requestsPerMinute: share(subject.requestsPerMinute),
+    tokensPerMinute: share(subject.tokensPerMinute),
+    concurrentRequests: share(subject.concurrentRequests),
+  };
+}

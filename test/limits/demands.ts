@@ -1,0 +1,20 @@
+import type { RateDemand, RateSubject } from "../../src/limits/rates.ts";
+
+let count = 0;
+
+/** A subject without any limit but these. */
+export function subjectOf(subject: string, limits: Partial<Omit<RateSubject, "subject">> = {}): RateSubject {
+  return {
+    requestsPerMinute: undefined,
+    tokensPerMinute: undefined,
+    concurrentRequests: undefined,
+    ...limits,
+    subject,
+  };
+}
+
+/** A demand with an ID of its own. */
+export function demandOf(subjects: readonly RateSubject[], tokens = 0): RateDemand {
+  count += 1;
+  return { id: `completion-${count}`, subjects, tokens };
+}

@@ -1,0 +1,32 @@
+import { describe, expect, it } from "vitest";
+import { createMemoryRates } from "../../src/limits/memory.ts";
+import { LEASE_MS } from "../../src/limits/rates.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { demandOf, subjectOf } from "./demands.ts";
+import { describeRateStore } from "./rate-store-contract.ts";
+
+describeRateStore("memory", async () => ({
+  stores: [createMemoryRates({ clock: new FakeClock(), burstMs: 60_000 })],
+}));
+
+describe("rates in memory", () => {
+  it("frees a place that nobody renews", async () => {
+    const clock = new FakeClock();
+    const rates = createMemoryRates({ clock, burstMs: 60_000 });
+    const key = subjectOf("key:1", { concurrentRequests: 1 });
+    await rates.take(demandOf([key]));
+    clock.advance(LEASE_MS - 1);
+    expect((await rates.take(demandOf([key]))).admitted).toBe(false);
+    clock.advance(1);
+    expect((await rates.take(demandOf([key]))).admitted).toBe(true);
+  });
+
+  it("forgets those not asked for longest when there are too many", async () => {
+    const rates = createMemoryRates({ clock: new FakeClock(), burstMs: 60_000, maxSubjects: 2 });
+    const [a, b, c] = ["key:a", "key:b", "key:c"].map((name) => subjectOf(name, { requestsPerMinute: 1 }));
+    for (const subject of [a!, b!, c!]) expect((await rates.take(demandOf([subject]))).admitted).toBe(true);
+    expect((await rates.take(demandOf([b!]))).admitted).toBe(false);
+    expect((await rates.take(demandOf([c!]))).admitted).toBe(false);
+    expect((await rates.take(demandOf([a!]))).admitted).toBe(true);
+  });
+});

@@ -1,0 +1,116 @@
+import { describe, expect, it } from "vitest";
+import type { RateDemand, RateRelease, RateStore, RateSubject } from "../../src/limits/rates.ts";
+import { demandOf, subjectOf } from "./demands.ts";
+
+/** What a test of the contract works on. */
+export interface RateStoreWorld {
+  /** Several that share the state, if this kind can be shared: takes go to them in turn. */
+  readonly stores: readonly RateStore[];
+}
+
+/**
+ * What every RateStore promises. `create` starts with nothing known and a burst of one minute; it also ends the stores.
+ */
+export function describeRateStore(kind: string, create: () => Promise<RateStoreWorld>): void {
+  describe(`a store of rates in ${kind}`, () => {
+    const subjects: readonly (readonly [string, RateSubject, number])[] = [
+      ["requests", subjectOf("key:1", { requestsPerMinute: 50 }), 0],
+      ["tokens", subjectOf("key:1", { tokensPerMinute: 5000 }), 100],
+      ["places", subjectOf("key:1", { concurrentRequests: 50 }), 0],
+    ];
+    it.each(subjects)(
+      "admits exactly as many as there are when many ask at once: %s",
+      async (_kind, subject, tokens) => {
+        const { stores } = await create();
+        const beganMs = performance.now();
+        const asked = Array.from({ length: 600 }, (_, index) =>
+          stores[index % stores.length]!.take(demandOf([subject], tokens)),
+        );
+        const admitted = (await Promise.all(asked)).filter((decision) => decision.admitted).length;
+        // One more comes in each 1.2 s, if it takes so long; places do not come in.
+        const came = subject.concurrentRequests === undefined ? (performance.now() - beganMs) / 1200 : 0;
+        expect(admitted).toBeGreaterThanOrEqual(50);
+        expect(admitted).toBeLessThanOrEqual(50 + came);
+      },
+    );
+
+    it("takes from all subjects or from none, and says which one keeps it out", async () => {
+      const { stores } = await create();
+      const store = stores[0]!;
+      const key = subjectOf("key:1", { requestsPerMinute: 10, concurrentRequests: 10 });
+      const account = subjectOf("account:1", { tokensPerMinute: 600 });
+      expect((await store.take(demandOf([account], 600))).admitted).toBe(true);
+      const refused = await store.take(demandOf([key, account], 300));
+      expect(refused).toMatchObject({ admitted: false, subject: "account:1", limit: "tokens" });
+      expect(refused.levels[0]).toMatchObject({
+        subject: "key:1",
+        requests: { capacity: 10, level: 10, perMinute: 10 },
+      });
+      expect(!refused.admitted && refused.retryAfterMs).toBeGreaterThan(20_000);
+      expect(!refused.admitted && refused.retryAfterMs).toBeLessThanOrEqual(30_000);
+    });
+
+    it("gives back places, unused tokens, and the request when nothing was begun", async () => {
+      const { stores } = await create();
+      const store = stores[0]!;
+      const key = subjectOf("key:1", { requestsPerMinute: 2, tokensPerMinute: 1000, concurrentRequests: 1 });
+      const first = demandOf([key], 900);
+      expect((await store.take(first)).admitted).toBe(true);
+      expect(await store.take(demandOf([key], 500))).toMatchObject({ admitted: false });
+      await store.release(toRelease(first, 0, { usedRequests: 0 }));
+      const second = await store.take(demandOf([key], 1000));
+      expect(second.admitted).toBe(true);
+      expect(Math.floor(second.levels[0]?.requests?.level ?? -1)).toBe(1);
+    });
+
+    it("remembers a debt of tokens", async () => {
+      const { stores } = await create();
+      const store = stores[0]!;
+      const key = subjectOf("key:1", { tokensPerMinute: 1000 });
+      const demand = demandOf([key], 100);
+      await store.take(demand);
+      await store.release(toRelease(demand, 3000));
+      const refused = await store.take(demandOf([key], 1));
+      expect(refused.levels[0]?.tokens?.level).toBeLessThan(-1500);
+      expect(!refused.admitted && refused.retryAfterMs).toBeGreaterThan(90_000);
+    });
+
+    it("counts a place again that is renewed after it was forgotten", async () => {
+      const { stores } = await create();
+      const store = stores[0]!;
+      const key = subjectOf("key:1", { concurrentRequests: 1 });
+      expect(await store.renew({ replica: "a", held: [{ id: "forgotten", subject: "key:1" }] })).toBeGreaterThan(0);
+      expect(await store.take(demandOf([key]))).toMatchObject({ admitted: false, limit: "concurrency" });
+      await store.release({ id: "forgotten", subjects: [key], reservedTokens: 0, usedTokens: 0 });
+      expect((await store.take(demandOf([key]))).admitted).toBe(true);
+    });
+
+    it("renews many places at once", async () => {
+      const { stores } = await create();
+      const store = stores[0]!;
+      const held = Array.from({ length: 1200 }, (_, index) => ({ id: `held-${index}`, subject: "key:1" }));
+      await store.renew({ replica: "a", held });
+      const wide = subjectOf("key:1", { concurrentRequests: 1201 });
+      expect((await store.take(demandOf([wide]))).admitted).toBe(true);
+      expect((await store.take(demandOf([wide]))).admitted).toBe(false);
+    });
+
+    it("is not disturbed by the release of what it does not know", async () => {
+      const { stores } = await create();
+      const store = stores[0]!;
+      const key = subjectOf("key:1", { requestsPerMinute: 5, tokensPerMinute: 100, concurrentRequests: 1 });
+      await store.release(toRelease(demandOf([key], 100), 0));
+      const decision = await store.take(demandOf([key], 1));
+      expect(decision.levels[0]?.tokens?.level).toBe(99);
+    });
+  });
+}
+
+/** The release of a demand. */
+export function toRelease(
+  { id, subjects, tokens }: RateDemand,
+  usedTokens: number,
+  more: Pick<RateRelease, "usedRequests"> = {},
+): RateRelease {
+  return { id, subjects, reservedTokens: tokens, usedTokens, ...more };
+}

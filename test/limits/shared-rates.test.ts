@@ -1,0 +1,149 @@
+import { describe, expect, it } from "vitest";
+import { createMemoryRates } from "../../src/limits/memory.ts";
+import { LEASE_MS, type RateStore, RateStoreError } from "../../src/limits/rates.ts";
+import { createSharedRates, type RatesState } from "../../src/limits/shared-rates.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { demandOf, subjectOf } from "./demands.ts";
+import { describeRateStore, toRelease } from "./rate-store-contract.ts";
+
+const BURST_MS = 60_000;
+
+/** A store that several replicas share, and that can be away. */
+function createWorld(replicas = 3) {
+  const clock = new FakeClock();
+  const shared = createMemoryRates({ clock, burstMs: BURST_MS });
+  const world = { away: false, replicas, asked: 0, changes: [] as [RatesState, number][] };
+  const whenThere = async <T>(work: () => Promise<T>): Promise<T> => {
+    world.asked += 1;
+    if (world.away) throw new RateStoreError("away");
+    return await work();
+  };
+  const remote: RateStore = {
+    take: (demand) => whenThere(() => shared.take(demand)),
+    release: (release) => whenThere(() => shared.release(release)),
+    renew: (renewal) => whenThere(async () => Math.max(await shared.renew(renewal), world.replicas)),
+    close: async () => undefined,
+  };
+  const onChange = (state: RatesState, count: number): void => void world.changes.push([state, count]);
+  const rates = createSharedRates({ remote, clock, burstMs: BURST_MS, replica: "one", onChange });
+  return { world, clock, rates, remote };
+}
+
+async function admittedOf(rates: RateStore, count: number, limits: Parameters<typeof subjectOf>[1]): Promise<number> {
+  let admitted = 0;
+  for (let index = 0; index < count; index += 1)
+    if ((await rates.take(demandOf([subjectOf("key:1", limits)], 1))).admitted) admitted += 1;
+  return admitted;
+}
+
+describeRateStore("a remote store that is there", async () => ({ stores: [createWorld().rates] }));
+
+describe("rates whose shared state is away", () => {
+  it.each([
+    ["requests", { requestsPerMinute: 100 }, 33],
+    ["tokens", { tokensPerMinute: 100 }, 33],
+    ["places", { concurrentRequests: 100 }, 33],
+    ["requests, fewer than replicas", { requestsPerMinute: 2 }, 1],
+    ["tokens, fewer than replicas", { tokensPerMinute: 2 }, 1],
+    ["places, fewer than replicas", { concurrentRequests: 2 }, 1],
+  ])("are this replica's share of the limit: %s", async (_kind, limits, share) => {
+    const { world, rates } = createWorld(3);
+    await rates.renew({ replica: "one", held: [] });
+    world.away = true;
+    expect(await admittedOf(rates, 200, limits)).toBe(share);
+  });
+
+  it("begin with this replica's share of what was left of the shared ones", async () => {
+    const { world, rates, clock } = createWorld(2);
+    await rates.renew({ replica: "one", held: [] });
+    const limits = { requestsPerMinute: 120, tokensPerMinute: 600 };
+    expect(await admittedOf(rates, 100, limits)).toBe(100);
+    world.away = true;
+    expect(await admittedOf(rates, 100, limits)).toBe(10);
+    clock.advance(3000);
+    expect(await admittedOf(rates, 100, limits)).toBe(3);
+  });
+
+  it("are not asked for after five failures in a row, and a probe finds them again", async () => {
+    const { world, rates, clock } = createWorld(3);
+    await rates.renew({ replica: "one", held: [] });
+    world.away = true;
+    world.asked = 0;
+    expect(rates.state()).toBe("shared");
+    await admittedOf(rates, 100, { requestsPerMinute: 10 });
+    expect(world.asked).toBe(5);
+    expect(rates.state()).toBe("local");
+    await clock.pass(10_000);
+    expect(world.asked).toBeGreaterThan(5 + 7);
+    expect(world.asked).toBeLessThan(5 + 14);
+    world.away = false;
+    await clock.pass(1300);
+    expect(rates.state()).toBe("shared");
+    expect(world.changes).toEqual([
+      ["local", 3],
+      ["shared", 3],
+    ]);
+  });
+
+  it("do not open the breaker when failures are not in a row", async () => {
+    const { world, rates } = createWorld();
+    for (let index = 0; index < 40; index += 1) {
+      world.away = index % 5 !== 0;
+      await admittedOf(rates, 1, { requestsPerMinute: 100 });
+    }
+    expect(rates.state()).toBe("shared");
+  });
+
+  it("get back what was taken from them, and the local share what was taken there", async () => {
+    const { world, rates, remote, clock } = createWorld(2);
+    await rates.renew({ replica: "one", held: [] });
+    const one = subjectOf("key:1", { concurrentRequests: 2 });
+    const [shared, local] = [demandOf([one]), demandOf([one])];
+    await rates.take(shared);
+    world.away = true;
+    for (let index = 0; index < 5; index += 1) await admittedOf(rates, 1, { requestsPerMinute: 100 });
+    expect((await rates.take(local)).admitted).toBe(true);
+    expect((await rates.take(demandOf([one]))).admitted).toBe(false);
+    await rates.release(toRelease(local, 0));
+    expect((await rates.take(local)).admitted).toBe(true);
+    world.away = false;
+    await clock.pass(1300);
+    await rates.release(toRelease(shared, 0));
+    expect((await remote.take(demandOf([one]))).admitted).toBe(true);
+    expect((await remote.take(demandOf([one]))).admitted).toBe(true);
+  });
+
+  it("renew each place where it is held", async () => {
+    const { world, rates, clock } = createWorld(1);
+    const one = subjectOf("key:1", { concurrentRequests: 1 });
+    world.away = true;
+    const demand = demandOf([one]);
+    await rates.take(demand);
+    for (let index = 0; index < 6; index += 1) {
+      await clock.pass(LEASE_MS / 3);
+      await rates.renew({ replica: "one", held: [{ id: demand.id, subject: "key:1" }] });
+    }
+    expect((await rates.take(demandOf([one]))).admitted).toBe(false);
+  });
+
+  it("divide by as many replicas as before until all can have come back", async () => {
+    const { world, rates, clock } = createWorld(4);
+    await rates.renew({ replica: "one", held: [] });
+    world.away = true;
+    await admittedOf(rates, 10, { requestsPerMinute: 8 });
+    world.away = false;
+    world.replicas = 1;
+    await clock.pass(1300);
+    expect(await rates.renew({ replica: "one", held: [] })).toBe(4);
+    await clock.pass(LEASE_MS);
+    expect(await rates.renew({ replica: "one", held: [] })).toBe(1);
+  });
+
+  it("are not probed any more once closed", async () => {
+    const { world, rates, clock } = createWorld();
+    world.away = true;
+    await admittedOf(rates, 10, { requestsPerMinute: 8 });
+    await rates.close();
+    expect(clock.pending).toBe(0);
+  });
+});

@@ -1,0 +1,217 @@
+import { inspect } from "node:util";
+import fc from "fast-check";
+import { describe, expect, it, onTestFinished } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
+import {
+  LEASE_MS,
+  type RateDecision,
+  type RateDemand,
+  type RateStore,
+  RateStoreError,
+} from "../../src/limits/rates.ts";
+import { openRedisRates, type RedisRatesOptions } from "../../src/limits/redis.ts";
+import { decide, giveBack, renewLeases, type SubjectState } from "../../src/limits/state.ts";
+import { demandOf, subjectOf } from "../limits/demands.ts";
+import { describeRateStore, toRelease } from "../limits/rate-store-contract.ts";
+import { startRedis } from "../support/redis.ts";
+
+const key = subjectOf("key:1", { requestsPerMinute: 1000, tokensPerMinute: 100_000, concurrentRequests: 1000 });
+
+/** On a busy machine an answer may take longer than a request would wait. */
+const PATIENT_MS = 20_000;
+const USUAL_MS = 50;
+
+interface Step {
+  readonly act: "take" | "release" | "renew";
+  readonly waitMs: number;
+  readonly which: number;
+  readonly tokens: number;
+  readonly used: number;
+  readonly usedRequests: 0 | 1;
+  readonly changed: boolean;
+}
+
+async function open(url: string, more: Pick<RedisRatesOptions, "commandMs" | "nowMs"> = {}): Promise<RateStore> {
+  const rates = await openRedisRates({ url, clock: systemClock, burstMs: 60_000, commandMs: PATIENT_MS, ...more });
+  onTestFinished(() => rates.close());
+  return rates;
+}
+
+/** How long it took, and how it ended. */
+async function time(work: Promise<unknown>): Promise<{ readonly ms: number; readonly error: unknown }> {
+  const beganMs = performance.now();
+  const error = await work.then(
+    () => undefined,
+    (reason: unknown) => reason,
+  );
+  return { ms: performance.now() - beganMs, error };
+}
+
+describeRateStore("Redis", async () => {
+  const { url } = await startRedis();
+  return { stores: await Promise.all([open(url), open(url), open(url)]) };
+});
+
+describe("rates in Redis", () => {
+  it("decide as those in memory do, for any sequence of calls and any time", async () => {
+    const redis = await startRedis();
+    let nowMs = 0;
+    const rates = await open(redis.url, { nowMs: () => nowMs });
+    const limits = fc.record({
+      requestsPerMinute: fc.option(
+        fc.integer({ min: 1, max: 1e9 }).chain((most) => fc.integer({ min: 1, max: most })),
+        {
+          nil: undefined,
+        },
+      ),
+      tokensPerMinute: fc.option(fc.integer({ min: 1, max: 1e6 }), { nil: undefined }),
+      concurrentRequests: fc.option(fc.integer({ min: 1, max: 2 }), { nil: undefined }),
+    });
+    const step = fc.record({
+      act: fc.constantFrom<Step["act"][]>("take", "take", "take", "release", "renew"),
+      // Also back, by more and by less than what a bucket puts up with.
+      waitMs: fc.oneof(
+        fc.integer({ min: 0, max: 20_000 }),
+        fc.constantFrom(0, 1, LEASE_MS - 1, LEASE_MS),
+        fc.integer({ min: -100_000, max: 0 }),
+      ),
+      which: fc.nat(20),
+      tokens: fc.oneof(fc.constant(0), fc.nat(30_000)),
+      used: fc.oneof(fc.nat(60_000), fc.constant(1e12)),
+      usedRequests: fc.constantFrom(0 as const, 1 as const),
+      changed: fc.boolean(),
+    });
+    let run = 0;
+    const check = async ([first, second, other]: [object, object, object], steps: Step[]): Promise<void> => {
+      run += 1;
+      const states = new Map<string, SubjectState>();
+      const taken: RateDemand[] = [];
+      const decisions: [RateDecision, RateDecision][] = [];
+      nowMs = 1_700_000_000_000;
+      for (const { act, waitMs, which, tokens, used, usedRequests, changed } of steps) {
+        nowMs += waitMs;
+        const moment = { nowMs, burstMs: 60_000 };
+        const keep = (next: ReadonlyMap<string, SubjectState>) =>
+          next.forEach((state, name) => states.set(name, state));
+        const demand = taken[which % Math.max(taken.length, 1)];
+        if (act === "take") {
+          const asked = demandOf(
+            [subjectOf(`key:${run}`, changed ? other : first), subjectOf(`account:${run}`, second)],
+            tokens,
+          );
+          const expected = decide(states, asked, moment);
+          keep(expected.states);
+          decisions.push([await rates.take(asked), expected.decision]);
+          if (expected.decision.admitted) taken.push(asked);
+        } else if (demand !== undefined && act === "release") {
+          const release = toRelease(demand, used, { usedRequests });
+          keep(giveBack(states, release, moment));
+          await rates.release(release);
+        } else if (demand !== undefined) {
+          const held = demand.subjects.map(({ subject }) => ({ id: demand.id, subject }));
+          keep(renewLeases(states, held, moment));
+          await rates.renew({ replica: "a", held });
+        }
+      }
+      expect(decisions.map(([decided]) => decided)).toEqual(decisions.map(([, expected]) => expected));
+    };
+    await fc.assert(fc.asyncProperty(fc.tuple(limits, limits, limits), fc.array(step, { maxLength: 60 }), check), {
+      numRuns: 500,
+    });
+  });
+
+  it("count the replicas that renew", async () => {
+    const { url } = await startRedis();
+    const [one, two] = await Promise.all([open(url), open(url)]);
+    expect(await one.renew({ replica: "one", held: [] })).toBe(1);
+    expect(await two.renew({ replica: "two", held: [] })).toBe(2);
+    expect(await one.renew({ replica: "one", held: [] })).toBe(2);
+  });
+
+  it("leave nothing in Redis for ever, and keep to one prefix", async () => {
+    const redis = await startRedis();
+    const rates = await open(redis.url);
+    const demand = demandOf([key], 10);
+    await rates.take(demand);
+    await rates.renew({ replica: "one", held: [{ id: demand.id, subject: key.subject }] });
+    await rates.release(toRelease(demand, 20_000));
+    const other = demandOf([subjectOf("key:2", { concurrentRequests: 1 })]);
+    await rates.take(other);
+    const kept = await redis.ask(["KEYS", "*"]);
+    expect(kept).toHaveLength(3);
+    for (const name of kept) {
+      expect(name).toMatch(/^parley:\{rates\}:/);
+      expect(Number((await redis.ask(["PTTL", name]))[0])).toBeGreaterThan(0);
+    }
+  });
+
+  it("find their scripts again after Redis has forgotten them", async () => {
+    const redis = await startRedis();
+    const rates = await open(redis.url);
+    await rates.take(demandOf([key]));
+    await redis.ask(["SCRIPT", "FLUSH"]);
+    expect((await rates.take(demandOf([key]))).admitted).toBe(true);
+  });
+
+  it("reject at once while nothing listens, and come back with a Redis that was killed and started anew", async () => {
+    const redis = await startRedis();
+    const rates = await open(redis.url, { commandMs: USUAL_MS });
+    await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
+    await redis.kill();
+    await expect.poll(() => time(rates.take(demandOf([key])))).toMatchObject({ error: expect.any(RateStoreError) });
+    for (let index = 0; index < 5; index += 1) expect((await time(rates.take(demandOf([key])))).ms).toBeLessThan(150);
+    await redis.start();
+    await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
+  });
+
+  it("reject in time while Redis hangs, do not pile up, and come back", async () => {
+    const redis = await startRedis();
+    const rates = await open(redis.url, { commandMs: USUAL_MS });
+    await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
+    redis.freeze();
+    const hung = await Promise.all(Array.from({ length: 3000 }, () => time(rates.take(demandOf([key])))));
+    expect(hung.filter(({ error }) => error instanceof RateStoreError)).toHaveLength(3000);
+    const full = hung.filter(({ error }) => error instanceof Error && error.message === "Redis does not keep up.");
+    expect(full).toHaveLength(1000);
+    redis.thaw();
+    await expect.poll(async () => (await time(rates.take(demandOf([key])))).error, { timeout: 5000 }).toBeUndefined();
+  });
+
+  it("give back what Redis admitted when nobody waited for it any more", async () => {
+    const redis = await startRedis();
+    const rates = await open(redis.url, { commandMs: USUAL_MS });
+    const one = subjectOf("key:1", { concurrentRequests: 1 });
+    redis.freeze();
+    await expect(rates.take(demandOf([one]))).rejects.toThrow("within 50 ms");
+    redis.thaw();
+    await expect
+      .poll(async () => (await rates.take(demandOf([one])).catch(() => ({ admitted: false }))).admitted, {
+        timeout: 5000,
+      })
+      .toBe(true);
+  });
+
+  const refusals: readonly (readonly [string, string[]])[] = [
+    ["OOM", ["CONFIG", "SET", "maxmemory", "1"]],
+    ["READONLY", ["REPLICAOF", "127.0.0.1", "1"]],
+    ["MISCONF or NOREPLICAS", ["CONFIG", "SET", "min-replicas-to-write", "1"]],
+  ];
+  it.each(refusals)("take a refusal of Redis for a failure: %s", async (_word, command) => {
+    const redis = await startRedis();
+    const rates = await open(redis.url);
+    await rates.take(demandOf([key]));
+    await redis.ask(command);
+    await expect(rates.take(demandOf([key]))).rejects.toThrow(/^Redis failed: [A-Z]+\.$/);
+  });
+
+  it("never show the password", async () => {
+    const { port } = await startRedis(["--requirepass", "right-secret"]);
+    const rates = await open(`redis://:wrong-secret@127.0.0.1:${port}`);
+    const { error } = await time(rates.take(demandOf([key])));
+    expect(error).toBeInstanceOf(RateStoreError);
+    expect(inspect(error, { depth: 10, showHidden: true })).not.toContain("secret");
+    await expect(open("redis//:wrong-secret@nowhere")).rejects.toThrow("has to look like");
+    const right = await open(`redis://:right-secret@127.0.0.1:${port}`);
+    expect((await right.take(demandOf([key]))).admitted).toBe(true);
+  });
+});

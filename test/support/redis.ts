@@ -1,0 +1,99 @@
+import { type ChildProcess, execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { connect, createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { promisify } from "node:util";
+import { onTestFinished } from "vitest";
+
+/** A Redis of its own, that keeps nothing on disk. */
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  /** Resolves when it answers; after `kill`, starts an empty one at the same address. */
+  start(): Promise<void>;
+  /** Ends at once, as by a power cut. */
+  kill(): Promise<void>;
+  /** Stands still without closing anything, until `thaw`. */
+  freeze(): void;
+  thaw(): void;
+  /** Sends a command by redis-cli, which comes with the server, and answers its lines. */
+  ask(command: readonly string[]): Promise<string[]>;
+}
+
+/** Starts one, which ends with the test. `options` go to its command line. */
+export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
+  const port = await findFreePort();
+  const folder = await mkdtemp(join(tmpdir(), "parley-redis-"));
+  let running: ChildProcess | undefined;
+  const server: RedisServer = {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    async start() {
+      const args = ["--port", String(port), "--bind", "127.0.0.1", "--dir", folder, "--save", "", "--appendonly", "no"];
+      running = spawn("redis-server", [...args, ...options], { stdio: "ignore" });
+      const failed = once(running, "error").then(([reason]: unknown[]) => {
+        throw new Error("redis-server is needed for this test: apt-get install redis-server (brew install redis)", {
+          cause: reason,
+        });
+      });
+      failed.catch(() => undefined);
+      await Promise.race([failed, waitForPort(port)]);
+    },
+    async kill() {
+      const ended = running;
+      running = undefined;
+      if (ended === undefined || ended.exitCode !== null || ended.signalCode !== null) return;
+      const exit = once(ended, "exit");
+      ended.kill("SIGKILL");
+      await exit;
+    },
+    freeze: () => void running?.kill("SIGSTOP"),
+    thaw: () => void running?.kill("SIGCONT"),
+    async ask(command) {
+      const { stdout } = await promisify(execFile)("redis-cli", ["-p", String(port), ...command]);
+      return stdout.split("\n").filter((line) => line !== "");
+    },
+  };
+  onTestFinished(async () => {
+    await server.kill();
+    await rm(folder, { recursive: true, force: true });
+  });
+  await server.start();
+  return server;
+}
+
+async function findFreePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port");
+  return address.port;
+}
+
+/** Until it says PONG: it accepts connections before it can answer. */
+async function waitForPort(port: number): Promise<void> {
+  const untilMs = performance.now() + 20_000;
+  while (performance.now() < untilMs) {
+    if (await answersPing(port)) return;
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+  throw new Error("redis-server did not start within 20 s");
+}
+
+function answersPing(port: number): Promise<boolean> {
+  const { promise, resolve } = Promise.withResolvers<boolean>();
+  const socket = connect(port, "127.0.0.1", () => socket.write("PING\r\n"));
+  socket.on("error", () => resolve(false));
+  socket.on("close", () => resolve(false));
+  socket.on("data", (data) => {
+    // Also when it wants a password first.
+    resolve(/^(\+PONG|-NOAUTH)/.test(data.toString()));
+    socket.destroy();
+  });
+  socket.setTimeout(1000, () => socket.destroy());
+  return promise;
+}
