@@ -1,7 +1,10 @@
 import { parseArgs } from "node:util";
 
 /** What can be measured on its own. */
-export const PARTS = ["translate", "unary", "stream", "grpc"] as const;
+export const PARTS = ["translate", "accounting", "unary", "stream", "grpc"] as const;
+
+/** Those that need neither server nor load. */
+const IN_PROCESS: ReadonlySet<Part> = new Set(["translate", "accounting"]);
 
 /** One of them. */
 export type Part = (typeof PARTS)[number];
@@ -37,6 +40,11 @@ export function readOptions(args: readonly string[]): Options {
     seconds: positiveNumber("seconds", values.seconds),
     profile: values.profile,
   };
+}
+
+/** Whether all that is asked for is measured in this process. */
+export function needsNoServer(parts: readonly Part[]): boolean {
+  return parts.every((part) => IN_PROCESS.has(part));
 }
 
 function positiveNumber(name: string, text: string): number {

@@ -7,9 +7,10 @@ import { isPinned, PEER_CORE, startOwn, stopChild } from "./children.ts";
 import { compare } from "./compare.ts";
 import { nginxPath } from "./contestants/floors.ts";
 import { planLoads } from "./loads.ts";
+import { type AccountingCost, formatAccounting, measureAccounting } from "./accounting/measure.ts";
 import { canReadCpuTime } from "./measure/cpu-time.ts";
 import type { LoadResult } from "./measure/result.ts";
-import { type Options, readOptions } from "./options.ts";
+import { needsNoServer, type Options, readOptions } from "./options.ts";
 import { profileLoad } from "./profile/run.ts";
 import { formatLoad } from "./report.ts";
 import { formatTranslation, measureTranslation, type TranslationResult } from "./translate/measure.ts";
@@ -28,7 +29,8 @@ async function bench(options: Options): Promise<void> {
   mkdirSync(RESULTS, { recursive: true });
   console.log(`Node ${process.versions.node}, ${conditions().join(", ")}\n`);
   const translation = options.parts.includes("translate") && !options.profile ? translate(options) : undefined;
-  if (options.parts.every((part) => part === "translate")) return save(options, [], translation);
+  const accounting = options.parts.includes("accounting") && !options.profile ? await account(options) : undefined;
+  if (needsNoServer(options.parts)) return save(options, [], { translation, accounting });
   const folder = mkdtempSync(join(tmpdir(), "parley-bench-"));
   // After the children have been ended, however this ends.
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
@@ -46,7 +48,7 @@ async function bench(options: Options): Promise<void> {
       console.log(`${formatLoad(result)}\n`);
       results.push(result);
     }
-    if (!options.profile) save(options, results, translation);
+    if (!options.profile) save(options, results, { translation, accounting });
     if (results.some((result) => result.results.some(({ problem }) => problem !== undefined))) process.exitCode = 1;
   } finally {
     await stopChild(upstream);
@@ -69,10 +71,22 @@ function translate({ rounds }: Options): TranslationResult {
   return result;
 }
 
-function save({ rounds, seconds }: Options, loads: readonly LoadResult[], translation?: TranslationResult): void {
+/** In this process, too. */
+async function account({ rounds }: Options): Promise<readonly AccountingCost[]> {
+  const costs = await measureAccounting(rounds);
+  console.log(`${formatAccounting(costs)}\n`);
+  return costs;
+}
+
+interface InProcess {
+  readonly translation: TranslationResult | undefined;
+  readonly accounting: readonly AccountingCost[] | undefined;
+}
+
+function save({ rounds, seconds }: Options, loads: readonly LoadResult[], inProcess: InProcess): void {
   const file = join(RESULTS, "latest.json");
   const at = new Date().toISOString();
-  const document = { at, node: process.versions.node, conditions: conditions(), rounds, seconds, loads, translation };
+  const document = { at, node: process.versions.node, conditions: conditions(), rounds, seconds, loads, ...inProcess };
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
   console.log(`Every slice is in ${file}.`);
 }

@@ -1,6 +1,3 @@
-/** Four messages each, and four around them. */
-const VISITS = 49;
-
 const CITIES = ["Paris", "Nairobi", "Osaka", "Lima", "Tromsø"];
 
 const TOOLS = [
@@ -46,14 +43,17 @@ function visit(index: number): object[] {
 
 const PLAN = "We would rather walk than take the bus, so please say whether an umbrella is needed; we pack light.";
 
-/** A request to `/v1/chat/completions` as a client sends it: 200 messages, a quarter of them calls, and three tools. */
-export function longConversation(): string {
+/**
+ * A request to `/v1/chat/completions` as a client sends it: four messages for each visit, one of them a call, four
+ * around them, and three tools.
+ */
+function conversation(visitCount: number): string {
   const opening = [
     { role: "system", content: "You help to plan a journey. Be brief, and say where a figure comes from." },
     { role: "user", content: "We shall travel for seven weeks. Are you ready to help?" },
     { role: "assistant", content: "With pleasure. Tell me where you will be, day by day." },
   ];
-  const visits = Array.from({ length: VISITS }, (_, index) => visit(index)).flat();
+  const visits = Array.from({ length: visitCount }, (_, index) => visit(index)).flat();
   const messages = [...opening, ...visits, { role: "user", content: "Now book it, please." }];
   return JSON.stringify({
     model: "any",
@@ -64,3 +64,9 @@ export function longConversation(): string {
     temperature: 0.5,
   });
 }
+
+/** 200 messages. */
+export const longConversation = (): string => conversation(49);
+
+/** 12 messages. */
+export const shortConversation = (): string => conversation(2);

@@ -4,8 +4,11 @@ import { hashApiKey, isApiKey } from "./api-key.ts";
 import type { KeyGrant } from "./key-store.ts";
 import type { KeyPrincipal } from "./principal.ts";
 
-/** How long an answer of the store is taken for granted: what another process revokes is refused after at most this. */
-const KNOWN_TTL_MS = 5_000;
+/**
+ * How long an answer of the store is taken for granted: what another process revokes, and nobody tells us of, is refused
+ * after this. The promise is five seconds; the rest is for requests on their way.
+ */
+const KNOWN_TTL_MS = 4_500;
 
 /**
  * The same for "there is no such key". A secret is asked for before it exists only by somebody who guessed 238 bits, so
@@ -16,8 +19,11 @@ const UNKNOWN_TTL_MS = 1_000;
 /** How long a key goes on working while the store cannot be asked, counted from the store's last answer. */
 const STALE_LIMIT_MS = 60_000;
 
-/** How long the store is left alone about a key after it could not answer. */
+/** How long the store is left alone after it could not answer. */
 const RETRY_MS = 1_000;
+
+/** How long a request with a known key waits for the store, before the store is taken for away. */
+const PATIENCE_MS = 500;
 
 const MAX_KNOWN = 50_000;
 const MAX_UNKNOWN = 10_000;
@@ -64,6 +70,8 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   const unknown = new Map<string, number>();
   /** One question to the store per hash, however many requests wait for it. */
   const inFlight = new Map<string, Promise<KeyPrincipal>>();
+  /** When the store may be asked again, as long as it is away; undefined while it is there. */
+  let away: { probeAtMs: number } | undefined;
 
   const lookUp = async (hash: string, key: string): Promise<KeyPrincipal> => {
     // Counted from the question, so that an answer is never taken to be younger than it is.
@@ -71,6 +79,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     const current = (): boolean => inFlight.get(hash) === asking;
     const asking = store.findByHash(hash, key).then(
       (found) => {
+        away = undefined;
         const principal = found && toPrincipal(found);
         if (current()) {
           known.delete(hash);
@@ -84,9 +93,9 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
         return principal;
       },
       (cause: unknown) => {
+        away = { probeAtMs: clock.monotonic() + RETRY_MS };
         const entry = known.get(hash);
-        if (entry === undefined || askedAtMs - entry.confirmedAtMs > STALE_LIMIT_MS) throw unavailable(cause);
-        entry.refreshAtMs = askedAtMs + RETRY_MS;
+        if (entry === undefined || !isUsable(entry, askedAtMs)) throw unavailable(cause);
         return entry.principal;
       },
     );
@@ -96,6 +105,30 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     } finally {
       if (current()) inFlight.delete(hash);
     }
+  };
+
+  /** What is known of a key, confirmed by the store where that does not take long. */
+  const confirm = async (
+    hash: string,
+    { key, entry: { principal } }: { readonly key: string; readonly entry: KnownKey },
+  ): Promise<KeyPrincipal> => {
+    const nowMs = clock.monotonic();
+    if (away !== undefined) {
+      // One request a second asks for all, and does not wait for the answer either.
+      if (nowMs >= away.probeAtMs) {
+        away.probeAtMs = nowMs + RETRY_MS;
+        lookUp(hash, key).catch(() => undefined);
+      }
+      return principal;
+    }
+    const asking = inFlight.get(hash) ?? lookUp(hash, key);
+    return new Promise((resolve, reject) => {
+      const cancel = clock.after(PATIENCE_MS, () => {
+        away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
+        resolve(principal);
+      });
+      asking.then(resolve, reject).finally(cancel);
+    });
   };
 
   return {
@@ -108,6 +141,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       if (entry !== undefined && nowMs < entry.refreshAtMs) return checkExpiry(entry.principal, clock);
       const refusedUntilMs = unknown.get(hash);
       if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
+      if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, { key, entry }), clock);
       return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
     },
 
@@ -139,6 +173,10 @@ function unavailable(cause: unknown): Failure {
     retryAfterMs: RETRY_MS,
     cause,
   });
+}
+
+function isUsable({ confirmedAtMs }: KnownKey, nowMs: number): boolean {
+  return nowMs - confirmedAtMs <= STALE_LIMIT_MS;
 }
 
 function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {

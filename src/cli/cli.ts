@@ -3,10 +3,12 @@ import { ConfigError } from "../config/config-error.ts";
 import { nearest } from "../config/nearest.ts";
 import { parseArguments } from "./arguments.ts";
 import { UsageError, type CliContext, type Command } from "./command.ts";
+import { backup } from "./backup-command.ts";
 import { configCheck } from "./config-command.ts";
 import { EXIT } from "./exit-code.ts";
 import { formatHelp, formatOverview } from "./help.ts";
 import { keysCreate, keysList, keysRevoke, keysRotate, keysUpdate } from "./keys-commands.ts";
+import { migrate } from "./migrate-command.ts";
 import { models } from "./models-command.ts";
 import { serve } from "./serve-command.ts";
 import { usage } from "./usage-command.ts";
@@ -45,6 +47,8 @@ const COMMANDS: readonly Command[] = [
   keysRotate,
   keysRevoke,
   usage,
+  migrate,
+  backup,
   version,
   help,
 ];

@@ -32,7 +32,13 @@ async function assemble(
 ): Promise<Gateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
-  const metrics = createMetrics({ activeCalls: () => calls.active, breakers: () => new Map() });
+  const metrics = createMetrics({
+    activeCalls: () => calls.active,
+    breakers: () => new Map(),
+    // Ledger and rates are the cores'.
+    ledgerWaiting: () => 0,
+    ratesLocal: () => false,
+  });
   const observer = createObserver({ log, metrics, isModel: () => false });
   const keys = new ShownKeys();
   const limits = new LastLimits();

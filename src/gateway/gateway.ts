@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
@@ -10,15 +11,19 @@ import { bearerToken } from "../edge/credential.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
-import { noLedger, noLimiter } from "./placeholders.ts";
 import { createRouter } from "../router/router.ts";
 import { startSimulator } from "../simulator/server.ts";
+import { createLimiter } from "../limits/limiter.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { startOperationsServer } from "../telemetry/operations.ts";
+import { openAccounting } from "./accounting.ts";
 import { buildCatalogue } from "./catalogue.ts";
+import { choresOf } from "./chores.ts";
+import { startHousekeeping } from "./housekeeping.ts";
 import { createObserver } from "./observer.ts";
+import { openRates } from "./rates.ts";
 
 /** A running gateway: everything joined and listening. */
 export interface Gateway {
@@ -74,8 +79,25 @@ async function assemble(
   { undo, closeAll, role }: Teardown & { readonly role: "all" | "core" },
 ): Promise<Gateway> {
   const clock = systemClock;
-  const store = await openStore(config.dataDir);
+  const store = await openStore(config);
   undo.push(() => store.close());
+  const accounting = await openAccounting(config, { store: store.ledger, clock, log });
+  undo.push(() => accounting.close());
+  const { ledger } = accounting;
+  const replica = randomUUID();
+  const rates = await openRates(config, { database: store, clock, log, replica });
+  undo.push(() => rates.store.close());
+  const limiter = createLimiter({
+    rates: rates.store,
+    budgets: store.budgets,
+    defaults: config.limits.account,
+    clock,
+    burstMs: config.limits.burstMs,
+    replicaId: replica,
+  });
+  undo.push(() => limiter.close());
+  const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });
+  undo.push(() => housekeeping.close());
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   let catalogue = buildCatalogue(config, await simulator.url(config));
@@ -84,21 +106,20 @@ async function assemble(
   const { retries, breaker } = config;
   const router = createRouter({ models: catalogue.models, clock, random: Math.random, backoff: retries, breaker });
   const calls = new Calls(clock);
-  const metrics = createMetrics({ activeCalls: () => calls.active, breakers: () => router.health() });
+  const metrics = createMetrics({
+    activeCalls: () => calls.active,
+    breakers: () => router.health(),
+    ledgerWaiting: () => ledger.state().waiting,
+    ratesLocal: () => rates.isAlone(),
+  });
   const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
   const authenticator = createAuthenticator({ store: store.keys, clock });
+  undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
   const services: EdgeServices = {
-    completions: createCompletions({
-      router,
-      permit,
-      limiter: noLimiter,
-      ledger: noLedger,
-      recorder: observer,
-      clock,
-    }),
-    models: createModels(router, noLimiter),
-    limitsOf: (principal) => noLimiter.peek(principal),
+    completions: createCompletions({ router, permit, limiter, ledger, recorder: observer, clock }),
+    models: createModels(router, limiter),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+    limitsOf: (principal) => limiter.peek(principal),
     calls,
     clock,
     refused: (refusal) => observer.refused(refusal),
@@ -112,6 +133,8 @@ async function assemble(
       readiness: () => ({
         ready: !draining,
         active_calls: calls.active,
+        rates: { counted_in: rates.place, alone: rates.isAlone() },
+        ledger: ledger.state(),
         breakers: Object.fromEntries(router.health()),
       }),
     }),

@@ -48,6 +48,9 @@ export interface LedgerStore {
   }): Promise<readonly LedgerEntry[]>;
   /** What a key or an account (`key:…`, `account:…`) has spent in a month (`2026-11`), and what is held besides. */
   spending(subject: string, month: string): Promise<{ readonly spentMicroUsd: number; readonly heldMicroUsd: number }>;
-  /** Removes entries that started before, a bounded number at a time; answers how many. What months have spent stays. */
+  /**
+   * Removes the oldest entries that started before, at most a thousand, and answers how many: to be called again until
+   * none is left. What months have spent stays.
+   */
   prune(beforeMs: number): Promise<number>;
 }

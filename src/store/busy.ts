@@ -4,13 +4,15 @@ import { StoreError } from "./store-error.ts";
 /** SQLite's number for "another process holds the lock"; the extended codes have it in their low byte. */
 const SQLITE_BUSY = 5;
 
+/** PostgreSQL's words for "another transaction was in the way": serialization failure and deadlock. */
+const POSTGRES_BUSY = new Set(["40001", "40P01"]);
+
 const PATIENCE_MS = 5_000;
 const MAX_PAUSE_MS = 60;
 
 /**
- * Runs the operation again while another process holds the database's lock, without keeping this one from its work. Gives
- * up with a StoreError after five seconds. The operation must change nothing when it fails: one statement, or a
- * transaction.
+ * Runs the operation again while another process is in its way, without keeping this one from its work. Gives up with a
+ * StoreError after five seconds. The operation must change nothing when it fails: one statement, or a transaction.
  */
 export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promise<T> {
   const giveUpAtMs = performance.now() + PATIENCE_MS;
@@ -29,6 +31,7 @@ export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promis
 }
 
 function isBusy(error: unknown): boolean {
-  const code = (error as { errcode?: unknown } | undefined)?.errcode;
-  return typeof code === "number" && (code & 0xff) === SQLITE_BUSY;
+  const { errcode, code } = (error ?? {}) as { errcode?: unknown; code?: unknown };
+  if (typeof errcode === "number") return (errcode & 0xff) === SQLITE_BUSY;
+  return typeof code === "string" && POSTGRES_BUSY.has(code);
 }

@@ -1,63 +1,112 @@
-import type { Kysely } from "kysely";
-import type { KeyRecord, KeyStore, NewKey } from "../access/key-store.ts";
-import { NO_LIMITS } from "../core/principal.ts";
+import type { KeyChanges as Changes, KeyRecord, KeyStore, NewKey } from "../access/key-store.ts";
 import { retryWhileBusy } from "./busy.ts";
-import type { KeyRow, Schema } from "./schema.ts";
+import type { Database } from "./database.ts";
+import type { KeyChanges } from "./key-changes.ts";
+import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
+import type { KeyRow } from "./schema.ts";
 
-/** Keys in the database. */
-export function createKeyStore(database: Kysely<Schema>): KeyStore {
+/** Keys in the database. Every change is told to those who keep keys in memory. */
+export function createKeyStore(database: Database, changes: KeyChanges): KeyStore {
+  const { query } = database;
   return {
     async insert(key) {
-      await retryWhileBusy(() => database.insertInto("api_keys").values(toRow(key)).execute());
+      // Told as well: the key may have been asked for, and remembered as unknown, a moment before.
+      await changes.during(database, async (transaction) => {
+        await transaction.insertInto("api_keys").values(toRow(key)).execute();
+        return [key.hash];
+      });
     },
 
-    async list() {
-      const query = database.selectFrom("api_keys").selectAll().orderBy("created_at_ms").orderBy("id");
-      return (await retryWhileBusy(() => query.execute())).map(toRecord);
+    async list(accountId) {
+      let rows = query.selectFrom("api_keys").selectAll().orderBy("created_at_ms").orderBy("id");
+      if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
+      return (await retryWhileBusy(() => rows.execute())).map(toRecord);
     },
 
     async find(id) {
-      const query = database.selectFrom("api_keys").selectAll().where("id", "=", id);
-      const row = await retryWhileBusy(() => query.executeTakeFirst());
+      const found = query.selectFrom("api_keys").selectAll().where("id", "=", id);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
       return row && toRecord(row);
     },
 
     async findByHash(hash) {
-      const query = database.selectFrom("api_keys").selectAll().where("hash", "=", hash);
-      const row = await retryWhileBusy(() => query.executeTakeFirst());
-      return row && { record: toRecord(row), accountLimits: NO_LIMITS, accountDisabled: false };
+      const found = query
+        .selectFrom("api_keys")
+        .innerJoin("accounts", "accounts.id", "api_keys.account_id")
+        .selectAll("api_keys")
+        .select([
+          "accounts.disabled_at_ms as account_disabled_at_ms",
+          "accounts.requests_per_minute as account_requests_per_minute",
+          "accounts.tokens_per_minute as account_tokens_per_minute",
+          "accounts.concurrent_requests as account_concurrent_requests",
+          "accounts.monthly_budget_micro_usd as account_monthly_budget_micro_usd",
+        ])
+        .where("hash", "=", hash);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      if (row === undefined) return undefined;
+      return {
+        record: toRecord(row),
+        accountLimits: fromLimitColumns({
+          requests_per_minute: row.account_requests_per_minute,
+          tokens_per_minute: row.account_tokens_per_minute,
+          concurrent_requests: row.account_concurrent_requests,
+          monthly_budget_micro_usd: row.account_monthly_budget_micro_usd,
+        }),
+        accountDisabled: row.account_disabled_at_ms !== null,
+      };
     },
 
     replace({ id, expiresAtMs, successor }) {
-      return retryWhileBusy(() =>
-        database.transaction().execute(async (transaction) => {
-          const old = await transaction
-            .updateTable("api_keys")
-            .set({ expires_at_ms: expiresAtMs, replaced_by: successor.record.id })
-            .where("id", "=", id)
-            .where("revoked_at_ms", "is", null)
-            .where("replaced_by", "is", null)
-            .executeTakeFirst();
-          if (old.numUpdatedRows === 0n) return false;
-          await transaction.insertInto("api_keys").values(toRow(successor)).execute();
-          return true;
-        }),
-      );
+      return changes.during(database, async (transaction) => {
+        const old = await transaction
+          .updateTable("api_keys")
+          .set({ expires_at_ms: expiresAtMs, replaced_by: successor.record.id })
+          .where("id", "=", id)
+          .where("revoked_at_ms", "is", null)
+          .where("replaced_by", "is", null)
+          .returning("hash")
+          .executeTakeFirst();
+        if (old === undefined) return [];
+        await transaction.insertInto("api_keys").values(toRow(successor)).execute();
+        return [old.hash, successor.hash];
+      });
     },
 
-    async revoke(id, atMs) {
-      const query = database
-        .updateTable("api_keys")
-        .set({ revoked_at_ms: atMs })
-        .where("id", "=", id)
-        .where("revoked_at_ms", "is", null);
-      return (await retryWhileBusy(() => query.executeTakeFirst())).numUpdatedRows === 1n;
+    revoke(id, atMs) {
+      return changes.during(database, async (transaction) => {
+        const revoked = await transaction
+          .updateTable("api_keys")
+          .set({ revoked_at_ms: atMs })
+          .where("id", "=", id)
+          .where("revoked_at_ms", "is", null)
+          .returning("hash")
+          .execute();
+        return revoked.map(({ hash }) => hash);
+      });
     },
 
-    async update(id, { name }) {
-      const query = database.updateTable("api_keys").set({ name: name! }).where("id", "=", id);
-      return (await retryWhileBusy(() => query.executeTakeFirst())).numUpdatedRows === 1n;
+    update(id, wanted) {
+      return changes.during(database, async (transaction) => {
+        const updated = await transaction
+          .updateTable("api_keys")
+          // The ID as well: an update of nothing is not SQL.
+          .set({ id, ...toChangedColumns(wanted) })
+          .where("id", "=", id)
+          .where("revoked_at_ms", "is", null)
+          .returning("hash")
+          .execute();
+        return updated.map(({ hash }) => hash);
+      });
     },
+  };
+}
+
+function toChangedColumns({ name, models, capabilities, limits }: Changes): Partial<KeyRow> {
+  return {
+    ...(name !== undefined && { name }),
+    ...(models !== undefined && { models: toModels(models) }),
+    ...(capabilities !== undefined && { capabilities: JSON.stringify(capabilities) }),
+    ...(limits !== undefined && toLimitColumns(limits)),
   };
 }
 
@@ -68,13 +117,19 @@ function toRow({ record, hash }: NewKey): KeyRow {
     name: record.name,
     hash,
     display: record.display,
-    models: record.models === "all" ? null : JSON.stringify(record.models),
+    models: toModels(record.models),
     capabilities: JSON.stringify(record.capabilities),
     created_at_ms: record.createdAtMs,
     expires_at_ms: record.expiresAtMs ?? null,
     revoked_at_ms: record.revokedAtMs ?? null,
     replaced_by: record.replacedBy ?? null,
+    last_used_at_ms: record.lastUsedAtMs ?? null,
+    ...toLimitColumns(record.limits),
   };
+}
+
+function toModels(models: KeyRecord["models"]): string | null {
+  return models === "all" ? null : JSON.stringify(models);
 }
 
 function toRecord(row: KeyRow): KeyRecord {
@@ -86,11 +141,11 @@ function toRecord(row: KeyRow): KeyRecord {
     // Both lists were written by `toRow`.
     models: row.models === null ? "all" : (JSON.parse(row.models) as string[]),
     capabilities: JSON.parse(row.capabilities) as KeyRecord["capabilities"],
+    limits: fromLimitColumns(row),
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms ?? undefined,
     revokedAtMs: row.revoked_at_ms ?? undefined,
     replacedBy: row.replaced_by ?? undefined,
-    limits: NO_LIMITS,
-    lastUsedAtMs: undefined,
+    lastUsedAtMs: row.last_used_at_ms ?? undefined,
   };
 }

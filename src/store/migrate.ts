@@ -1,34 +1,75 @@
-import { sql, type Kysely } from "kysely";
-import { MIGRATIONS, type Migration } from "./migrations.ts";
+import { sql, type Kysely, type Transaction } from "kysely";
+import { retryWhileBusy } from "./busy.ts";
+import type { Database } from "./database.ts";
+import type { Migration } from "./migration.ts";
+import { MIGRATIONS } from "./migrations.ts";
+import type { Schema } from "./schema.ts";
 import { StoreError } from "./store-error.ts";
+
+/** The versions of a database: how many migrations it had taken before, and has now. */
+export interface MigrationResult {
+  readonly before: number;
+  readonly after: number;
+}
 
 interface VersionTable {
   readonly parley_schema: { readonly version: number };
 }
 
+/** Of PostgreSQL's locks that mean what their users agree on, the one for the schema. */
+const LOCK_NUMBER = 7_165_421;
+/** How long another process may take to migrate. */
+const LOCK_PATIENCE = "60s";
+
 /**
  * Brings the database up to this program's version, in one transaction that keeps other processes out. Throws a
  * StoreError, and changes nothing, when the database is newer than the program.
+ *
+ * `connectUnlimited` gives a connection for it where a step may take as long as it needs.
  */
-export async function migrate(untyped: Kysely<unknown>, migrations: readonly Migration[] = MIGRATIONS): Promise<void> {
-  const database = untyped as Kysely<VersionTable>;
+export async function migrate(
+  database: Database,
+  connectUnlimited: () => Database,
+  migrations: readonly Migration[] = MIGRATIONS,
+): Promise<MigrationResult> {
   // The usual case needs no lock: a short-lived command must not wait for a busy server.
-  if (checkVersion(await readVersion(database), migrations.length) === migrations.length) return;
-  await database.transaction().execute(async (transaction) => {
-    const version = checkVersion(await readVersion(transaction), migrations.length);
-    for (const migration of migrations.slice(version)) await migration.up(transaction as unknown as Kysely<unknown>);
-    await sql`create table if not exists parley_schema (version integer not null)`.execute(transaction);
-    await transaction.deleteFrom("parley_schema").execute();
-    await transaction.insertInto("parley_schema").values({ version: migrations.length }).execute();
-  });
+  const before = await retryWhileBusy(() => readVersion(database.kind, database.query));
+  if (checkVersion(before, migrations.length) === migrations.length) return { before, after: before };
+  const unlimited = connectUnlimited();
+  try {
+    await unlimited.transaction((transaction) => takeSteps(unlimited.kind, transaction, migrations));
+  } finally {
+    await unlimited.close();
+  }
+  return { before, after: migrations.length };
+}
+
+async function takeSteps(
+  kind: Database["kind"],
+  transaction: Transaction<Schema>,
+  migrations: readonly Migration[],
+): Promise<void> {
+  if (kind === "postgres") {
+    await sql`select set_config('lock_timeout', ${LOCK_PATIENCE}, true)`.execute(transaction);
+    await sql`select pg_advisory_xact_lock(${sql.lit(LOCK_NUMBER)})`.execute(transaction);
+  }
+  const versions = transaction as unknown as Kysely<VersionTable>;
+  const version = checkVersion(await readVersion(kind, transaction), migrations.length);
+  for (const migration of migrations.slice(version)) await migration.up(transaction as unknown as Kysely<unknown>);
+  await sql`create table if not exists parley_schema (version integer not null)`.execute(transaction);
+  await versions.deleteFrom("parley_schema").execute();
+  await versions.insertInto("parley_schema").values({ version: migrations.length }).execute();
 }
 
 /** How many migrations the database has taken: none when it has never seen one. */
-async function readVersion(database: Kysely<VersionTable>): Promise<number> {
-  const tables = await database.introspection.getTables();
-  if (!tables.some(({ name }) => name === "parley_schema")) return 0;
-  const row = await database.selectFrom("parley_schema").select("version").executeTakeFirst();
-  return row?.version ?? 0;
+async function readVersion(kind: Database["kind"], query: Kysely<Schema>): Promise<number> {
+  const table =
+    kind === "postgres"
+      ? sql`select 1 where to_regclass('parley_schema') is not null`
+      : sql`select 1 from sqlite_master where type = 'table' and name = 'parley_schema'`;
+  if ((await table.execute(query)).rows.length === 0) return 0;
+  const versions = query as unknown as Kysely<VersionTable>;
+  return (await versions.selectFrom("parley_schema").select("version").executeTakeFirst())?.version ?? 0;
 }
 
 function checkVersion(version: number, known: number): number {

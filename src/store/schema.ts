@@ -1,29 +1,149 @@
-/** The tables as the migrations leave them. Times are Unix milliseconds. */
+/**
+ * The tables as the migrations leave them, the same on both databases. Times are Unix milliseconds, money is in millionths
+ * of a US dollar, yes and no are 1 and 0, and lists are JSON.
+ */
 export interface Schema {
   readonly accounts: AccountRow;
   readonly api_keys: KeyRow;
+  readonly sessions: SessionRow;
+  readonly invitations: InvitationRow;
+  readonly throttles: ThrottleRow;
+  readonly security_events: SecurityEventRow;
+  readonly completions: CompletionRow;
+  readonly spending: SpendingRow;
+  readonly budget_holds: BudgetHoldRow;
+  readonly rate_states: RateStateRow;
+  readonly replicas: ReplicaRow;
 }
 
-interface AccountRow {
+/** Null means not limited. */
+export interface LimitColumns {
+  readonly requests_per_minute: number | null;
+  readonly tokens_per_minute: number | null;
+  readonly concurrent_requests: number | null;
+  readonly monthly_budget_micro_usd: number | null;
+}
+
+export interface AccountRow extends LimitColumns {
   readonly id: string;
   readonly name: string;
   readonly created_at_ms: number;
+  readonly email: string | null;
+  readonly role: string;
+  readonly password_hash: string | null;
+  readonly disabled_at_ms: number | null;
 }
 
-export interface KeyRow {
+export interface KeyRow extends LimitColumns {
   readonly id: string;
   readonly account_id: string;
   readonly name: string;
   /** SHA-256 of the key, in hexadecimal. */
   readonly hash: string;
   readonly display: string;
-  /** A JSON list of model IDs; null for all. */
+  /** A list of model IDs; null for all. */
   readonly models: string | null;
-  /** A JSON list. */
   readonly capabilities: string;
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;
   /** The key that a rotation made in its place. */
   readonly replaced_by: string | null;
+  readonly last_used_at_ms: number | null;
+}
+
+export interface SessionRow {
+  readonly hash: string;
+  readonly account_id: string;
+  readonly created_at_ms: number;
+  readonly last_seen_at_ms: number;
+  readonly authenticated_at_ms: number;
+}
+
+export interface InvitationRow {
+  readonly id: string;
+  readonly hash: string;
+  readonly email: string | null;
+  readonly role: string;
+  readonly created_by: string;
+  readonly created_at_ms: number;
+  readonly expires_at_ms: number;
+  readonly used_at_ms: number | null;
+}
+
+export interface ThrottleRow {
+  readonly subject: string;
+  readonly count: number;
+  readonly blocked_until_ms: number;
+  readonly changed_at_ms: number;
+}
+
+export interface SecurityEventRow {
+  readonly id: string;
+  readonly at_ms: number;
+  readonly type: string;
+  readonly actor_id: string | null;
+  readonly account_id: string | null;
+  readonly network: string | null;
+  /** An object of texts. */
+  readonly details: string;
+}
+
+/** An entry of the ledger. */
+export interface CompletionRow {
+  readonly id: string;
+  readonly request_id: string;
+  readonly account_id: string;
+  readonly key_id: string;
+  readonly entrance: string;
+  readonly started_at_ms: number;
+  readonly ended_at_ms: number;
+  readonly requested_model: string;
+  readonly served_model: string | null;
+  readonly streamed: number;
+  readonly outcome: string;
+  readonly attempts: string;
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly completion_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly image_tokens: number;
+  readonly cost_micro_usd: number;
+  readonly duration_ms: number;
+  readonly first_content_ms: number | null;
+  readonly partial: number;
+  readonly estimated: number;
+}
+
+/** What a key or an account has spent in a month, and what is held for completions under way. */
+export interface SpendingRow {
+  /** `key:…` or `account:…`. */
+  readonly subject: string;
+  /** `2026-11`. */
+  readonly month: string;
+  readonly spent_micro_usd: number;
+  readonly held_micro_usd: number;
+}
+
+/** What one completion holds of one subject's budget; counted in the subject's `held_micro_usd`. */
+export interface BudgetHoldRow {
+  readonly id: string;
+  readonly subject: string;
+  readonly month: string;
+  readonly amount_micro_usd: number;
+  readonly expires_at_ms: number;
+}
+
+export interface RateStateRow {
+  readonly subject: string;
+  /** JSON; null before the first decision. */
+  readonly state: string | null;
+  /** From then on the row says nothing that a missing one does not. */
+  readonly idle_at_ms: number;
+}
+
+/** A process that shares the rates. */
+export interface ReplicaRow {
+  readonly name: string;
+  readonly seen_at_ms: number;
 }

@@ -1,69 +1,71 @@
-import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { Kysely, SqliteDialect } from "kysely";
-import type { KeyStore } from "../access/key-store.ts";
-import { retryWhileBusy } from "./busy.ts";
+import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
+import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
+import type { LedgerStore } from "../ledger/ledger-store.ts";
+import type { BudgetStore } from "../limits/budgets.ts";
+import type { RateStore } from "../limits/rates.ts";
+import { createAccountStore } from "./account-store.ts";
+import { createBudgetStore } from "./budget-store.ts";
+import { connect, connectUnlimited, type DatabaseLocation } from "./connect.ts";
+import { findDamage } from "./integrity.ts";
+import { KeyChanges } from "./key-changes.ts";
+import { KeyListener } from "./key-listener.ts";
 import { createKeyStore } from "./key-store.ts";
-import { migrate } from "./migrate.ts";
-import type { Schema } from "./schema.ts";
-import { openSqlite, toKyselyDatabase } from "./sqlite.ts";
-import { StoreError } from "./store-error.ts";
+import { createLedgerStore } from "./ledger-store.ts";
+import type { MigrationResult } from "./migrate.ts";
+import { openDatabase } from "./open-database.ts";
+import { createRateStore } from "./rate-store.ts";
+import { createThrottleStore } from "./throttle-store.ts";
 
 /** The database of one process, open and up to date. */
 export interface Store {
+  readonly kind: "sqlite" | "postgres";
   readonly keys: KeyStore;
+  readonly accounts: AccountStore;
+  readonly throttles: ThrottleStore;
+  readonly ledger: LedgerStore;
+  readonly budgets: BudgetStore;
+  /** Rates and concurrency that all processes share. A bucket of requests holds what comes in during `burstMs`. */
+  createRates(options: { readonly burstMs: number }): RateStore;
+  /** With PostgreSQL of the changes of all processes that share it, else of this process only. */
+  readonly keyChanges: KeyChangeFeed;
+  /** What opening it has done. */
+  readonly versions: MigrationResult;
+  /** What is damaged in SQLite's file, in its own words; empty when nothing is. Reads all of it. */
+  findDamage(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
 
-const FILE_NAME = "parley.db";
-
 /**
- * Opens the database `parley.db` in the data directory, making both when they are missing (readable for this user only),
- * and migrates it. Several processes may have it open. Throws a StoreError that says what to do.
+ * Opens the database and migrates it. Without a URL it is the SQLite file `parley.db` in the data directory, and both are
+ * made when they are missing (readable for this user only). Several processes may have it open. Throws a StoreError that
+ * says what to do.
  */
-export async function openStore(dataDir: string): Promise<Store> {
-  const file = join(dataDir, FILE_NAME);
-  try {
-    createPrivately(dataDir, file);
-    const sqlite = await retryWhileBusy(() => openSqlite(file));
-    const database = new Kysely<Schema>({ dialect: new SqliteDialect({ database: toKyselyDatabase(sqlite) }) });
-    try {
-      await retryWhileBusy(() => migrate(database as unknown as Kysely<unknown>));
-    } catch (error) {
-      await database.destroy();
-      throw error;
-    }
-    return { keys: createKeyStore(database), close: () => database.destroy() };
-  } catch (error) {
-    if (error instanceof StoreError) throw new StoreError(`${file}: ${error.message}`, { cause: error });
-    throw new StoreError(`${file} cannot be opened: ${describe(error)}`, { cause: error });
-  }
-}
-
-/** SQLite would make the file readable for everybody; its companions (-wal, -shm) take over the file's mode. */
-function createPrivately(dataDir: string, file: string): void {
-  // Below a file system that makes no directories, such as /proc, Node's recursive way does not come to an end.
-  if (existsSync(dirname(dataDir))) makeDirectory(dataDir);
-  else mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  closeSync(openSync(file, "a", 0o600));
-}
-
-function makeDirectory(path: string): void {
-  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
-}
-
-const REASONS: Readonly<Record<string, string>> = {
-  EACCES: "this user may not write there; change its owner or choose another data_dir",
-  EEXIST: "the data_dir is not a directory",
-  EISDIR: "it is a directory",
-  ENOENT: "no directory can be made there; choose another data_dir",
-  ENOSPC: "the disk is full",
-  ENOTDIR: "the data_dir is not a directory",
-  EPERM: "this user may not write there; change its owner or choose another data_dir",
-  EROFS: "the file system is read-only; choose another data_dir",
-};
-
-function describe(error: unknown): string {
-  const { code, errstr } = error as { code?: string; errstr?: string };
-  return REASONS[code ?? ""] ?? errstr ?? code ?? "unknown reason";
+export async function openStore(location: DatabaseLocation): Promise<Store> {
+  const { database, versions } = await openDatabase(location);
+  // SQLite has one connection here, and a report, or a look at the whole file, would keep completions waiting.
+  const reports = database.kind === "sqlite" ? connect(location) : database;
+  const changes = new KeyChanges(database);
+  let listener: KeyListener | undefined;
+  return {
+    kind: database.kind,
+    keys: createKeyStore(database, changes),
+    accounts: createAccountStore(database, changes),
+    throttles: createThrottleStore(database),
+    ledger: createLedgerStore(database, reports),
+    budgets: createBudgetStore(database),
+    createRates: (options) => createRateStore(database, options),
+    keyChanges: {
+      subscribe(changed) {
+        // Only who keeps keys in memory needs to hear of them: a command that ends at once does not.
+        if (location.databaseUrl !== undefined) listener ??= new KeyListener(location.databaseUrl, changes);
+        return changes.subscribe(changed);
+      },
+    },
+    versions,
+    findDamage: () => findDamage(connectUnlimited(location)),
+    async close() {
+      listener?.close();
+      await Promise.all([database.close(), reports !== database && reports.close()]);
+    },
+  };
 }

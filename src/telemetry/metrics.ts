@@ -30,11 +30,15 @@ export interface Gauges {
   readonly activeCalls: () => number;
   /** By `provider/upstream model`: `closed`, `open` or `half_open`. */
   readonly breakers: () => ReadonlyMap<string, string>;
+  /** Ledger entries that are not written yet. */
+  readonly ledgerWaiting: () => number;
+  /** Whether this process counts rates alone, because what it shares them through is away. */
+  readonly ratesLocal: () => boolean;
 }
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
-export function createMetrics({ activeCalls, breakers }: Gauges): Metrics {
+export function createMetrics({ activeCalls, breakers, ledgerWaiting, ratesLocal }: Gauges): Metrics {
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -108,6 +112,24 @@ export function createMetrics({ activeCalls, breakers }: Gauges): Metrics {
         this.set({ upstream }, state === "open" ? 1 : state === "half_open" ? 0.5 : 0);
     },
   });
+  const waiting = new Gauge({
+    name: "parley_ledger_waiting",
+    help: "Ledger entries that are not written yet.",
+    registers: [],
+    collect() {
+      this.set(ledgerWaiting());
+    },
+  });
+  const local = new Gauge({
+    name: "parley_rates_local",
+    help: "1 while this process counts its share of the rates alone, because Redis or the database is away.",
+    registers: [],
+    collect() {
+      this.set(Number(ratesLocal()));
+    },
+  });
+  registry.registerMetric(waiting);
+  registry.registerMetric(local);
   registry.registerMetric(calls);
   registry.registerMetric(breakerStates);
   return {

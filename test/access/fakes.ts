@@ -31,7 +31,10 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
     async insert(key) {
       rows.set(key.record.id, key);
     },
-    list: async () => [...rows.values()].map(({ record }) => record),
+    list: async (accountId) =>
+      [...rows.values()]
+        .map(({ record }) => record)
+        .filter((record) => (accountId ?? record.accountId) === record.accountId),
     find: async (id) => rows.get(id)?.record,
     findByHash: async (hash) => {
       const row = [...rows.values()].find((each) => each.hash === hash);

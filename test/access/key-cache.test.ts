@@ -4,10 +4,11 @@ import { createAuthenticator } from "../../src/access/key-cache.ts";
 import type { FoundKey } from "../../src/access/key-store.ts";
 import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
-import { fakeClock, memoryKeyStore } from "./fakes.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { memoryKeyStore } from "./fakes.ts";
 
 function setUp() {
-  const clock = fakeClock();
+  const clock = new FakeClock();
   const store = memoryKeyStore();
   const findByHash = vi.spyOn(store, "findByHash");
   return { clock, store, findByHash, keys: { clock, store }, authenticator: createAuthenticator({ clock, store }) };
@@ -63,7 +64,7 @@ describe("authentication", () => {
     const { authenticator, keys, clock, findByHash } = world;
     const { secret } = await createKey(keys, { name: "a" });
     await Promise.all(Array.from({ length: 100 }, () => authenticator.authenticate(secret)));
-    clock.advance(4_999);
+    clock.advance(4_499);
     await authenticator.authenticate(secret);
     expect(findByHash).toHaveBeenCalledTimes(1);
     clock.advance(1);
@@ -76,7 +77,7 @@ describe("authentication", () => {
     const { secret, record } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
     await revokeKey(keys, record.id);
-    clock.advance(5_000);
+    clock.advance(4_500);
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
@@ -142,13 +143,36 @@ describe("while the store cannot be asked", () => {
     const { secret } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
     findByHash.mockClear().mockRejectedValue(new Error("disk"));
-    clock.advance(5_000);
+    clock.advance(4_500);
     for (let request = 0; request < 100; request++) await authenticator.authenticate(secret);
     expect(findByHash).toHaveBeenCalledTimes(1);
-    clock.advance(55_000);
+    clock.advance(55_500);
     await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
     clock.advance(1_001);
     await expect(authenticator.authenticate(secret)).rejects.toThrow(unavailable);
+  });
+
+  it("known keys wait for it once, for half a second, and then not at all until it is back", async () => {
+    const { authenticator, keys, clock, findByHash } = setUp();
+    const { secret } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    const answer = Promise.withResolvers<FoundKey | undefined>();
+    findByHash.mockClear().mockReturnValue(answer.promise);
+    clock.advance(4_500);
+    let answered = false;
+    const waiting = authenticator.authenticate(secret).finally(() => (answered = true));
+    await clock.pass(499);
+    expect(answered).toBe(false);
+    await clock.pass(1);
+    expect(await waiting).toMatchObject({ keyName: "a" });
+    for (let second = 0; second < 5; second++) {
+      await clock.pass(1_000);
+      expect(await authenticator.authenticate(secret)).toMatchObject({ keyName: "a" });
+    }
+    expect(findByHash.mock.calls.length).toBeLessThanOrEqual(6);
+    answer.resolve(undefined);
+    await clock.pass(0);
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
   it("unknown keys are told to come back, never that they are wrong", async () => {
@@ -164,7 +188,7 @@ describe("while the store cannot be asked", () => {
     const { secret, record } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
     await revokeKey(keys, record.id);
-    clock.advance(5_000);
+    clock.advance(4_500);
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
     findByHash.mockRejectedValue(new Error("disk"));
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);

@@ -56,7 +56,9 @@ describe("a wrong command line", () => {
     ["serve --role front --core core", '--core: "core" is not HOST:PORT'],
     ["serve --role core --core core:50051", "--core is for --role front only"],
     ["serve --core core:50051", "--core is for --role front only"],
-    ["keys create --rpm 5 --name a", "unknown flag --rpm"],
+    ["keys create --rpm many --name a", "--rpm is a whole number from 1"],
+    ["keys create --budget 1,5 --name a", "--budget is a number of US dollars such as 25"],
+    ["keys create --qps 5 --name a", "unknown flag --qps"],
     ["keys create --constructor a", "unknown flag --constructor"],
     ["keys create", "--name is required"],
     ["keys create --name --json", "--name needs a value: --name NAME"],
@@ -150,8 +152,8 @@ describe("keys", () => {
     });
     expect(Object.keys(made).slice(0, 3)).toEqual(["id", "name", "key"]);
     expect(isApiKey(made.key)).toBe(true);
-    const store = await openStore(directory);
-    expect(await store.keys.findByHash(hashApiKey(made.key))).toMatchObject({ id: made.id });
+    const store = await openStore({ dataDir: directory, databaseUrl: undefined });
+    expect(await store.keys.findByHash(hashApiKey(made.key))).toMatchObject({ record: { id: made.id } });
     await store.close();
     const { stdout } = await run("keys list");
     expect(stdout).toContain(made.id);

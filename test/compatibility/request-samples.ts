@@ -9,6 +9,7 @@ export interface RequestSample {
 
 const PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
 const PDF = Buffer.from("%PDF-1.4").toString("base64");
+const THOUGHT = [{ type: "thinking", thinking: "Hm.", signature: "c2ln" }];
 const SIGNATURE = { google: { thought_signature: "c2lnbmVk" } };
 const CLOSED = { type: "object", properties: { a: { type: "string" } }, required: ["a"], additionalProperties: false };
 const PATTERN = { ...CLOSED, properties: { a: { type: "string", pattern: "x" } } };
@@ -172,9 +173,11 @@ export const REQUEST_SAMPLES: Readonly<Record<string, RequestSample>> = {
   "messages[].tool_calls[].extra_content": ofCall({ extra_content: SIGNATURE }),
   "messages[].refusal": ofAssistant({ refusal: "No." }),
   "messages[].reasoning_content": ofAssistant({ reasoning_content: "Hm." }),
-  "messages[].thinking_blocks": ofAssistant({
-    thinking_blocks: [{ type: "thinking", thinking: "Hm.", signature: "c2ln" }],
-  }),
+  "messages[].thinking_blocks": ofAssistant({ thinking_blocks: THOUGHT }),
+  "messages[].thinking_blocks without text and calls": {
+    given: answered({ content: null, thinking_blocks: THOUGHT }),
+    without: answered({ content: null }),
+  },
   "messages[].extra_content": ofAssistant({ extra_content: SIGNATURE }),
   "messages[].images": ofAssistant({ images: [picture] }),
   "messages[].audio": ofAssistant({ audio: { id: "audio_1" } }),

@@ -88,6 +88,20 @@ describe("a front before a core", () => {
     expect(existsSync(join(front.home, "data"))).toBe(false);
   });
 
+  it("tells its caller the limits that the core has counted", async () => {
+    const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
+    const limits = { account: { requests_per_minute: 2 } };
+    const core = await openCore({ config: { ...localModel(upstream.url), limits } });
+    const front = await openFront([core]);
+    const seen: string[] = [];
+    for (const body of [undefined, undefined, "{", undefined]) {
+      const { status, headers } = await post(front, core.firstKey, body === undefined ? {} : { body });
+      const [limit, left] = ["limit", "remaining"].map((what) => headers.get(`x-ratelimit-${what}-requests`));
+      seen.push(`${status}: ${left} of ${limit}${headers.has("retry-after") ? ", wait" : ""}`);
+    }
+    expect(seen).toEqual(["200: 1 of 2", "200: 0 of 2", "400: 0 of 2", "429: 0 of 2, wait"]);
+  });
+
   it("closes the provider's connection when its caller leaves, and when its deadline passes", async () => {
     const upstream = await openUpstream(() => undefined);
     const core = await openCore({ config: localModel(upstream.url) });

@@ -4,7 +4,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 
 const [dataDir = "", count = "0"] = process.argv.slice(2);
-const store = await openStore(dataDir);
+const store = await openStore({ dataDir, databaseUrl: undefined });
 for (let index = 0; index < Number(count); index++) {
   const { secret } = await createKey({ store: store.keys, clock: systemClock }, { name: `${process.pid}` });
   process.stdout.write(`${secret}\n`);

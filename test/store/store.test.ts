@@ -4,17 +4,19 @@ import { chmodSync, existsSync, mkdtempSync, rmSync, statSync, writeFileSync } f
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { Kysely, SqliteDialect } from "kysely";
+import { type Kysely } from "kysely";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { hashApiKey } from "../../src/access/api-key.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
-import { createKey, revokeKey, rotateKey } from "../../src/access/keys.ts";
+import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { migrate } from "../../src/store/migrate.ts";
+import { connect, connectUnlimited } from "../../src/store/connect.ts";
+import type { Migration } from "../../src/store/migration.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
-import { openSqlite, toKyselyDatabase } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
+import { migrateOldKey, OLD_KEY } from "./old-database.ts";
 
 let home: string;
 let dataDir: string;
@@ -31,7 +33,7 @@ afterEach(async () => {
 });
 
 async function open(): Promise<Store> {
-  const store = await openStore(dataDir);
+  const store = await openStore({ dataDir, databaseUrl: undefined });
   opened.push(store);
   return store;
 }
@@ -57,20 +59,20 @@ describe("the data directory", () => {
 
   it("that is a file is refused by name", async () => {
     writeFileSync(dataDir, "");
-    await expect(openStore(dataDir)).rejects.toThrow(
+    await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow(
       `${join(dataDir, "parley.db")} cannot be opened: the data_dir is not`,
     );
   });
 
   it.skipIf(process.getuid?.() === 0)("that may not be written is refused with the remedy", async () => {
     chmodSync(home, 0o500);
-    await expect(openStore(dataDir)).rejects.toThrow("this user may not write there");
+    await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow("this user may not write there");
   });
 
   it("with something else in place of the database is refused", async () => {
-    await (await openStore(dataDir)).close();
+    await (await openStore({ dataDir, databaseUrl: undefined })).close();
     writeFileSync(join(dataDir, "parley.db"), "this is certainly not a database ".repeat(40));
-    await expect(openStore(dataDir)).rejects.toThrow("file is not a database");
+    await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow("file is not a database");
   });
 });
 
@@ -91,16 +93,23 @@ describe("the database", () => {
   });
 
   it("of a newer program is refused and left as it is", async () => {
-    await (await openStore(dataDir)).close();
+    await (await openStore({ dataDir, databaseUrl: undefined })).close();
     query("update parley_schema set version = 99 returning version");
-    await expect(openStore(dataDir)).rejects.toThrow(/version 99.*newer Parley: run that one, or restore a backup/);
+    await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow(
+      /version 99.*newer Parley: run that one, or restore a backup/,
+    );
     expect(query("select version from parley_schema")).toEqual({ version: 99 });
   });
 
+  it("of an older version keeps what was stored in it", async () => {
+    expect(await migrateOldKey({ dataDir, databaseUrl: undefined })).toEqual(OLD_KEY);
+  });
+
   it("takes only the steps that it has not taken, all or none", async () => {
-    const database = new Kysely<unknown>({
-      dialect: new SqliteDialect({ database: toKyselyDatabase(openSqlite(join(home, "m.db"))) }),
-    });
+    const location = { dataDir, databaseUrl: undefined };
+    const database = connect(location);
+    const migrateTo = (migrations: readonly Migration[]) =>
+      migrate(database, () => connectUnlimited(location), migrations);
     const taken: string[] = [];
     const step = (name: string) => ({
       name,
@@ -109,48 +118,22 @@ describe("the database", () => {
         await within.schema.createTable(name).addColumn("x", "integer").execute();
       },
     });
-    await migrate(database, [step("one")]);
-    await migrate(database, [step("one"), step("two")]);
+    await migrateTo([step("one")]);
+    await migrateTo([step("one"), step("two")]);
     expect(taken).toEqual(["one", "two"]);
     const failing = { name: "failing", up: () => Promise.reject(new Error("half-way")) };
-    await expect(migrate(database, [step("one"), step("two"), step("three"), failing])).rejects.toThrow("half-way");
-    const tables = (await database.introspection.getTables()).map(({ name }) => name);
+    await expect(migrateTo([step("one"), step("two"), step("three"), failing])).rejects.toThrow("half-way");
+    const tables = (await database.query.introspection.getTables()).map(({ name }) => name);
     expect(tables).toEqual(["one", "parley_schema", "two"]);
-    await database.destroy();
+    await database.close();
   });
 });
 
 describe("keys in the database", () => {
-  it("come back as they were stored", async () => {
-    const { keys: store } = await open();
-    const context = { store, clock: systemClock };
-    const plain = await createKey(context, { name: "é'; drop table api_keys; --" });
-    const narrow = await createKey(context, { name: "b", models: ["m"], capabilities: ["chat"], lifetimeMs: 1000 });
-    expect(await store.find(plain.record.id)).toEqual(plain.record);
-    expect((await store.findByHash(hashApiKey(narrow.secret)))?.record).toEqual(narrow.record);
-    expect(await store.findByHash(hashApiKey("x"))).toBeUndefined();
-    expect((await store.list()).map(({ id }) => id).toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
-  });
-
   it("hold no secret", async () => {
     const { keys: store } = await open();
     const { secret } = await createKey({ store, clock: systemClock }, { name: "a" });
     expect(JSON.stringify(query("select * from api_keys"))).not.toContain(secret.slice(12, 52));
-  });
-
-  it("are replaced, revoked and renamed once, and only if they exist", async () => {
-    const { keys: store } = await open();
-    const context = { store, clock: systemClock };
-    const { record } = await createKey(context, { name: "a" });
-    const next = await rotateKey(context, record.id, "1h");
-    expect(await store.find(record.id)).toMatchObject({ replacedBy: next.record.id });
-    const again = { id: record.id, expiresAtMs: 1, successor: { record: { ...record, id: "key_2" }, hash: "h" } };
-    expect(await store.replace(again)).toBe(false);
-    expect(await store.find("key_2")).toBeUndefined();
-    await revokeKey(context, next.record.id);
-    expect(await store.revoke(next.record.id, 1)).toBe(false);
-    expect(await store.update(record.id, { name: "b" })).toBe(true);
-    expect(await store.update("key_none", { name: "b" })).toBe(false);
   });
 
   it("must belong to an account", async () => {

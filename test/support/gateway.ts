@@ -71,7 +71,7 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
 }
 
 async function makeKeys(dataDir: string, prepareKeys: TestGatewayOptions["prepareKeys"]): Promise<string> {
-  const store = await openStore(dataDir);
+  const store = await openStore({ dataDir, databaseUrl: undefined });
   try {
     const context: KeyContext = { store: store.keys, clock: systemClock };
     const { secret } = await createKey(context, { name: "may do everything" });

@@ -20,10 +20,19 @@ export interface RedisServer {
   thaw(): void;
   /** Sends a command by redis-cli, which comes with the server, and answers its lines. */
   ask(command: readonly string[]): Promise<string[]>;
+  /** Ends it for good. */
+  stop(): Promise<void>;
 }
 
 /** Starts one, which ends with the test. `options` go to its command line. */
 export async function startRedis(options: readonly string[] = []): Promise<RedisServer> {
+  const server = await launchRedis(options);
+  onTestFinished(() => server.stop());
+  return server;
+}
+
+/** Starts one that several tests share: whoever starts it stops it. */
+export async function launchRedis(options: readonly string[] = []): Promise<RedisServer> {
   const port = await findFreePort();
   const folder = await mkdtemp(join(tmpdir(), "parley-redis-"));
   let running: ChildProcess | undefined;
@@ -55,11 +64,11 @@ export async function startRedis(options: readonly string[] = []): Promise<Redis
       const { stdout } = await promisify(execFile)("redis-cli", ["-p", String(port), ...command]);
       return stdout.split("\n").filter((line) => line !== "");
     },
+    async stop() {
+      await server.kill();
+      await rm(folder, { recursive: true, force: true });
+    },
   };
-  onTestFinished(async () => {
-    await server.kill();
-    await rm(folder, { recursive: true, force: true });
-  });
   await server.start();
   return server;
 }

@@ -19,8 +19,8 @@ import {
 import { invalidField } from "../../core/failure.ts";
 import { MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
-import { toShapeFailure } from "./shape-failure.ts";
-import { type ChatRequest, chatRequest, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
+import { type ChatRequest, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
+import { readShape } from "./shape.ts";
 
 /** A client's request, and how it wants the answer written. */
 export interface ReadRequest {
@@ -47,9 +47,7 @@ const INT32_MAX = 0x7fffffff;
 
 /** Reads the JSON of a request to `/v1/chat/completions`. Throws `invalid_request` naming each field of a wrong type. */
 export function readChatRequest(json: unknown): ReadRequest {
-  const read = chatRequest.safeParse(json);
-  if (!read.success) throw toShapeFailure(read.error);
-  const chat = read.data;
+  const chat = readShape(json);
   return {
     request: toCompletionRequest(chat),
     stream: chat.stream === true,

@@ -7,8 +7,9 @@ import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlo
 
 /**
  * What the model said, as blocks in the order in which it said them: text, then calls, with each of the `reasoning`
- * blocks put back where it stood. Empty when there is neither text nor a call. Pictures are not allowed in an
- * assistant turn and not part of it. Throws `invalid_request` for what no turn can hold.
+ * blocks put back where it stood. Empty when there is neither text nor a call: the provider takes no turn of reasoning
+ * alone, which is then noted as omitted. Pictures are not allowed in an assistant turn and not part of it. Throws
+ * `invalid_request` for what no turn can hold.
  */
 export function toAssistantBlocks(
   job: Job,
@@ -21,9 +22,10 @@ export function toAssistantBlocks(
     turn.blocks.push(toThinkingBlock(block));
   }
   turn.sayUntil(Infinity, Infinity);
-  if (!turn.blocks.some(({ type }) => type === "text" || type === "tool_use")) return [];
+  const speaks = turn.blocks.some(({ type }) => type === "text" || type === "tool_use");
+  job.log.omitWhen(!speaks && reasoning.length > 0, `${field}.thinking_blocks`);
   job.marks.putLast(turn.blocks, message.cacheMark, field);
-  return turn.blocks;
+  return speaks ? turn.blocks : [];
 }
 
 /** Whether the provider can verify the block, so that it may be sent back. */

@@ -30,15 +30,15 @@ function isPlacedBetween(turns: readonly Turn[], index: number): boolean {
 }
 
 /**
- * Joins neighbouring turns of one role. Tool results come first in their turn, in the order of the calls they answer:
- * the provider accepts them nowhere else.
+ * Joins neighbouring turns of one role: the first takes up the content of the others. Tool results come first in their
+ * turn, in the order of the calls they answer: the provider accepts them nowhere else.
  */
 export function joinTurns(turns: readonly Turn[]): Turn[] {
   const joined: Turn[] = [];
-  for (const { role, content } of turns) {
+  for (const turn of turns) {
     const last = joined.at(-1);
-    if (last?.role === role) last.content.push(...content);
-    else joined.push({ role, content: [...content] });
+    if (last?.role === turn.role) last.content.push(...turn.content);
+    else joined.push(turn);
   }
   joined.forEach((turn, index) => {
     if (turn.content.length > 1 && turn.content.some(isResult))

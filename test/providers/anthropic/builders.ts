@@ -57,6 +57,7 @@ export const assistant = (
     toolCalls?: MessageInitShape<typeof ToolCallSchema>[];
     reasoning?: MessageInitShape<typeof ReasoningBlockSchema>[];
     refusal?: string;
+    cacheMark?: MessageInitShape<typeof CacheMarkSchema>;
   } = {},
 ): MessageInit => ({ role: Role.ASSISTANT, content: content === undefined ? [] : said(content), ...more });
 

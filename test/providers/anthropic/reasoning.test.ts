@@ -79,6 +79,21 @@ describe("reasoning", () => {
     expect(JSON.stringify(messagesOf(unsigned, adaptiveModel()))).not.toContain('"thinking"');
   });
 
+  it("lists the reasoning and the cache mark of an answer that says nothing, and is left out for it", () => {
+    const silent = assistant(" ", { reasoning: [SIGNED, { redacted: "Em==" }], cacheMark: { ttl: "5m" } });
+    const { body, omitted } = translate(request({ messages: [user("a"), silent, user("b")] }), budgetModel());
+    expect(JSON.parse(body)).toMatchObject({ messages: [{ role: "user" }] });
+    expect(omitted).toEqual(["messages[1].thinking_blocks", "messages[1].cache_control"]);
+  });
+
+  it("does not list reasoning that would not have been sent anyway", () => {
+    const listed = (reasoning: object[], model = budgetModel()): readonly string[] =>
+      translate(request({ messages: [user("a"), assistant("", { reasoning }), user("b")] }), model).omitted;
+    expect(listed([{ text: "unsigned" }])).toEqual([]);
+    expect(listed([SIGNED, { text: "unsigned" }])).toEqual([]);
+    expect(listed([SIGNED], budgetModel({ reasoning: "none" }))).toEqual([]);
+  });
+
   it("trap 96: gives the same bytes for the same conversation, and keeps them when it grows", () => {
     const first = looped([SIGNED, { redacted: "Em==" }]);
     const grown = {

@@ -1,0 +1,42 @@
+import type { Config } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
+import type { LedgerStore } from "../ledger/ledger-store.ts";
+import { createLedger, type OwnedLedger } from "../ledger/ledger.ts";
+import { recoverEntries, spillEntries } from "../ledger/spill.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** The ledger of one process, with what it must do at its start and at its end. */
+export interface Accounting {
+  readonly ledger: OwnedLedger;
+  /** Writes what waits, into the database or, if that is away, into the data directory. */
+  close(): Promise<void>;
+}
+
+interface AccountingPorts {
+  readonly store: LedgerStore;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** Opens the ledger, and writes what an earlier process could not. Rejects when that cannot be written either. */
+export async function openAccounting(config: Config, { store, clock, log }: AccountingPorts): Promise<Accounting> {
+  const recovered = await recoverEntries(config.dataDir, store);
+  if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");
+  const ledger = createLedger({
+    store,
+    clock,
+    onTrouble(trouble) {
+      if (trouble === undefined) log.info("the ledger is written again");
+      else log.error({ cause: String(trouble.cause) }, "the ledger cannot be written; entries wait in memory");
+    },
+  });
+  return {
+    ledger,
+    async close() {
+      const left = await ledger.close();
+      if (left.length === 0) return;
+      const file = await spillEntries(config.dataDir, left);
+      log.error({ entries: left.length, file }, "the database is away: the next start writes these entries");
+    },
+  };
+}

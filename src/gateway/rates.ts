@@ -1,0 +1,50 @@
+import type { Config } from "../config/config.ts";
+import type { Clock } from "../core/clock.ts";
+import { createMemoryRates } from "../limits/memory.ts";
+import type { RateStore } from "../limits/rates.ts";
+import { openRedisRates } from "../limits/redis.ts";
+import { createSharedRates } from "../limits/shared-rates.ts";
+import type { Store } from "../store/store.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+/** Where rates are counted: in this process, or together with other replicas, through Redis or PostgreSQL. */
+export type RatesPlace = "memory" | "redis" | "postgres";
+
+/** The rates of one process. */
+export interface Rates {
+  readonly store: RateStore;
+  readonly place: RatesPlace;
+  /** Whether what is shared is away, so that this process counts its share alone. */
+  isAlone(): boolean;
+}
+
+interface RatesPorts {
+  readonly database: Store;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** This process among the replicas. */
+  readonly replica: string;
+}
+
+/** Opens the rates where the configuration says: Redis if there is one, else PostgreSQL if there is that. */
+export async function openRates(config: Config, { database, clock, log, replica }: RatesPorts): Promise<Rates> {
+  const { burstMs } = config.limits;
+  const share = (place: RatesPlace, remote: RateStore): Rates => {
+    const store = createSharedRates({
+      remote,
+      clock,
+      burstMs,
+      replica,
+      onChange(state, replicas) {
+        if (state === "shared") log.info({ place }, "rates are counted together again");
+        else log.error({ place, replicas }, "rates cannot be counted together; this replica allows its share");
+      },
+    });
+    return { store, place, isAlone: () => store.state() === "local" };
+  };
+  if (config.redisUrl !== undefined) {
+    return share("redis", await openRedisRates({ url: config.redisUrl, clock, burstMs }));
+  }
+  if (database.kind === "postgres") return share("postgres", database.createRates({ burstMs }));
+  return { store: createMemoryRates({ clock, burstMs }), place: "memory", isAlone: () => false };
+}

@@ -1,0 +1,44 @@
+import { randomUUID } from "node:crypto";
+import { mkdir, open, readdir, readFile, rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { LedgerEntry } from "../core/ledger.ts";
+import type { LedgerStore } from "./ledger-store.ts";
+
+const NAME = /^unwritten-ledger-[0-9a-f-]+\.jsonl$/;
+
+/**
+ * Keeps entries that the database could not take before the process had to end: in a file of the data directory, one entry a
+ * line, readable for this user only. Answers with the file's path, when it is durable.
+ */
+export async function spillEntries(dataDir: string, entries: readonly LedgerEntry[]): Promise<string> {
+  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  const path = join(dataDir, `unwritten-ledger-${randomUUID()}.jsonl`);
+  const file = await open(path, "wx", 0o600);
+  try {
+    await file.writeFile(entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+  return path;
+}
+
+/**
+ * Writes what earlier processes had to leave behind, and removes their files. Answers how many entries there were. An entry
+ * that is in the ledger already changes nothing, so two processes may do this at once.
+ */
+export async function recoverEntries(dataDir: string, store: Pick<LedgerStore, "insert">): Promise<number> {
+  const names = await readdir(dataDir).catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return [];
+    throw error;
+  });
+  let count = 0;
+  for (const name of names.filter((each) => NAME.test(each))) {
+    const path = join(dataDir, name);
+    const lines = (await readFile(path, "utf8")).split("\n").filter((line) => line !== "");
+    await store.insert(lines.map((line) => JSON.parse(line) as LedgerEntry));
+    await rm(path, { force: true });
+    count += lines.length;
+  }
+  return count;
+}

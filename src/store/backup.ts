@@ -1,0 +1,49 @@
+import { closeSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs";
+import { sql } from "kysely";
+import { retryWhileBusy } from "./busy.ts";
+import { connectUnlimited, sqliteFile, type DatabaseLocation } from "./connect.ts";
+import { explainOpening } from "./open-database.ts";
+import { StoreError } from "./store-error.ts";
+
+/**
+ * Writes a copy of the SQLite database to a file, readable for this user only, while other processes use the database.
+ * The copy is what was committed at one moment; the database is not migrated. Throws a StoreError that says what to do;
+ * then there is no copy.
+ */
+export async function backUp(location: DatabaseLocation, target: string): Promise<void> {
+  if (location.databaseUrl !== undefined)
+    throw new StoreError("The database is PostgreSQL: back it up with pg_dump, or with your service's own backups.");
+  const source = sqliteFile(location.dataDir);
+  if (!existsSync(source)) throw new StoreError(`There is no database ${source}.`);
+  createTarget(target);
+  const database = connectUnlimited(location);
+  try {
+    await retryWhileBusy(() => sql`vacuum into ${target}`.execute(database.query));
+    persist(target);
+  } catch (error) {
+    rmSync(target, { force: true });
+    throw explainOpening(source, error);
+  } finally {
+    await database.close();
+  }
+}
+
+/** SQLite writes into an empty file; made here, so that it is never anybody's but ours to read. */
+function createTarget(target: string): void {
+  try {
+    closeSync(openSync(target, "wx", 0o600));
+  } catch (error) {
+    const { code } = error as { code?: string };
+    if (code === "EEXIST") throw new StoreError(`${target} exists already; a backup overwrites nothing.`);
+    throw new StoreError(`${target} cannot be written: ${code ?? String(error)}`, { cause: error });
+  }
+}
+
+function persist(target: string): void {
+  const descriptor = openSync(target, "r+");
+  try {
+    fsyncSync(descriptor);
+  } finally {
+    closeSync(descriptor);
+  }
+}

@@ -1,0 +1,87 @@
+/** How a Batcher works. */
+export interface BatcherOptions<D, A> {
+  /** Decides all demands, in their order, in one transaction; an answer for each. */
+  readonly decide: (demands: readonly D[]) => Promise<readonly A[]>;
+  /** How long a demand waits for its answer. */
+  readonly limitMs: number;
+  /** What it is rejected with, when that time is over, too many wait, or the transaction fails. */
+  readonly toError: (message: string, cause?: unknown) => Error;
+}
+
+/** So many demands are decided together: one transaction must not take too long. */
+const MAX_BATCH = 500;
+/** So many may wait; the next ones are refused at once. */
+const MAX_WAITING = 10_000;
+
+interface Waiting<D, A> {
+  readonly demand: D;
+  readonly resolve: (answer: A) => void;
+  readonly reject: (error: Error) => void;
+  /** Its time is over: whoever asked has been told. */
+  abandoned: boolean;
+}
+
+/**
+ * Collects demands while a transaction is under way, and has them all decided in the next: under load many share the wait
+ * for locks and for the disk, and no two transactions of one process compete for the same rows.
+ */
+export class Batcher<D, A> {
+  readonly #options: BatcherOptions<D, A>;
+  readonly #waiting: Waiting<D, A>[] = [];
+  #running = false;
+
+  constructor(options: BatcherOptions<D, A>) {
+    this.#options = options;
+  }
+
+  /**
+   * The answer to one demand. Rejects when its time is over, whatever the database does; what was decided too late stays
+   * decided.
+   */
+  ask(demand: D): Promise<A> {
+    const { limitMs, toError } = this.#options;
+    if (this.#waiting.length >= MAX_WAITING) return Promise.reject(toError("Too many wait for the database."));
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        waiting.abandoned = true;
+        reject(toError("The database does not answer in time."));
+      }, limitMs);
+      const waiting: Waiting<D, A> = {
+        demand,
+        resolve: (answer) => {
+          clearTimeout(timer);
+          resolve(answer);
+        },
+        reject: (error) => {
+          clearTimeout(timer);
+          reject(error);
+        },
+        abandoned: false,
+      };
+      this.#waiting.push(waiting);
+      if (!this.#running) void this.#run();
+    });
+  }
+
+  async #run(): Promise<void> {
+    this.#running = true;
+    // Those who ask in the same turn of the event loop belong together.
+    await Promise.resolve();
+    while (this.#waiting.length > 0) {
+      const batch = this.#waiting.splice(0, MAX_BATCH).filter(({ abandoned }) => !abandoned);
+      if (batch.length > 0) await this.#decide(batch);
+    }
+    this.#running = false;
+  }
+
+  async #decide(batch: readonly Waiting<D, A>[]): Promise<void> {
+    const { decide, toError } = this.#options;
+    try {
+      const answers = await decide(batch.map(({ demand }) => demand));
+      for (const [index, { resolve }] of batch.entries()) resolve(answers[index]!);
+    } catch (cause) {
+      const error = toError("The database cannot be asked.", cause);
+      for (const { reject } of batch) reject(error);
+    }
+  }
+}

@@ -1,0 +1,67 @@
+import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { Kysely, PostgresDialect } from "kysely";
+import { Database } from "./database.ts";
+import { PostgresConnections } from "./postgres-pool.ts";
+import { checkPostgresUrl, describePostgresUrl } from "./postgres-url.ts";
+import { SqliteThreadDialect } from "./sqlite-dialect.ts";
+
+/** Where the database is. */
+export interface DatabaseLocation {
+  readonly dataDir: string;
+  /** Of a PostgreSQL database; undefined for SQLite in the data directory. Holds a password. */
+  readonly databaseUrl: string | undefined;
+}
+
+const FILE_NAME = "parley.db";
+
+/** How long a statement may take before the disk is taken for stuck. */
+const SQLITE_LIMIT_MS = 10_000;
+
+/** The SQLite file of a data directory. */
+export function sqliteFile(dataDir: string): string {
+  return join(dataDir, FILE_NAME);
+}
+
+/** What people know the database by, without secrets. Throws a StoreError when its address is none. */
+export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): string {
+  if (databaseUrl === undefined) return sqliteFile(dataDir);
+  checkPostgresUrl(databaseUrl);
+  return describePostgresUrl(databaseUrl);
+}
+
+/** Connects to the database, which has still to be migrated. SQLite's file and its directory are made when missing. */
+export function connect({ dataDir, databaseUrl }: DatabaseLocation): Database {
+  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true });
+  const file = sqliteFile(dataDir);
+  createPrivately(dataDir, file);
+  return connectSqlite(file, SQLITE_LIMIT_MS);
+}
+
+/** The same database on a connection of its own, where statements may take as long as they need. */
+export function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Database {
+  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: false });
+  return connectSqlite(sqliteFile(dataDir), undefined);
+}
+
+function connectPostgres(url: string, { limited }: { readonly limited: boolean }): Database {
+  checkPostgresUrl(url);
+  const dialect = new PostgresDialect({ pool: new PostgresConnections({ url, limited }) });
+  return new Database("postgres", new Kysely({ dialect }));
+}
+
+function connectSqlite(file: string, limitMs: number | undefined): Database {
+  return new Database("sqlite", new Kysely({ dialect: new SqliteThreadDialect({ file, limitMs }) }));
+}
+
+/** SQLite would make the file readable for everybody; its companions (-wal, -shm) take over the file's mode. */
+function createPrivately(dataDir: string, file: string): void {
+  // Below a file system that makes no directories, such as /proc, Node's recursive way does not come to an end.
+  if (existsSync(dirname(dataDir))) makeDirectory(dataDir);
+  else mkdirSync(dataDir, { recursive: true, mode: 0o700 });
+  closeSync(openSync(file, "a", 0o600));
+}
+
+function makeDirectory(path: string): void {
+  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
+}

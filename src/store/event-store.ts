@@ -1,0 +1,26 @@
+import { randomUUID } from "node:crypto";
+import type { AccountStore } from "../access/account-store.ts";
+import { toSecurityEvent, toSecurityEventRow } from "./account-rows.ts";
+import { retryWhileBusy } from "./busy.ts";
+import type { Database } from "./database.ts";
+
+/** The part of the account store that remembers what matters for security. */
+export function createEvents({ query }: Database): Pick<AccountStore, "record" | "events" | "pruneEvents"> {
+  return {
+    async record(event) {
+      const row = toSecurityEventRow(event, randomUUID());
+      await retryWhileBusy(() => query.insertInto("security_events").values(row).execute());
+    },
+
+    async events({ limit, accountId }) {
+      let newest = query.selectFrom("security_events").selectAll().orderBy("at_ms", "desc").orderBy("id").limit(limit);
+      if (accountId !== undefined) newest = newest.where("account_id", "=", accountId);
+      return (await retryWhileBusy(() => newest.execute())).map(toSecurityEvent);
+    },
+
+    async pruneEvents(beforeMs) {
+      const old = query.deleteFrom("security_events").where("at_ms", "<", beforeMs);
+      return Number((await retryWhileBusy(() => old.executeTakeFirst())).numDeletedRows);
+    },
+  };
+}

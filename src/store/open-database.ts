@@ -1,0 +1,47 @@
+import type { Database } from "./database.ts";
+import { migrate, type MigrationResult } from "./migrate.ts";
+import { connect, connectUnlimited, describeLocation, type DatabaseLocation } from "./connect.ts";
+import { StoreError } from "./store-error.ts";
+
+/** Connects to the database and migrates it. Throws a StoreError that says what to do. */
+export async function openDatabase(
+  location: DatabaseLocation,
+): Promise<{ readonly database: Database; readonly versions: MigrationResult }> {
+  const where = describeLocation(location);
+  try {
+    const database = connect(location);
+    try {
+      return { database, versions: await migrate(database, () => connectUnlimited(location)) };
+    } catch (error) {
+      await database.close();
+      throw error;
+    }
+  } catch (error) {
+    throw explainOpening(where, error);
+  }
+}
+
+/** What is wrong with the database, and what to do about it. */
+export function explainOpening(where: string, error: unknown): StoreError {
+  if (!(error instanceof StoreError))
+    return new StoreError(`${where} cannot be opened: ${describe(error)}`, { cause: error });
+  return error.message.startsWith(where) ? error : new StoreError(`${where}: ${error.message}`, { cause: error });
+}
+
+const REASONS: Readonly<Record<string, string>> = {
+  EACCES: "this user may not write there; change its owner or choose another data_dir",
+  EEXIST: "the data_dir is not a directory",
+  EISDIR: "it is a directory",
+  ENOENT: "no directory can be made there; choose another data_dir",
+  ENOSPC: "the disk is full",
+  ENOTDIR: "the data_dir is not a directory",
+  EPERM: "this user may not write there; change its owner or choose another data_dir",
+  EROFS: "the file system is read-only; choose another data_dir",
+  "55P03": "another process has been migrating it for a minute; wait for it, or look for what keeps it",
+  "42501": "this user may not make tables there; grant it the right to create in the schema",
+};
+
+function describe(error: unknown): string {
+  const { code, errstr, message } = error as { code?: string; errstr?: string; message?: string };
+  return REASONS[code ?? ""] ?? errstr ?? message ?? code ?? "unknown reason";
+}

@@ -1,0 +1,60 @@
+import { mkdtempSync, rmSync, statSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { runCli } from "../../src/cli/cli.ts";
+import { MIGRATIONS } from "../../src/store/migrations.ts";
+
+let directory: string;
+beforeEach(() => {
+  directory = mkdtempSync(join(tmpdir(), "parley-cli-"));
+});
+afterEach(() => rmSync(directory, { recursive: true }));
+
+async function run(...argv: readonly string[]) {
+  let [stdout, stderr] = ["", ""];
+  const code = await runCli(argv, {
+    env: { PARLEY_DATA_DIR: directory },
+    stdout: { write: (text) => (stdout += text) },
+    stderr: { write: (text) => (stderr += text) },
+    serve: () => Promise.resolve(0),
+  });
+  return { code, stdout, stderr };
+}
+
+describe("parley migrate", () => {
+  it("says what it has done, and the second time that there is nothing to do", async () => {
+    const version = MIGRATIONS.length;
+    expect(await run("migrate")).toMatchObject({
+      code: 0,
+      stdout: `Migrated the database from version 0 to ${version}.\n`,
+    });
+    expect(await run("migrate")).toMatchObject({ code: 0, stdout: `The database has version ${version} already.\n` });
+    const { stdout } = await run("migrate", "--json");
+    expect(JSON.parse(stdout)).toEqual({ version_before: version, version });
+  });
+});
+
+describe("parley backup", () => {
+  it("copies the database, for its owner only, and not over another file", async () => {
+    await run("keys", "create", "--name", "a");
+    const target = join(directory, "copy.db");
+    expect(await run("backup", target)).toEqual({
+      code: 0,
+      stdout: `Copied the database to ${target}.\n`,
+      stderr: "",
+    });
+    expect(statSync(target).mode & 0o777).toBe(0o600);
+    const { code, stderr } = await run("backup", target);
+    expect({ code, stderr }).toEqual({
+      code: 1,
+      stderr: `parley: ${target} exists already; a backup overwrites nothing.\n`,
+    });
+  });
+
+  it("says that there is nothing to copy", async () => {
+    const { code, stderr } = await run("backup", join(directory, "copy.db"));
+    expect(code).toBe(1);
+    expect(stderr).toContain("There is no database");
+  });
+});

@@ -1,0 +1,10 @@
+// Run as a process of its own: opens the database and prints the versions it had before and has now.
+import { openStore } from "../../src/store/store.ts";
+
+const [databaseUrl = ""] = process.argv.slice(2);
+process.stdout.write("ready\n");
+await new Promise((resolve) => process.stdin.once("data", resolve));
+process.stdin.destroy();
+const store = await openStore({ dataDir: "/nowhere", databaseUrl });
+process.stdout.write(`${JSON.stringify(store.versions)}\n`);
+await store.close();

@@ -1,0 +1,123 @@
+import pg from "pg";
+import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { createKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { demand } from "../store/contracts/demands.ts";
+import { entry, NOON } from "../store/contracts/entries.ts";
+import { createDatabase, type PostgresServer, startPostgres } from "../support/postgres.ts";
+
+const MAX_CONNECTIONS = 20;
+/** The driver's limits are 2 s to connect and 2 s to answer; the rest is for a busy machine. */
+const BOUND_MS = 6_000;
+
+let server: PostgresServer;
+let store: Store;
+
+beforeAll(async () => {
+  server = await startPostgres({ maxConnections: MAX_CONNECTIONS });
+});
+
+afterAll(() => server.stop());
+
+beforeEach(async () => {
+  store = await openStore({ dataDir: "/nowhere", databaseUrl: await createDatabase(server.url) });
+  onTestFinished(() => store.close());
+});
+
+/** Everything that the way of a request asks of the database, some of it on connections that are open already. */
+function askEverything(): Promise<unknown>[] {
+  const limits = { requestsPerMinute: 5, tokensPerMinute: undefined, concurrentRequests: undefined };
+  return [
+    store.keys.findByHash("none"),
+    store.budgets.hold(demand()),
+    store.ledger.insert([entry()]),
+    store.createRates({ burstMs: 1000 }).take({ id: "r", subjects: [{ subject: "key:k", ...limits }], tokens: 1 }),
+    ...Array.from({ length: 20 }, () => store.keys.list()),
+  ];
+}
+
+async function expectRejectedInTime(asked: readonly Promise<unknown>[]): Promise<PromiseSettledResult<unknown>[]> {
+  const startedAt = performance.now();
+  const results = await Promise.allSettled(asked);
+  expect(performance.now() - startedAt).toBeLessThan(BOUND_MS);
+  expect(results.map(({ status }) => status)).toEqual(asked.map(() => "rejected"));
+  return results;
+}
+
+describe("a PostgreSQL that hangs", () => {
+  it("is given up in time, every time, and used again when it goes on", async () => {
+    await Promise.all(askEverything());
+    const { record } = await createKey({ store: store.keys, clock: systemClock }, { name: "a" });
+    await server.pause();
+    const first = await expectRejectedInTime(askEverything());
+    expect(first[0]).toMatchObject({
+      reason: { name: "StoreError", message: expect.stringContaining("in time") as string },
+    });
+    expect(first[3]).toMatchObject({ reason: { name: "RateStoreError" } });
+    await expectRejectedInTime(askEverything());
+    await server.resume();
+    await expect.poll(() => store.keys.list().catch(() => undefined)).toEqual([record]);
+    await Promise.all(askEverything());
+  });
+
+  it("does not keep the process from closing", async () => {
+    await Promise.all(askEverything());
+    await server.pause();
+    const startedAt = performance.now();
+    const asked = Promise.allSettled(askEverything());
+    await store.close();
+    await asked;
+    expect(performance.now() - startedAt).toBeLessThan(BOUND_MS + 2_000);
+    await server.resume();
+  });
+
+  it("settles an entry once whose writing was given up", async () => {
+    const unsure = entry();
+    await store.ledger.insert([entry()]);
+    await server.pause();
+    await expect(store.ledger.insert([unsure])).rejects.toThrow("in time");
+    await server.resume();
+    await expect
+      .poll(() =>
+        store.ledger
+          .insert([unsure])
+          .then(() => true)
+          .catch(() => false),
+      )
+      .toBe(true);
+    expect(await store.ledger.list({ limit: 9, beforeMs: NOON + 1 })).toHaveLength(2);
+    expect(await store.ledger.spending("key:key_gone", "2026-11")).toMatchObject({ spentMicroUsd: 60 });
+  });
+});
+
+describe("a PostgreSQL without a connection left", () => {
+  it("is named as that, and used again when there is one", async () => {
+    const clients: pg.Client[] = [];
+    for (;;) {
+      const client = new pg.Client(server.url);
+      client.on("error", () => undefined);
+      try {
+        await client.connect();
+        clients.push(client);
+      } catch {
+        break;
+      }
+    }
+    // What the pool has open goes on working: those who need one more are told.
+    const results = await Promise.allSettled(Array.from({ length: 30 }, () => store.keys.list()));
+    const reasons = results.flatMap((each) => (each.status === "rejected" ? [String(each.reason)] : []));
+    for (const reason of reasons) expect(reason).toMatch(/it has no connection left|in time/);
+    const late = openStore({ dataDir: "/nowhere", databaseUrl: server.url });
+    await expect(late).rejects.toThrow("it has no connection left; raise its max_connections, or run fewer replicas");
+    await Promise.all(clients.map((client) => client.end()));
+    await expect
+      .poll(() =>
+        Promise.all(Array.from({ length: 30 }, () => store.keys.list())).then(
+          () => true,
+          () => false,
+        ),
+      )
+      .toBe(true);
+  });
+});

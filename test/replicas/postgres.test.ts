@@ -1,0 +1,127 @@
+import { join } from "node:path";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createKey, revokeKey } from "../../src/access/keys.ts";
+import { hashApiKey } from "../../src/access/api-key.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { MIGRATIONS } from "../../src/store/migrations.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { EXACT, raceForBudget } from "../store/budget-race.ts";
+import { migrateOldKey, OLD_KEY } from "../store/old-database.ts";
+import { entry, NOON } from "../store/contracts/entries.ts";
+import { createDatabase, PASSWORD, queryPostgres } from "../support/postgres.ts";
+import { startProcess } from "../support/processes.ts";
+
+const freshDatabase = (): Promise<string> => createDatabase(inject("postgresUrl"));
+
+async function open(databaseUrl: string): Promise<Store> {
+  const store = await openStore({ dataDir: "/nowhere", databaseUrl });
+  onTestFinished(() => store.close());
+  return store;
+}
+
+/** Deadlocks are tried again, so nothing else would show them. */
+async function expectNoDeadlock(url: string): Promise<void> {
+  const query = "select deadlocks from pg_stat_database where datname = current_database()";
+  expect(await queryPostgres(url, query)).toEqual([{ deadlocks: "0" }]);
+}
+
+describe("migrating PostgreSQL", () => {
+  it("is done by one of three processes that start at once", async () => {
+    const url = await freshDatabase();
+    const starters = [1, 2, 3].map(() => startProcess(join(import.meta.dirname, "open-store.ts"), url));
+    await Promise.all(starters.map((starter) => starter.line()));
+    for (const starter of starters) starter.tell("go");
+    const versions = await Promise.all(starters.map(async (starter) => JSON.parse(await starter.line()) as object));
+    for (const each of versions) expect(each).toMatchObject({ after: MIGRATIONS.length });
+    expect(await Promise.all(starters.map(({ ended }) => ended))).toEqual([0, 0, 0]);
+    expect(await queryPostgres(url, "select version from parley_schema")).toEqual([{ version: MIGRATIONS.length }]);
+    expect(await queryPostgres(url, "select id from accounts")).toEqual([{ id: "acct_default" }]);
+  });
+
+  it("keeps what an older version has stored", async () => {
+    const databaseUrl = await freshDatabase();
+    expect(await migrateOldKey({ dataDir: "/nowhere", databaseUrl })).toEqual(OLD_KEY);
+  });
+
+  it("is refused when the database is newer, and leaves it as it is", async () => {
+    const url = await freshDatabase();
+    await (await openStore({ dataDir: "/nowhere", databaseUrl: url })).close();
+    await queryPostgres(url, "update parley_schema set version = 99");
+    await expect(open(url)).rejects.toThrow(/^PostgreSQL at 127.0.0.1:\d+\/test_.* version 99.*newer Parley/);
+    expect(await queryPostgres(url, "select version from parley_schema")).toEqual([{ version: 99 }]);
+  });
+});
+
+describe("a PostgreSQL that cannot be used", () => {
+  const admin = inject("postgresUrl");
+
+  it.each([
+    ["does not know our password", admin.replace(PASSWORD, "wrong-secret"), "it does not take our password"],
+    ["has no such database", admin.replace(/\/postgres$/, "/nowhere"), "there is no database of this name"],
+    ["is not there", `postgres://postgres:${PASSWORD}@127.0.0.1:1/x`, "nothing listens there"],
+    ["is not PostgreSQL's address", `mysql://root:${PASSWORD}@127.0.0.1/x`, "database.url is not a PostgreSQL address"],
+    ["is no address", `postgres://postgres:${PASSWORD}@:x:y/`, "database.url is not a PostgreSQL address"],
+  ])("because it %s is named, without its password", async (_what, url, message) => {
+    const error = await open(url).catch((each: Error) => each);
+    expect(error).toMatchObject({ name: "StoreError", message: expect.stringContaining(message) as string });
+    for (let cause: unknown = error; cause instanceof Error; cause = cause.cause) {
+      const text = `${String(cause)} ${cause.stack} ${JSON.stringify(cause)}`;
+      expect(text).not.toContain(PASSWORD);
+      expect(text).not.toContain("wrong-secret");
+    }
+  });
+});
+
+describe("replicas on one PostgreSQL", () => {
+  it("never give a budget away twice", async () => {
+    const databaseUrl = await freshDatabase();
+    await (await openStore({ dataDir: "/nowhere", databaseUrl })).close();
+    expect(await raceForBudget({ dataDir: "/nowhere", databaseUrl })).toEqual(EXACT);
+    await expectNoDeadlock(databaseUrl);
+  });
+
+  it("write an entry once, whichever of them come with it", async () => {
+    const url = await freshDatabase();
+    const stores = await Promise.all([open(url), open(url), open(url)]);
+    const entries = Array.from({ length: 200 }, (_, index) => entry({ keyId: `key_${index % 7}`, costMicroUsd: 10 }));
+    const orders = [entries, entries.toReversed(), entries.toSorted((a, b) => (a.keyId < b.keyId ? -1 : 1))];
+    await Promise.all(
+      stores.flatMap((store, index) =>
+        [0, 50, 100, 150].map((start) => store.ledger.insert(orders[index]!.slice(start, start + 50))),
+      ),
+    );
+    const [{ ledger }] = stores;
+    expect(await ledger.list({ limit: 999, beforeMs: NOON + 1 })).toHaveLength(200);
+    expect(await ledger.spending("account:acct_default", "2026-11")).toEqual({ spentMicroUsd: 2000, heldMicroUsd: 0 });
+    await expectNoDeadlock(url);
+  });
+
+  it("hear of each other's keys, and of everything after the channel was cut", async () => {
+    const url = await freshDatabase();
+    const [mine, other] = await Promise.all([open(url), open(url)]);
+    const heard: (string | undefined)[] = [];
+    onTestFinished(mine.keyChanges.subscribe((hash) => void heard.push(hash)));
+    await expect.poll(() => heard).toEqual([undefined]);
+    const context = { store: other.keys, clock: systemClock };
+    const { secret, record } = await createKey(context, { name: "a" });
+    await expect.poll(() => heard).toContain(hashApiKey(secret));
+    heard.length = 0;
+    await queryPostgres(url, "select pg_terminate_backend(pid) from pg_stat_activity where query like 'listen%'");
+    await expect.poll(() => heard).toContain(undefined);
+    heard.length = 0;
+    await revokeKey(context, record.id);
+    await expect.poll(() => heard).toEqual([hashApiKey(secret)]);
+  });
+
+  it("go on when the server has ended their connections", async () => {
+    const url = await freshDatabase();
+    const { keys, ledger } = await open(url);
+    await Promise.all([keys.list(), keys.list(), ledger.insert([entry()])]);
+    await queryPostgres(
+      url,
+      "select pg_terminate_backend(pid) from pg_stat_activity where pid <> pg_backend_pid() and datname = current_database()",
+    );
+    await expect.poll(() => keys.list().catch(() => undefined)).toEqual([]);
+    await expect.poll(() => ledger.insert([entry()]).then(() => true)).toBe(true);
+  });
+});

@@ -1,0 +1,109 @@
+import { Agent, request } from "undici";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { createKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
+import { createDatabase } from "../support/postgres.ts";
+import { launchRedis, type RedisServer } from "../support/redis.ts";
+import {
+  type Backing,
+  type Deployment,
+  MAX_TOKENS,
+  MODEL,
+  startDeployment,
+  WORST_CASE_MICRO_USD,
+} from "./support/deployment.ts";
+import { HeldCalls } from "./support/held-calls.ts";
+
+const ROUNDS = 100;
+const REQUESTS = 200;
+const ADMITTED = 50;
+/** One in fifty: what may be refused although there was room. */
+const MIN_ADMITTED = ADMITTED * 0.98;
+
+const LIMITS: readonly (readonly [name: string, limits: Partial<Limits>])[] = [
+  ["budget", { monthlyBudgetMicroUsd: ADMITTED * WORST_CASE_MICRO_USD }],
+  ["request rate", { requestsPerMinute: ADMITTED }],
+  ["concurrency", { concurrentRequests: ADMITTED }],
+];
+
+let redis: RedisServer;
+beforeAll(async () => {
+  redis = await launchRedis();
+});
+afterAll(() => redis?.stop());
+
+const newDatabase = (): Promise<string> => createDatabase(inject("postgresUrl"));
+
+const MODES: readonly (readonly [name: string, replicas: number, backing: () => Promise<Backing>])[] = [
+  ["one process", 1, async () => ({ databaseUrl: undefined, redisUrl: undefined })],
+  ["three replicas on PostgreSQL", 3, async () => ({ databaseUrl: await newDatabase(), redisUrl: undefined })],
+  [
+    "three replicas on PostgreSQL and Redis",
+    3,
+    async () => ({ databaseUrl: await newDatabase(), redisUrl: redis.url }),
+  ],
+];
+
+describe.each(MODES)("%s", (_, replicas, backing) => {
+  const held = new HeldCalls();
+  let deployment: Deployment;
+  let agent: Agent;
+  beforeAll(async () => {
+    deployment = await startDeployment({ replicas, ...(await backing()) });
+    deployment.upstream.script(MODEL, [held.act]);
+    agent = new Agent({ connections: REQUESTS });
+  });
+  afterAll(async () => {
+    await agent?.destroy();
+    await deployment?.close();
+  });
+
+  const ask = async (index: number, key: string): Promise<number> => {
+    const { url } = deployment.products[index % replicas]!;
+    const { statusCode, body } = await request(`${url}/v1/chat/completions`, {
+      dispatcher: agent,
+      method: "POST",
+      headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+      body: JSON.stringify({ model: MODEL, max_tokens: MAX_TOKENS, messages: [{ role: "user", content: "hi" }] }),
+    });
+    await body.dump();
+    return statusCode;
+  };
+
+  /** All at once; the upstream answers when each of them has been admitted or refused. */
+  const race = async (limits: Partial<Limits>) => {
+    const keys = { store: deployment.store.keys, clock: systemClock };
+    const { secret } = await createKey(keys, { name: "race", limits: { ...NO_LIMITS, ...limits } });
+    const beganMs = performance.now();
+    let refused = 0;
+    const statuses = Promise.all(
+      Array.from({ length: REQUESTS }, async (__, index) => {
+        const status = await ask(index, secret);
+        if (status !== 200) refused += 1;
+        return status;
+      }),
+    );
+    await expect.poll(() => held.count + refused, { timeout: 20_000 }).toBe(REQUESTS);
+    const elapsedMs = performance.now() - beganMs;
+    const admitted = held.release();
+    const seen = await statuses;
+    expect(new Set(seen)).toEqual(new Set([200, 429]));
+    expect(seen.filter((status) => status === 200)).toHaveLength(admitted);
+    return { admitted, elapsedMs };
+  };
+
+  it.each(LIMITS)(
+    `admits never more than its ${ADMITTED} of ${REQUESTS} requests at once, in ${ROUNDS} rounds: %s`,
+    async (name, limits) => {
+      for (let round = 0; round < ROUNDS; round++) {
+        const { admitted, elapsedMs } = await race(limits);
+        // A rate gives back while the round lasts.
+        const refilled = name === "request rate" ? Math.floor((elapsedMs / 60_000) * ADMITTED) : 0;
+        expect(admitted).toBeLessThanOrEqual(ADMITTED + refilled);
+        expect(admitted).toBeGreaterThanOrEqual(MIN_ADMITTED);
+      }
+    },
+    10 * 60_000,
+  );
+});

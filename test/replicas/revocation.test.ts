@@ -1,0 +1,74 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { createKey, revokeKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { createDatabase, queryPostgres } from "../support/postgres.ts";
+import { type Deployment, startDeployment } from "./support/deployment.ts";
+
+const TRIALS = 200;
+/** So many keys are revoked at a time, so that the callers do not become what is measured. */
+const AT_ONCE = 10;
+const POLL_MS = 5;
+
+let databaseUrl: string;
+let deployment: Deployment;
+beforeAll(async () => {
+  databaseUrl = await createDatabase(inject("postgresUrl"));
+  deployment = await startDeployment({ replicas: 3, databaseUrl, redisUrl: undefined });
+});
+afterAll(() => deployment?.close());
+
+const statusAt = async (url: string, key: string): Promise<number> => {
+  const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${key}` } });
+  await response.body?.cancel();
+  return response.status;
+};
+
+/** How long after `revoke` the last replica still takes the key that it had in its cache, in milliseconds. */
+async function trial(revoke: (id: string) => Promise<void>): Promise<number> {
+  const keys = { store: deployment.store.keys, clock: systemClock };
+  const { secret, record } = await createKey(keys, { name: "revoked" });
+  const urls = deployment.products.map(({ url }) => url);
+  expect(await Promise.all(urls.map((url) => statusAt(url, secret)))).toEqual([200, 200, 200]);
+  await revoke(record.id);
+  const beganMs = performance.now();
+  const refusedAfterMs = await Promise.all(
+    urls.map(async (url) => {
+      while ((await statusAt(url, secret)) !== 401) await delay(POLL_MS);
+      const elapsedMs = performance.now() - beganMs;
+      // Refused stays refused.
+      expect(await statusAt(url, secret)).toBe(401);
+      return elapsedMs;
+    }),
+  );
+  return Math.max(...refusedAfterMs);
+}
+
+async function trials(revoke: (id: string) => Promise<void>): Promise<{ p99: number; max: number }> {
+  const latenciesMs: number[] = [];
+  while (latenciesMs.length < TRIALS) {
+    latenciesMs.push(...(await Promise.all(Array.from({ length: AT_ONCE }, () => trial(revoke)))));
+  }
+  const sorted = latenciesMs.toSorted((a, b) => a - b);
+  const [median, p99, max] = [0.5, 0.99, 1].map((share) => sorted[Math.ceil(share * sorted.length) - 1]!);
+  console.log(
+    `${TRIALS} revocations: ${[median, p99, max].map((ms) => ms!.toFixed(0)).join(", ")} ms (median, p99, max)`,
+  );
+  return { p99: p99!, max: max! };
+}
+
+describe("a revoked key is refused by every replica", () => {
+  it(`within a second, ${TRIALS} times`, async () => {
+    const { p99, max } = await trials((id) => revokeKey({ store: deployment.store.keys, clock: systemClock }, id));
+    expect(p99).toBeLessThan(1_000);
+    expect(max).toBeLessThan(5_000);
+  }, 120_000);
+
+  it(`within five seconds when nobody says so, ${TRIALS} times`, async () => {
+    // What a replica sees that does not hear of it: the row has changed, and no notification comes.
+    const { max } = await trials(async (id) => {
+      await queryPostgres(databaseUrl, `update api_keys set revoked_at_ms = ${Date.now()} where id = '${id}'`);
+    });
+    expect(max).toBeLessThan(5_000);
+  }, 300_000);
+});

@@ -1,0 +1,76 @@
+import { describe, expect, it } from "vitest";
+import { Batcher } from "../../src/store/batcher.ts";
+
+/** A batcher whose batches are decided when the test says so. */
+function createControlled(limitMs = 60_000) {
+  const batches: { readonly demands: readonly number[]; decide(): void; fail(error: Error): void }[] = [];
+  const batcher = new Batcher<number, string>({
+    decide: (demands) =>
+      new Promise((resolve, reject) => {
+        batches.push({ demands, decide: () => resolve(demands.map((demand) => `n${demand}`)), fail: reject });
+      }),
+    limitMs,
+    toError: (message, cause) => new Error(message, { cause }),
+  });
+  return { batcher, batches };
+}
+
+describe("a batcher", () => {
+  it("decides together what came while it was deciding", async () => {
+    const { batcher, batches } = createControlled();
+    const first = [1, 2].map((demand) => batcher.ask(demand));
+    await expect.poll(() => batches.length).toBe(1);
+    const second = [3, 4, 5].map((demand) => batcher.ask(demand));
+    batches[0]!.decide();
+    expect(await Promise.all(first)).toEqual(["n1", "n2"]);
+    await expect.poll(() => batches.length).toBe(2);
+    batches[1]!.decide();
+    expect(await Promise.all(second)).toEqual(["n3", "n4", "n5"]);
+    expect(batches.map(({ demands }) => demands)).toEqual([
+      [1, 2],
+      [3, 4, 5],
+    ]);
+  });
+
+  it("rejects all of a batch that fails, and goes on with the next", async () => {
+    const { batcher, batches } = createControlled();
+    const failing = Promise.allSettled([batcher.ask(1), batcher.ask(2)]);
+    await expect.poll(() => batches.length).toBe(1);
+    const next = batcher.ask(3);
+    const cause = new Error("no database");
+    batches[0]!.fail(cause);
+    expect(await failing).toEqual([
+      { status: "rejected", reason: expect.objectContaining({ cause }) as Error },
+      { status: "rejected", reason: expect.objectContaining({ cause }) as Error },
+    ]);
+    await expect.poll(() => batches.length).toBe(2);
+    batches[1]!.decide();
+    expect(await next).toBe("n3");
+  });
+
+  it("keeps nobody waiting for longer than its limit, and leaves out who has gone", async () => {
+    const { batcher, batches } = createControlled(50);
+    const first = batcher.ask(1);
+    await expect.poll(() => batches.length).toBe(1);
+    const second = batcher.ask(2);
+    await expect(first).rejects.toThrow("does not answer in time");
+    await expect(second).rejects.toThrow("does not answer in time");
+    batches[0]!.decide();
+    const third = batcher.ask(3);
+    await expect.poll(() => batches.length).toBe(2);
+    expect(batches[1]!.demands).toEqual([3]);
+    batches[1]!.decide();
+    expect(await third).toBe("n3");
+  });
+
+  it("refuses more than can wait", async () => {
+    const { batcher, batches } = createControlled();
+    const waiting = Promise.allSettled(Array.from({ length: 10_000 }, (_, index) => batcher.ask(index)));
+    await expect(batcher.ask(-1)).rejects.toThrow("Too many");
+    for (let decided = 0; decided < 20; decided++) {
+      await expect.poll(() => batches.length).toBeGreaterThan(decided);
+      batches[decided]!.decide();
+    }
+    expect((await waiting).every(({ status }) => status === "fulfilled")).toBe(true);
+  });
+});

@@ -1,0 +1,45 @@
+import { join } from "node:path";
+import type { DatabaseLocation } from "../../src/store/connect.ts";
+import { openStore } from "../../src/store/store.ts";
+import { startProcess } from "../support/processes.ts";
+
+const PROCESSES = 3;
+const DEMANDS = 100;
+
+export interface RaceResult {
+  /** How many demands, of all processes. */
+  readonly admitted: number;
+  /** What the key and the account have spent, or hold, at the end. */
+  readonly taken: readonly number[];
+  readonly exitCodes: readonly (number | null)[];
+}
+
+/** How it ends when nothing is given away twice, and nothing that is free is refused. */
+export const EXACT: RaceResult = { admitted: 50, taken: [5000, 5000], exitCodes: [0, 0, 0] };
+
+/** Has three processes ask at once for three times as many places as there are, and settle half of what they get. */
+export async function raceForBudget(location: DatabaseLocation): Promise<RaceResult> {
+  const program = join(import.meta.dirname, "hold-budgets.ts");
+  const racers = Array.from({ length: PROCESSES }, () =>
+    startProcess(program, JSON.stringify(location), String(DEMANDS)),
+  );
+  await Promise.all(racers.map((racer) => racer.line()));
+  for (const racer of racers) racer.tell("go");
+  const admitted = await Promise.all(racers.map(async (racer) => Number(await racer.line())));
+  const exitCodes = await Promise.all(racers.map(({ ended }) => ended));
+
+  const store = await openStore(location);
+  try {
+    const month = new Date().toISOString().slice(0, 7);
+    const taken = await Promise.all(
+      ["key:race", "account:race"].map((subject) => store.ledger.spending(subject, month)),
+    );
+    return {
+      admitted: admitted.reduce((sum, count) => sum + count),
+      taken: taken.map(({ spentMicroUsd, heldMicroUsd }) => spentMicroUsd + heldMicroUsd),
+      exitCodes,
+    };
+  } finally {
+    await store.close();
+  }
+}

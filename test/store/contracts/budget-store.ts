@@ -1,0 +1,58 @@
+import { describe, expect, it } from "vitest";
+import type { Store } from "../../../src/store/store.ts";
+import { demand } from "./demands.ts";
+
+const month = (): string => new Date().toISOString().slice(0, 7);
+
+/** What every BudgetStore promises. */
+export function describeBudgetStore(open: () => Promise<Store>): void {
+  describe("budgets", () => {
+    it("admit what fits, to the last, and say what is full", async () => {
+      const { budgets, ledger } = await open();
+      const decisions = await Promise.all(Array.from({ length: 40 }, () => budgets.hold(demand())));
+      expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(10);
+      expect(await budgets.hold(demand({ amountMicroUsd: 1 }))).toEqual({
+        admitted: false,
+        subject: "key:k",
+        limitMicroUsd: 1000,
+        takenMicroUsd: 1000,
+      });
+      expect(await ledger.spending("key:k", month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 1000 });
+    });
+
+    it("hold from all of a demand's subjects, or from none", async () => {
+      const { budgets, ledger } = await open();
+      const holds = [
+        { subject: "key:k", limitMicroUsd: 1000 },
+        { subject: "account:a", limitMicroUsd: 150 },
+      ];
+      expect(await budgets.hold(demand({ holds }))).toEqual({ admitted: true });
+      expect(await budgets.hold(demand({ holds }))).toMatchObject({ subject: "account:a", takenMicroUsd: 100 });
+      expect(await ledger.spending("key:k", month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+      expect(await budgets.hold(demand({ holds: [] }))).toEqual({ admitted: true });
+    });
+
+    it("take back what was cancelled, once", async () => {
+      const { budgets, ledger } = await open();
+      const held = demand();
+      await budgets.hold(held);
+      await budgets.hold(demand());
+      await budgets.cancel(held.id);
+      await budgets.cancel(held.id);
+      await budgets.cancel("chatcmpl-unknown");
+      expect(await ledger.spending("key:k", month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+    });
+
+    it("free what nobody settled, when it must be over", async () => {
+      const { budgets, ledger } = await open();
+      const holds = ["key:k", "account:a"].map((subject) => ({ subject, limitMicroUsd: 1000 }));
+      await Promise.all([budgets.hold(demand({ holds, lastsMs: 0 })), budgets.hold(demand({ holds, lastsMs: 0 }))]);
+      await budgets.hold(demand({ holds }));
+      let freed = 0;
+      await expect.poll(async () => (freed += await budgets.reap())).toBe(2);
+      for (const { subject } of holds)
+        expect(await ledger.spending(subject, month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+      expect(await budgets.reap()).toBe(0);
+    });
+  });
+}

@@ -1,0 +1,32 @@
+import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
+import type { LedgerEntry } from "../../../src/core/ledger.ts";
+
+/** When entries start unless something else is said. */
+export const NOON = Date.UTC(2026, 10, 21, 12);
+
+let made = 0;
+
+/** An entry that is like no other only by its ID. */
+export function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
+  return {
+    completionId: `chatcmpl-${process.pid}-${++made}`,
+    requestId: "req",
+    accountId: DEFAULT_ACCOUNT_ID,
+    keyId: "key_gone",
+    entrance: "http",
+    startedAtMs: NOON,
+    endedAtMs: NOON + 1500,
+    requestedModel: "m",
+    servedModel: "m",
+    streamed: true,
+    outcome: "served",
+    attempts: [],
+    tokens: { prompt: 10, cached: 2, completion: 5, reasoning: 1, image: 0 },
+    costMicroUsd: 30,
+    durationMs: 1500.25,
+    firstContentMs: undefined,
+    partial: false,
+    estimated: false,
+    ...changes,
+  };
+}

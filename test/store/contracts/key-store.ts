@@ -1,0 +1,65 @@
+import { describe, expect, it } from "vitest";
+import { hashApiKey } from "../../../src/access/api-key.ts";
+import type { KeyStore } from "../../../src/access/key-store.ts";
+import { createKey, revokeKey, rotateKey, updateKey } from "../../../src/access/keys.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
+
+/** What every KeyStore promises. */
+export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }>): void {
+  const openContext = async () => ({ store: (await open()).keys, clock: systemClock });
+
+  describe("keys", () => {
+    it("come back as they were stored", async () => {
+      const context = await openContext();
+      const { store } = context;
+      const plain = await createKey(context, { name: "é'; drop table api_keys; --" });
+      const narrow = await createKey(context, {
+        name: "b",
+        models: ["m"],
+        capabilities: ["chat"],
+        lifetimeMs: 1000,
+        limits: { ...NO_LIMITS, requestsPerMinute: 5, monthlyBudgetMicroUsd: 9_000_000_000_000 },
+      });
+      expect(await store.find(plain.record.id)).toEqual(plain.record);
+      expect(await store.findByHash(hashApiKey(narrow.secret))).toEqual({
+        record: narrow.record,
+        accountLimits: NO_LIMITS,
+        accountDisabled: false,
+      });
+      expect(await store.findByHash(hashApiKey("x"))).toBeUndefined();
+      const ids = (await store.list()).map(({ id }) => id);
+      expect(ids.toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
+      expect(await store.list("acct_none")).toEqual([]);
+    });
+
+    it("are replaced once, and not after they were revoked", async () => {
+      const context = await openContext();
+      const { store } = context;
+      const { record } = await createKey(context, { name: "a" });
+      const next = await rotateKey(context, record.id, "1h");
+      expect(await store.find(record.id)).toMatchObject({ replacedBy: next.record.id });
+      const again = { id: record.id, expiresAtMs: 1, successor: { record: { ...record, id: "key_2" }, hash: "h" } };
+      expect(await store.replace(again)).toBe(false);
+      expect(await store.find("key_2")).toBeUndefined();
+      await revokeKey(context, next.record.id);
+      expect(await store.revoke(next.record.id, 1)).toBe(false);
+      expect(await store.replace({ ...again, id: next.record.id })).toBe(false);
+    });
+
+    it("are changed in what is named and in nothing else, while they live", async () => {
+      const context = await openContext();
+      const { store } = context;
+      const { record } = await createKey(context, { name: "a", models: ["m"] });
+      const limits = { ...NO_LIMITS, tokensPerMinute: 7, concurrentRequests: 2 };
+      await updateKey(context, record.id, { name: "b", limits });
+      expect(await store.find(record.id)).toEqual({ ...record, name: "b", limits });
+      await updateKey(context, record.id, { models: "all", capabilities: ["chat"], limits: NO_LIMITS });
+      expect(await store.find(record.id)).toEqual({ ...record, name: "b", models: "all", capabilities: ["chat"] });
+      expect(await store.update(record.id, {})).toBe(true);
+      expect(await store.update("key_none", { name: "b" })).toBe(false);
+      await revokeKey(context, record.id);
+      expect(await store.update(record.id, { name: "c" })).toBe(false);
+    });
+  });
+}

@@ -1,0 +1,136 @@
+import { describe, expect, it } from "vitest";
+import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
+import { createKey } from "../../../src/access/keys.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { entry, NOON } from "./entries.ts";
+
+const DAY_MS = 86_400_000;
+
+const ALWAYS = { sinceMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
+
+/** What every LedgerStore promises. */
+export function describeLedgerStore(open: () => Promise<Store>): void {
+  describe("the ledger", () => {
+    it("gives entries back as they were written, the newest first", async () => {
+      const { ledger } = await open();
+      const attempt = { model: "m", outcome: "served", upstreamStatus: 200, reason: "", durationMs: 3 };
+      const first = entry({ attempts: [attempt] as never, firstContentMs: 12.5, partial: true });
+      const second = entry({ startedAtMs: NOON + 1, servedModel: undefined, outcome: "rate_limited", estimated: true });
+      const other = entry({ startedAtMs: NOON + 2, accountId: "acct_other" });
+      await ledger.insert([first, second, other]);
+      expect(await ledger.list({ limit: 9, beforeMs: NOON + 9 })).toEqual([other, second, first]);
+      expect(await ledger.list({ limit: 1, beforeMs: NOON + 2 })).toEqual([second]);
+      expect(await ledger.list({ limit: 9, beforeMs: NOON + 9, accountId: "acct_other" })).toEqual([other]);
+    });
+
+    it("writes whatever callers call their requests and models", async () => {
+      const { ledger } = await open();
+      await ledger.insert([entry({ requestId: "a\0b", requestedModel: "\ud800", servedModel: "😀" })]);
+      const [written] = await ledger.list({ limit: 1, beforeMs: NOON + 1 });
+      expect(written).toMatchObject({ requestId: "a\uFFFDb", requestedModel: "\uFFFD", servedModel: "😀" });
+    });
+
+    it("writes each entry once, and counts it once, however often it comes", async () => {
+      const { ledger } = await open();
+      const entries = Array.from({ length: 20 }, () => entry());
+      await Promise.all([ledger.insert(entries), ledger.insert(entries.toReversed()), ledger.insert(entries)]);
+      await ledger.insert([...entries.slice(5), entry()]);
+      expect(await ledger.list({ limit: 99, beforeMs: NOON + 1 })).toHaveLength(21);
+      const spent = { spentMicroUsd: 21 * 30, heldMicroUsd: 0 };
+      expect(await ledger.spending(`account:${DEFAULT_ACCOUNT_ID}`, "2026-11")).toEqual(spent);
+      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual(spent);
+      expect(await ledger.spending("key:key_gone", "2026-12")).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
+    });
+
+    it("takes more entries at once than a statement has room for", async () => {
+      const { ledger } = await open();
+      await ledger.insert(Array.from({ length: 1201 }, () => entry({ costMicroUsd: 1 })));
+      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual({ spentMicroUsd: 1201, heldMicroUsd: 0 });
+      expect((await ledger.usage({ ...ALWAYS, by: "model" }))[0]).toMatchObject({ completions: 1201 });
+    });
+
+    it("notes when a key was last used, and never an earlier moment", async () => {
+      const { ledger, keys } = await open();
+      const { record } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
+      await ledger.insert([entry({ keyId: record.id, endedAtMs: 500 }), entry({ keyId: record.id, endedAtMs: 900 })]);
+      await ledger.insert([entry({ keyId: record.id, endedAtMs: 700 })]);
+      expect((await keys.find(record.id))?.lastUsedAtMs).toBe(900);
+    });
+
+    it("settles what budgets held, in the month in which it was held", async () => {
+      const { ledger, budgets } = await open();
+      const subject = "key:key_1";
+      const { completionId, ...rest } = entry({ keyId: "key_1", startedAtMs: Date.now() });
+      const month = new Date().toISOString().slice(0, 7);
+      const holds = [{ subject, limitMicroUsd: 1000 }];
+      await budgets.hold({ id: completionId, holds, amountMicroUsd: 100, lastsMs: 60_000 });
+      expect(await ledger.spending(subject, month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+      await ledger.insert([{ completionId, ...rest }]);
+      await ledger.insert([{ completionId, ...rest }]);
+      await budgets.cancel(completionId);
+      expect(await ledger.spending(subject, month)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 0 });
+    });
+
+    it("adds up usage by model, key, account and day", async () => {
+      const { ledger, keys, accounts } = await open();
+      const { record } = await createKey({ store: keys, clock: systemClock }, { name: "mine" });
+      await accounts.update(DEFAULT_ACCOUNT_ID, { name: "Default" });
+      await ledger.insert([
+        entry({ keyId: record.id }),
+        entry({ keyId: record.id, servedModel: "n", costMicroUsd: 100, partial: true, startedAtMs: NOON + DAY_MS }),
+        entry({ servedModel: undefined, outcome: "upstream_timeout", costMicroUsd: 0, estimated: true }),
+      ]);
+      const byModel = await ledger.usage({ ...ALWAYS, by: "model" });
+      expect(byModel).toEqual([
+        row({ group: "n", partial: 1, costMicroUsd: 100 }),
+        row(
+          { group: "m", completions: 2, failed: 1, estimated: 1, promptTokens: 20, cachedTokens: 4 },
+          { doubled: true },
+        ),
+      ]);
+      const byKey = await ledger.usage({ ...ALWAYS, by: "key" });
+      expect(byKey.map(({ group, name, completions }) => [group, name, completions])).toEqual([
+        [record.id, "mine", 2],
+        ["key_gone", undefined, 1],
+      ]);
+      const byAccount = await ledger.usage({ ...ALWAYS, by: "account", keyId: record.id });
+      expect(byAccount).toMatchObject([{ group: DEFAULT_ACCOUNT_ID, name: "Default", costMicroUsd: 130 }]);
+      const byDay = await ledger.usage({ ...ALWAYS, by: "day", accountId: DEFAULT_ACCOUNT_ID });
+      expect(byDay.map(({ group, completions }) => [group, completions])).toEqual([
+        ["2026-11-21", 2],
+        ["2026-11-22", 1],
+      ]);
+      expect(await ledger.usage({ sinceMs: NOON + 1, untilMs: NOON + DAY_MS, by: "day" })).toEqual([]);
+    });
+
+    it("forgets old entries a bounded number at a time, and not what was spent", async () => {
+      const { ledger } = await open();
+      await ledger.insert(Array.from({ length: 1500 }, () => entry({ startedAtMs: NOON - 1 })));
+      await ledger.insert([entry()]);
+      expect(await ledger.prune(NOON)).toBe(1000);
+      expect(await ledger.prune(NOON)).toBe(500);
+      expect(await ledger.prune(NOON)).toBe(0);
+      expect(await ledger.list({ limit: 9, beforeMs: NOON + 1 })).toHaveLength(1);
+      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual({ spentMicroUsd: 1501 * 30, heldMicroUsd: 0 });
+    });
+  });
+}
+
+function row(changes: object, { doubled = false } = {}): object {
+  const times = doubled ? 2 : 1;
+  return {
+    name: undefined,
+    completions: 1,
+    failed: 0,
+    partial: 0,
+    estimated: 0,
+    promptTokens: 10,
+    cachedTokens: 2,
+    completionTokens: 5 * times,
+    reasoningTokens: times,
+    imageTokens: 0,
+    costMicroUsd: 30,
+    ...changes,
+  };
+}

@@ -1,0 +1,28 @@
+// Run as a process of its own: asks for a budget of 5000 as often as it is told, 100 at a time, and prints how often it
+// was admitted. The half of what it was admitted for is settled by the ledger at once, for what was held.
+import type { DatabaseLocation } from "../../src/store/connect.ts";
+import { openStore } from "../../src/store/store.ts";
+import { demand } from "./contracts/demands.ts";
+import { entry } from "./contracts/entries.ts";
+
+const [location = "{}", count = "0"] = process.argv.slice(2);
+const { dataDir, databaseUrl } = JSON.parse(location) as DatabaseLocation;
+const store = await openStore({ dataDir, databaseUrl });
+process.stdout.write("ready\n");
+await new Promise((resolve) => process.stdin.once("data", resolve));
+process.stdin.destroy();
+const holds = ["key:race", "account:race"].map((subject) => ({ subject, limitMicroUsd: 5000 }));
+let admitted = 0;
+await Promise.all(
+  Array.from({ length: Number(count) }, async (_, index) => {
+    const asked = demand({ holds: index % 3 === 0 ? holds : holds.toReversed() });
+    const decision = await store.budgets.hold(asked);
+    if (!decision.admitted) return;
+    admitted++;
+    const { id: completionId, amountMicroUsd: costMicroUsd } = asked;
+    const settled = { completionId, keyId: "race", accountId: "race", startedAtMs: Date.now(), costMicroUsd };
+    if (index % 2 === 0) await store.ledger.insert([entry(settled)]);
+  }),
+);
+process.stdout.write(`${admitted}\n`);
+await store.close();

@@ -1,0 +1,38 @@
+import { sql } from "kysely";
+import type { KeyRecord } from "../../src/access/key-store.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
+import { connect, connectUnlimited, type DatabaseLocation } from "../../src/store/connect.ts";
+import { migrate } from "../../src/store/migrate.ts";
+import { MIGRATIONS } from "../../src/store/migrations.ts";
+import { openStore } from "../../src/store/store.ts";
+
+/** A key of the first version, as later ones see it. */
+export const OLD_KEY: KeyRecord = {
+  id: "key_old",
+  accountId: "acct_default",
+  name: "old",
+  display: "sk_parley_ab…wxyz",
+  models: ["m"],
+  capabilities: ["chat"],
+  limits: NO_LIMITS,
+  createdAtMs: 1,
+  expiresAtMs: undefined,
+  revokedAtMs: undefined,
+  replacedBy: undefined,
+  lastUsedAtMs: undefined,
+};
+
+/** Makes a database of the first version with one key in it, and answers what this version reads from it. */
+export async function migrateOldKey(location: DatabaseLocation): Promise<KeyRecord | undefined> {
+  const old = connect(location);
+  await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, 1));
+  await sql`insert into api_keys (id, account_id, name, hash, display, models, capabilities, created_at_ms)
+    values ('key_old', 'acct_default', 'old', 'h', 'sk_parley_ab…wxyz', '["m"]', '["chat"]', 1)`.execute(old.query);
+  await old.close();
+  const store = await openStore(location);
+  try {
+    return (await store.keys.findByHash("h"))?.record;
+  } finally {
+    await store.close();
+  }
+}

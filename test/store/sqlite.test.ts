@@ -1,0 +1,206 @@
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { monitorEventLoopDelay } from "node:perf_hooks";
+import { DatabaseSync } from "node:sqlite";
+import { Kysely, sql } from "kysely";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { backUp } from "../../src/store/backup.ts";
+import { SqliteThreadDialect } from "../../src/store/sqlite-dialect.ts";
+import { openStore, type Store } from "../../src/store/store.ts";
+import { startProcess } from "../support/processes.ts";
+import { EXACT, raceForBudget } from "./budget-race.ts";
+import { demand } from "./contracts/demands.ts";
+import { entry, NOON } from "./contracts/entries.ts";
+
+let dataDir: string;
+let location: { dataDir: string; databaseUrl: undefined };
+let file: string;
+const opened: { close(): Promise<void> }[] = [];
+
+beforeEach(() => {
+  dataDir = mkdtempSync(join(tmpdir(), "parley-sqlite-"));
+  location = { dataDir, databaseUrl: undefined };
+  file = join(dataDir, "parley.db");
+});
+
+afterEach(async () => {
+  await Promise.all(opened.splice(0).map((each) => each.close()));
+  rmSync(dataDir, { recursive: true });
+});
+
+async function open(): Promise<Store> {
+  const store = await openStore(location);
+  opened.push(store);
+  return store;
+}
+
+describe("the thread of the database", () => {
+  function openThread(): { database: Kysely<never>; dialect: SqliteThreadDialect } {
+    const dialect = new SqliteThreadDialect({ file, limitMs: undefined });
+    const database = new Kysely<never>({ dialect });
+    opened.push({ close: () => database.destroy() });
+    return { database, dialect };
+  }
+
+  it("that dies takes with it what waits for it, and is replaced at the next query", async () => {
+    const { database, dialect } = openThread();
+    await sql`create table t (x integer)`.execute(database);
+    const waiting = sql`insert into t values (1) returning x`.execute(database).then(
+      () => "written",
+      (error: Error) => error.message,
+    );
+    // It begins with the next turn of promises, and the thread does not live to answer it.
+    await Promise.resolve();
+    await dialect.killThread();
+    expect(await waiting).toContain("has ended");
+    await sql`insert into t values (2)`.execute(database);
+    expect((await sql<{ x: number }>`select x from t where x = 2`.execute(database)).rows).toEqual([{ x: 2 }]);
+  });
+
+  it("that dies in a transaction takes all of it with it", async () => {
+    const { database, dialect } = openThread();
+    await sql`create table t (x integer)`.execute(database);
+    const work = database.transaction().execute(async (transaction) => {
+      await sql`insert into t values (1)`.execute(transaction);
+      await dialect.killThread();
+      await sql`insert into t values (2)`.execute(transaction);
+    });
+    await expect(work).rejects.toThrow("has ended");
+    expect((await sql`select x from t`.execute(database)).rows).toEqual([]);
+  });
+
+  it("that does not answer in time is given up", async () => {
+    const dialect = new SqliteThreadDialect({ file, limitMs: 300 });
+    const database = new Kysely<never>({ dialect });
+    opened.push({ close: () => database.destroy() });
+    const bounded = sql`with recursive n(i) as (select 1 union all select i + 1 from n where i < 20000000) select max(i) from n`;
+    await expect(bounded.execute(database)).rejects.toThrow("has not answered in time");
+    expect((await sql`select 1 as x`.execute(database)).rows).toEqual([{ x: 1 }]);
+  });
+
+  it("that is closed refuses those who still wait for it, and a transaction under way", async () => {
+    const { database } = openThread();
+    const began = Promise.withResolvers<void>();
+    const goOn = Promise.withResolvers<void>();
+    const work = database.transaction().execute(async (transaction) => {
+      began.resolve();
+      await goOn.promise;
+      await sql`create table t (x integer)`.execute(transaction);
+    });
+    await began.promise;
+    const waiting = sql`select 1`.execute(database).catch((error: Error) => error.message);
+    await database.destroy();
+    goOn.resolve();
+    await expect(work).rejects.toThrow("has ended");
+    expect(await waiting).toBe("The database is closed.");
+  });
+
+  it("says what SQLite said", async () => {
+    const { database } = openThread();
+    await expect(sql`select * from nowhere`.execute(database)).rejects.toMatchObject({
+      message: "no such table: nowhere",
+      code: "ERR_SQLITE_ERROR",
+      errcode: 1,
+    });
+  });
+});
+
+describe("the database in use by others", () => {
+  // Again when other programs kept this one from the processor: what waits for the lock itself waits for two seconds each time.
+  it(
+    "does not keep the event loop waiting while another process holds the write lock for two seconds",
+    { retry: 5 },
+    async () => {
+      const { ledger, budgets, keys } = await open();
+      await ledger.insert([entry()]);
+      await budgets.hold(demand());
+      const other = startProcess(join(import.meta.dirname, "hold-lock.ts"), file, "2000");
+      await other.line();
+      const delay = monitorEventLoopDelay({ resolution: 1 });
+      delay.enable();
+      const startedAt = performance.now();
+      const written = Promise.all([
+        ledger.insert([entry()]),
+        budgets.hold(demand()),
+        ledger.insert([entry(), entry()]),
+      ]);
+      const progress = { written: false, reads: 0 };
+      void written.finally(() => (progress.written = true));
+      while (!progress.written) {
+        await keys.list();
+        progress.reads++;
+      }
+      await written;
+      delay.disable();
+      expect(performance.now() - startedAt).toBeGreaterThan(1000);
+      // Reads go on meanwhile: each waits for one short try of a write at most.
+      expect(progress.reads).toBeGreaterThan(50);
+      expect(delay.percentile(99.9) / 1e6).toBeLessThan(20);
+      expect(await ledger.list({ limit: 9, beforeMs: NOON + 1 })).toHaveLength(4);
+      expect(await other.ended).toBe(0);
+    },
+  );
+
+  it("never gives a budget away twice, among three processes", async () => {
+    await open();
+    expect(await raceForBudget(location)).toEqual(EXACT);
+  });
+});
+
+describe("a backup", () => {
+  it("is what was committed, readable for nobody else, and opens like the original", async () => {
+    const store = await open();
+    const { record } = await createKey({ store: store.keys, clock: systemClock }, { name: "kept" });
+    const entries = Array.from({ length: 500 }, () => entry());
+    const writing = Promise.all(entries.map((each) => store.ledger.insert([each])));
+    const restored = join(dataDir, "restored");
+    const target = join(dataDir, "copy.db");
+    await backUp(location, target);
+    await writing;
+    expect(statSync(target).mode & 0o777).toBe(0o600);
+    await (await openStore({ dataDir: restored, databaseUrl: undefined })).close();
+    writeFileSync(join(restored, "parley.db"), readFileSync(target));
+    const copy = await openStore({ dataDir: restored, databaseUrl: undefined });
+    opened.push(copy);
+    expect(await copy.findDamage()).toEqual([]);
+    expect(await copy.keys.list()).toEqual([record]);
+    const copied = await copy.ledger.list({ limit: 999, beforeMs: NOON + 1 });
+    const { spentMicroUsd } = await copy.ledger.spending("key:key_gone", "2026-11");
+    expect(spentMicroUsd).toBe(copied.length * 30);
+  });
+
+  it("overwrites nothing, and leaves nothing behind when it fails", async () => {
+    await open();
+    const target = join(dataDir, "copy.db");
+    writeFileSync(target, "mine");
+    await expect(backUp(location, target)).rejects.toThrow("exists already");
+    expect(readFileSync(target, "utf8")).toBe("mine");
+    const nowhere = { dataDir: join(dataDir, "none"), databaseUrl: undefined };
+    await expect(backUp(nowhere, join(dataDir, "b.db"))).rejects.toThrow("There is no database");
+    const remote = { dataDir, databaseUrl: "postgres://u:secret@h/d" };
+    await expect(backUp(remote, join(dataDir, "b.db"))).rejects.toThrow("pg_dump");
+    expect(existsSync(join(dataDir, "b.db"))).toBe(false);
+  });
+});
+
+describe("a damaged file", () => {
+  it("is told by looking for damage", async () => {
+    const store = await open();
+    expect(await store.findDamage()).toEqual([]);
+    await store.ledger.insert(Array.from({ length: 2000 }, () => entry()));
+    await opened.pop()?.close();
+    // All that was written is in the file itself, and then a part of it is not.
+    new DatabaseSync(file).exec("pragma wal_checkpoint(truncate)");
+    truncateSync(file, statSync(file).size - 16_384);
+    const damaged = await openStore(location).catch((error: Error) => error);
+    const found =
+      damaged instanceof Error
+        ? [damaged.message]
+        : await damaged.findDamage().catch((error: Error) => [error.message]);
+    if (!(damaged instanceof Error)) opened.push(damaged);
+    expect(found).not.toEqual([]);
+  });
+});

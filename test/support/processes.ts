@@ -1,0 +1,40 @@
+import { type ChildProcess, spawn } from "node:child_process";
+import { once } from "node:events";
+
+/** A TypeScript program of the tests in a process of its own. */
+export interface TestProcess {
+  readonly child: ChildProcess;
+  /** The next line that it prints. Rejects when it ends before. */
+  line(): Promise<string>;
+  /** Writes a line to it. */
+  tell(text: string): void;
+  /** Its exit code. */
+  readonly ended: Promise<number | null>;
+}
+
+/** Starts a program with an empty environment; what it says on stderr is shown. */
+export function startProcess(program: string, ...args: readonly string[]): TestProcess {
+  const child = spawn(process.execPath, [program, ...args], { stdio: ["pipe", "pipe", "inherit"], env: {} });
+  const ended = once(child, "exit").then(([code]) => code as number | null);
+  const lines = readLines(child);
+  return {
+    child,
+    ended,
+    tell: (text) => void child.stdin.write(`${text}\n`),
+    async line() {
+      const { value, done } = await lines.next();
+      if (done) throw new Error(`${program} has ended without a word`);
+      return value;
+    },
+  };
+}
+
+async function* readLines({ stdout }: ChildProcess): AsyncGenerator<string, undefined> {
+  let rest = "";
+  for await (const text of stdout!.setEncoding("utf8")) {
+    const lines = (rest + String(text)).split("\n");
+    rest = lines.pop() ?? "";
+    yield* lines;
+  }
+  return undefined;
+}

@@ -1,0 +1,8 @@
+import { defineConfig, mergeConfig } from "vitest/config";
+import base from "./vitest.config.ts";
+
+/** Tests that need PostgreSQL, which they start themselves: npm run test:replicas. */
+export default mergeConfig(
+  { ...base, test: { ...base.test, include: [], exclude: [] } },
+  defineConfig({ test: { include: ["test/replicas/**/*.test.ts"], globalSetup: ["test/replicas/setup.ts"] } }),
+);
