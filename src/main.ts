@@ -17,5 +17,5 @@ process.exitCode = await runCli(withDefaultCommand(process.argv.slice(2)), {
   env,
   stdout,
   stderr,
-  serve: (config) => serve(config, { stdout, reread: () => loadConfig({ file: config.file, env }) }),
+  serve: (config, role) => serve(config, { stdout, role, reread: () => loadConfig({ file: config.file, env }) }),
 });

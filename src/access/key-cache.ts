@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
-import type { FoundKey, KeyStore } from "./key-store.ts";
+import type { KeyGrant } from "./key-store.ts";
 import type { KeyPrincipal } from "./principal.ts";
 
 /**
@@ -49,8 +49,17 @@ export interface Authenticator {
   invalidate(hash: string | undefined): void;
 }
 
+/** Who knows keys: the store, or somebody who has one. */
+export interface KeyLookup {
+  /**
+   * Undefined when there is no such key. `hash` is the whole hash of `hashApiKey`; `key` is the secret itself, for those
+   * who have to show it to somebody else. Rejects when nobody can say.
+   */
+  findByHash(hash: string, key: string): Promise<KeyGrant | undefined>;
+}
+
 export interface AuthenticatorOptions {
-  readonly store: Pick<KeyStore, "findByHash">;
+  readonly store: KeyLookup;
   readonly clock: Clock;
 }
 
@@ -64,11 +73,11 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   /** When the store may be asked again, as long as it is away; undefined while it is there. */
   let away: { probeAtMs: number } | undefined;
 
-  const lookUp = async (hash: string): Promise<KeyPrincipal> => {
+  const lookUp = async (hash: string, key: string): Promise<KeyPrincipal> => {
     // Counted from the question, so that an answer is never taken to be younger than it is.
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
-    const asking = store.findByHash(hash).then(
+    const asking = store.findByHash(hash, key).then(
       (found) => {
         away = undefined;
         const principal = found && toPrincipal(found);
@@ -99,17 +108,20 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   };
 
   /** What is known of a key, confirmed by the store where that does not take long. */
-  const confirm = async (hash: string, { principal }: KnownKey): Promise<KeyPrincipal> => {
+  const confirm = async (
+    hash: string,
+    { key, entry: { principal } }: { readonly key: string; readonly entry: KnownKey },
+  ): Promise<KeyPrincipal> => {
     const nowMs = clock.monotonic();
     if (away !== undefined) {
       // One request a second asks for all, and does not wait for the answer either.
       if (nowMs >= away.probeAtMs) {
         away.probeAtMs = nowMs + RETRY_MS;
-        lookUp(hash).catch(() => undefined);
+        lookUp(hash, key).catch(() => undefined);
       }
       return principal;
     }
-    const asking = inFlight.get(hash) ?? lookUp(hash);
+    const asking = inFlight.get(hash) ?? lookUp(hash, key);
     return new Promise((resolve, reject) => {
       const cancel = clock.after(PATIENCE_MS, () => {
         away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
@@ -129,8 +141,8 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       if (entry !== undefined && nowMs < entry.refreshAtMs) return checkExpiry(entry.principal, clock);
       const refusedUntilMs = unknown.get(hash);
       if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
-      if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, entry), clock);
-      return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash)), clock);
+      if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, { key, entry }), clock);
+      return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
     },
 
     invalidate(hash) {
@@ -173,7 +185,7 @@ function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {
 }
 
 /** Undefined for a revoked key, and for one of a disabled account. */
-function toPrincipal({ record, accountLimits, accountDisabled }: FoundKey): KeyPrincipal | undefined {
+function toPrincipal({ record, accountLimits, accountDisabled }: KeyGrant): KeyPrincipal | undefined {
   if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
   return {
     keyId: record.id,

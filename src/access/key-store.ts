@@ -43,6 +43,14 @@ export interface FoundKey {
   readonly accountDisabled: boolean;
 }
 
+/** What there is to know of a key for those who let it in. */
+export interface KeyGrant extends Omit<FoundKey, "record"> {
+  readonly record: Pick<
+    KeyRecord,
+    "id" | "accountId" | "name" | "models" | "capabilities" | "limits" | "expiresAtMs" | "revokedAtMs"
+  >;
+}
+
 /** What of a key can be changed while it lives. */
 export type KeyChanges = Partial<Pick<KeyRecord, "name" | "models" | "capabilities" | "limits">>;
 

@@ -1,5 +1,6 @@
 import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
+import type { Role } from "../gateway/role.ts";
 
 /** Where a command's text goes. */
 export interface Output {
@@ -14,7 +15,7 @@ export interface CliContext {
   /** Everything that is only for people. */
   readonly stderr: Output;
   /** Runs the server until it is told to stop; answers with the exit code. */
-  serve(config: Config): Promise<number>;
+  serve(config: Config, role: Role): Promise<number>;
   /** When a command that runs on is to end. Default: at SIGINT or SIGTERM. */
   readonly untilStopped?: () => Promise<void>;
   /** All that stands on standard input. Default: the process's own. */

@@ -5,6 +5,8 @@ import type { Entrance } from "./record.ts";
 /** Who asks for something, and what it is told of its limits. */
 export interface Caller {
   readonly principal: Principal;
+  /** Maybe the caller's own: not unique. */
+  readonly requestId: string;
   /** Of a completion: its ID. Unique for ever, and never the caller's choice. */
   readonly completionId: string;
   /** Is told the limits as they are once the request has been counted, before there is any answer. */
@@ -13,10 +15,11 @@ export interface Caller {
 
 /** What an entrance knows of a call. */
 export interface Call extends Caller {
-  readonly requestId: string;
   readonly entrance: Entrance;
   /** Aborts when the caller leaves, its deadline passes or the gateway stops: with a Failure as its reason. */
   readonly signal: AbortSignal;
   /** When the request arrived, by the clock's `monotonic`. */
   readonly arrivedMs: number;
+  /** When the caller's deadline passes, by the clock's `monotonic`; absent without one. `signal` keeps it. */
+  readonly expiresMs?: number | undefined;
 }

@@ -32,6 +32,8 @@ export interface Principal {
   readonly limits: Limits;
   /** Those of its account, which all its keys share. */
   readonly accountLimits: Limits;
+  /** When the key ends, in Unix milliseconds; absent for one that does not expire. */
+  readonly expiresAtMs?: number | undefined;
 }
 
 /** Whether the key may use the model, by its ID. */

@@ -5,6 +5,8 @@ import { Failure } from "../core/failure.ts";
 export interface OpenCall {
   /** Aborts when the caller leaves, its deadline passes or the gateway stops; the reason is a Failure. */
   readonly signal: AbortSignal;
+  /** When the caller's deadline passes, by the clock's `monotonic`; undefined without one. */
+  readonly expiresMs: number | undefined;
   /** The caller is gone. Without effect once the call is closed. */
   leave(): void;
   /** The answer is out; ends the deadline's timer. */
@@ -41,16 +43,17 @@ export class Calls {
       controller.abort(
         new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done."),
       );
-    const expiresMs = deadlineMs === undefined ? Infinity : this.#clock.monotonic() + deadlineMs;
+    const expiresMs = deadlineMs === undefined ? undefined : this.#clock.monotonic() + deadlineMs;
     const cancelTimer =
       deadlineMs === undefined
         ? undefined
         : this.#clock.after(Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS), expire);
     return {
       signal: controller.signal,
+      expiresMs,
       leave: () => {
         if (!this.#open.has(controller)) return;
-        if (this.#clock.monotonic() >= expiresMs - OWN_DEADLINE_MS) expire();
+        if (this.#clock.monotonic() >= (expiresMs ?? Infinity) - OWN_DEADLINE_MS) expire();
         else controller.abort(new Failure("cancelled", "The caller left."));
       },
       close: () => {

@@ -39,6 +39,7 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
       completionId: newCompletionId(),
       entrance: "http",
       signal: open.signal,
+      expiresMs: open.expiresMs,
       arrivedMs,
       admitted: (facts) => {
         exchange.limits = facts;

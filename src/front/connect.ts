@@ -9,11 +9,13 @@ import {
 import type { UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ListModelsResponseSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
 import { toConnectError } from "../edge/connect-error.ts";
+import { toKey } from "../edge/current-key.ts";
 import { drained, type Pace } from "../edge/drain.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../edge/message-size.ts";
@@ -60,6 +62,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         completionId: newCompletionId(),
         entrance: "connect",
         signal: open.signal,
+        expiresMs: open.expiresMs,
         arrivedMs,
         admitted: (facts) => {
           exchange.limits = facts;
@@ -116,6 +119,9 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     list: (_, context) =>
       answer(context, async (call) => create(ListModelsResponseSchema, { models: await models.list(call) })),
     get: ({ id }, context) => answer(context, (call) => models.get(id, call)),
+  });
+  router.service(KeyService, {
+    getCurrent: (_, context) => answer(context, ({ principal }) => toKey(principal)),
   });
 }
 

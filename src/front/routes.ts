@@ -1,8 +1,9 @@
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
 
 /** The services that are served by the Connect protocol too, for browsers, curl and typed clients. */
-export const CONNECT_SERVICES = [CompletionService, ModelService] as const;
+export const CONNECT_SERVICES = [CompletionService, ModelService, KeyService] as const;
 
 /** What one path of the HTTP entrance is for. */
 export type Route =

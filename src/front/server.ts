@@ -136,6 +136,7 @@ class Front {
     const { models } = this.#services;
     const caller = {
       principal,
+      requestId: exchange.requestId,
       completionId: newCompletionId(),
       admitted: (facts: LimitFacts): void => {
         exchange.limits = facts;

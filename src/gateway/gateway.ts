@@ -1,14 +1,10 @@
 import { randomUUID } from "node:crypto";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config, ListenAddress } from "../config/config.ts";
-import { readVersion } from "../config/version.ts";
-import { createConsole } from "../console/console.ts";
-import { systemClock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
-import { makes } from "../core/model.ts";
 import { createModels } from "../core/models.ts";
 import { Calls } from "../edge/calls.ts";
 import { bearerToken } from "../edge/credential.ts";
@@ -27,11 +23,13 @@ import { openAccounting } from "./accounting.ts";
 import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
+import { consoleOf } from "./console.ts";
 import { createObserver } from "./observer.ts";
 import { openRates } from "./rates.ts";
 
 /** A running gateway: everything joined and listening. */
 export interface Gateway {
+  /** 0 where there is no such entrance: a core has none for HTTP, a front none for gRPC. */
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
@@ -52,26 +50,36 @@ export interface Gateway {
 /** How long connections may take to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
-/** Builds the parts, joins them and listens; what was begun is undone when something fails. */
-export async function startGateway(config: Config, log: Logger): Promise<Gateway> {
+/** Builds the parts, joins them and listens; what was begun is undone when something fails. A core alone has no HTTP. */
+export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role }));
+}
+
+/** Runs `start`; what it has noted to be undone is undone when it fails. */
+export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<T>): Promise<T> {
   const undo: (() => Promise<void> | void)[] = [];
   const closeAll = async (): Promise<void> => {
     for (const step of undo.splice(0).toReversed()) await step();
   };
   try {
-    return await assemble(config, log, { undo, closeAll });
+    return await start({ undo, closeAll });
   } catch (error) {
     await closeAll();
     throw error;
   }
 }
 
-interface Teardown {
+/** What was begun, and how it ends. */
+export interface Teardown {
   readonly undo: (() => Promise<void> | void)[];
   readonly closeAll: () => Promise<void>;
 }
 
-async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardown): Promise<Gateway> {
+async function assemble(
+  config: Config,
+  log: Logger,
+  { undo, closeAll, role }: Teardown & { readonly role: "all" | "core" },
+): Promise<Gateway> {
   const clock = systemClock;
   const store = await openStore(config);
   undo.push(() => store.close());
@@ -139,31 +147,25 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
     startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
   );
   undo.push(() => grpc.close());
-  const http = await startListening("http", config, () =>
-    startHttpServer(services, {
-      ...config.http.listen,
-      corsOrigins: config.http.corsOrigins,
-      console: createConsole(
-        {
-          access,
-          keys: store.keys,
-          ledger: store.ledger,
-          models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
-          version: readVersion(),
-          refused: services.refused,
-        },
-        config.http,
-      ),
-    }),
-  );
-  undo.push(() => http.close());
+  const mounted = consoleOf(config, { access, store, router, observer });
+  const http =
+    role === "core"
+      ? undefined
+      : await startListening("http", config, () =>
+          startHttpServer(services, {
+            ...config.http.listen,
+            corsOrigins: config.http.corsOrigins,
+            console: mounted,
+          }),
+        );
+  undo.push(() => http?.close());
 
   // Last, when nothing can fail any more: a secret that nobody was shown would be a key that nobody has.
   const isFresh = (await store.keys.list()).length === 0;
   const firstKey = isFresh ? await createKey({ store: store.keys, clock }, { name: "first key" }) : undefined;
 
   return {
-    httpPort: http.port,
+    httpPort: http?.port ?? 0,
     grpcPort: grpc.port,
     operationsPort: operations.port,
     activeCalls: () => calls.active,
@@ -182,24 +184,35 @@ async function assemble(config: Config, log: Logger, { undo, closeAll }: Teardow
     },
     async drain() {
       draining = true;
-      const connectionsEnded = Promise.all([http.drain(), grpc.drain()]);
-      const cancelTimer = clock.after(config.shutdown.drainMs, () => calls.abortAll());
-      await calls.idle();
-      cancelTimer();
-      let cancelWait = (): void => undefined;
-      const waited = new Promise<void>((resolve) => {
-        cancelWait = clock.after(CLOSING_MS, resolve);
+      await drainCalls([grpc.drain(), ...(http === undefined ? [] : [http.drain()])], {
+        calls,
+        clock,
+        drainMs: config.shutdown.drainMs,
       });
-      await Promise.race([connectionsEnded, waited]);
-      cancelWait();
     },
     abort: () => calls.abortAll(),
     close: closeAll,
   };
 }
 
+/** Waits for the calls under way, ends those that take longer, and then for their connections, which are closing. */
+export async function drainCalls(
+  connectionsEnded: readonly Promise<void>[],
+  { calls, clock, drainMs }: { readonly calls: Calls; readonly clock: Clock; readonly drainMs: number },
+): Promise<void> {
+  const cancelTimer = clock.after(drainMs, () => calls.abortAll());
+  await calls.idle();
+  cancelTimer();
+  let cancelWait = (): void => undefined;
+  const waited = new Promise<void>((resolve) => {
+    cancelWait = clock.after(CLOSING_MS, resolve);
+  });
+  await Promise.race([Promise.all(connectionsEnded), waited]);
+  cancelWait();
+}
+
 /** Starts one entrance. Rejects with a message that names its setting and its address when it cannot listen. */
-async function startListening<T>(
+export async function startListening<T>(
   name: "http" | "grpc" | "operations",
   config: Config,
   start: () => Promise<T>,

@@ -1,23 +1,29 @@
 import type { Config } from "../config/config.ts";
 import type { Output } from "../cli/command.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
+import { startFrontGateway } from "./front-gateway.ts";
 import { formatAddress, type Gateway, startGateway } from "./gateway.ts";
+import type { Role } from "./role.ts";
 
 /** What `serve` needs of its process. */
 export interface ServeContext {
   readonly stdout: Output;
+  readonly role: Role;
   /** Reads the configuration again; throws with a message for people when it is wrong. */
   readonly reread: () => Config;
 }
 
 /** Runs the gateway until the process is told to stop: the whole of `parley serve`. Answers with the exit code. */
-export async function serve(config: Config, { stdout, reread }: ServeContext): Promise<number> {
+export async function serve(config: Config, { stdout, role, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
-  const gateway = await startGateway(config, log);
+  const gateway =
+    role.name === "front"
+      ? await startFrontGateway(config, log, role.core)
+      : await startGateway(config, log, role.name);
   const stopped = Promise.race([stopSignal(), fault(log)]);
   process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
   // Last, because whoever reads it may send a signal at once.
-  stdout.write(greeting(config, gateway));
+  stdout.write(greeting(config, role, gateway));
   const crash = await stopped;
   const hint = "a second signal ends the calls under way at once";
   log.info({ active_calls: gateway.activeCalls(), hint }, "draining");
@@ -88,17 +94,20 @@ function stopSignal(): Promise<undefined> {
 }
 
 /** What a person at the terminal needs: where everything is, and on a fresh data directory a key and a first request. */
-function greeting(config: Config, { httpPort, grpcPort, operationsPort, firstKey }: Gateway): string {
+function greeting(config: Config, role: Role, { httpPort, grpcPort, operationsPort, firstKey }: Gateway): string {
   const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
   const base = `http://${at(config.http.listen, httpPort)}`;
   const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
   const lines = [
-    "Parley is ready.",
+    `Parley is ready${role.name === "all" ? "" : ` as a ${role.name}`}.`,
     "",
-    `  OpenAI-compatible HTTP   ${base}/v1`,
-    `  gRPC                     ${at(config.grpc.listen, grpcPort)}`,
+    ...(role.name === "core" ? [] : [`  OpenAI-compatible HTTP   ${base}/v1`]),
+    ...(role.name === "front"
+      ? [`  core                     ${role.core}`]
+      : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),
     `  metrics, health          http://${at(config.operations.listen, operationsPort)}`,
   ];
+  if (role.name === "front") return `${lines.join("\n")}\n\n`;
   if (simulated.length > 0) {
     lines.push(
       "",
@@ -111,16 +120,15 @@ function greeting(config: Config, { httpPort, grpcPort, operationsPort, firstKey
       model: model?.id,
       messages: [{ role: "user", content: "Hello, who are you?" }],
     });
-    lines.push(
-      "",
-      "Your first API key, shown this once:",
-      "",
-      `  ${firstKey}`,
-      "",
-      "Try it:",
-      "",
-      `curl ${base}/v1/chat/completions -H 'authorization: Bearer ${firstKey}' -H 'content-type: application/json' -d '${body}'`,
-    );
+    lines.push("", "Your first API key, shown this once:", "", `  ${firstKey}`, "");
+    if (role.name === "core")
+      lines.push(`Serve HTTP with: npx parley serve --role front --core ${at(config.grpc.listen, grpcPort)}`);
+    else
+      lines.push(
+        "Try it:",
+        "",
+        `curl ${base}/v1/chat/completions -H 'authorization: Bearer ${firstKey}' -H 'content-type: application/json' -d '${body}'`,
+      );
   } else lines.push("", 'Keys are made with: npx parley keys create --name "what it is for"');
   return `${lines.join("\n")}\n\n`;
 }

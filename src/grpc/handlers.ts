@@ -8,10 +8,12 @@ import {
   ListModelsResponseSchema,
   type Model,
 } from "../../gen/parley/v1/model_pb.js";
+import type { GetCurrentKeyRequest, Key } from "../../gen/parley/v1/key_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
+import { toKey } from "../edge/current-key.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
 import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
@@ -71,6 +73,19 @@ export function modelHandlers(services: EdgeServices): {
         const model = await services.models.get(id, toCall(opened, principal));
         call.sendMetadata(toMetadata(opened, []));
         return model;
+      }),
+  };
+}
+
+/** The handlers of `KeyService`. */
+export function keyHandlers(services: EdgeServices): {
+  getCurrent(call: ServerUnaryCall<Encoded<GetCurrentKeyRequest>, Key>, reply: sendUnaryData<Key>): void;
+} {
+  return {
+    getCurrent: (call, reply) =>
+      void answer(services, { call, reply }, async (_, principal, opened) => {
+        call.sendMetadata(toMetadata(opened, []));
+        return toKey(principal);
       }),
   };
 }
@@ -172,6 +187,7 @@ function toCall(opened: Opened, principal: Principal): Call {
     completionId: newCompletionId(),
     entrance: "grpc",
     signal: open.signal,
+    expiresMs: open.expiresMs,
     arrivedMs,
     admitted: (facts) => {
       opened.limits = facts;

@@ -9,10 +9,11 @@ import { HealthImplementation } from "grpc-health-check";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.js";
 import { Health } from "../../gen/health/v1/health_pb.js";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../edge/services.ts";
 import { reflectionOf, serviceDefinition } from "./definition.ts";
-import { completionHandlers, modelHandlers } from "./handlers.ts";
+import { completionHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 
 export interface GrpcOptions {
   /** `host:port`; port 0 takes a free one. */
@@ -32,7 +33,7 @@ export interface GrpcServer {
 
 const MINUTE_MS = 60_000;
 
-/** Starts the gRPC entrance: CompletionService, ModelService, health and reflection. Rejects when it cannot listen. */
+/** Starts the gRPC entrance: CompletionService, ModelService, KeyService, health and reflection. Rejects when it cannot listen. */
 export async function startGrpcServer(
   services: EdgeServices,
   { listen, maxReceiveBytes, maxSendBytes }: GrpcOptions,
@@ -52,8 +53,8 @@ export async function startGrpcServer(
     "grpc.max_connection_age_grace_ms": 20 * MINUTE_MS,
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
   });
-  const served = [CompletionService, ModelService];
-  const handlers = [completionHandlers(services), modelHandlers(services)];
+  const served = [CompletionService, ModelService, KeyService];
+  const handlers = [completionHandlers(services), modelHandlers(services), keyHandlers(services)];
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });

@@ -51,7 +51,11 @@ describe("a wrong command line", () => {
     ["constructor", 'unknown command "constructor"'],
     ["serve --confg f", "unknown flag --confg; did you mean --config?"],
     ["serve -x", "unknown flag -x"],
-    ["serve --role all", "unknown flag --role"],
+    ["serve --role back", "--role back: there are all, core and front"],
+    ["serve --role front", "a front needs its core: --role front --core HOST:PORT"],
+    ["serve --role front --core core", '--core: "core" is not HOST:PORT'],
+    ["serve --role core --core core:50051", "--core is for --role front only"],
+    ["serve --core core:50051", "--core is for --role front only"],
     ["keys create --rpm many --name a", "--rpm is a whole number from 1"],
     ["keys create --budget 1,5 --name a", "--budget is a number of US dollars such as 25"],
     ["keys create --qps 5 --name a", "unknown flag --qps"],
@@ -188,6 +192,18 @@ describe("keys", () => {
 });
 
 describe("serve", () => {
+  it.each([
+    ["serve", { name: "all" }],
+    ["serve --role all", { name: "all" }],
+    ["serve --role core", { name: "core" }],
+    ["serve --role front --core dns:///cores:50051", { name: "front", core: "dns:///cores:50051" }],
+  ])("reads the role: %s", async (line, role) => {
+    const roles: unknown[] = [];
+    const serve = async (_: unknown, given: unknown): Promise<number> => roles.push(given) - 1;
+    expect((await run(line, { serve })).code).toBe(0);
+    expect(roles).toEqual([role]);
+  });
+
   it("hands the configuration over and ends with the server's exit code", async () => {
     const ports: number[] = [];
     const { code } = await run("serve", {

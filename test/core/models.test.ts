@@ -12,6 +12,7 @@ const models = createModels(router, limiter);
 const told: LimitFacts[] = [];
 const mayUse = (ids: readonly string[] | undefined): Caller => ({
   principal: { ...somebody, models: ids && new Set(ids) },
+  requestId: "req_1",
   completionId: "chatcmpl-1",
   admitted: (facts) => void told.push(facts),
 });

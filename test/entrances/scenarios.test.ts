@@ -45,17 +45,19 @@ function sumOf(metrics: string, counter: string): number {
   return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
 }
 
-describe("both entrances, whole and streamed", () => {
+describe("both entrances and a front of its own, whole and streamed", () => {
   let runs = 0;
   for (const scenario of TABLE) {
     for (const entrance of entrancesOf(scenario)) {
       for (const mode of modesOf(scenario)) {
-        runs += 1;
-        const requestId = `scenario-${runs}`;
-        it(`${scenario.name} (${entrance}, ${mode})`, async () => {
-          expect.hasAssertions();
-          await playScenario({ world, scenario, entrance, mode, requestId });
-        });
+        for (const way of waysTo(entrance)) {
+          runs += 1;
+          const requestId = `scenario-${runs}`;
+          it(`${scenario.name} (${way.through ?? entrance}, ${mode})`, async () => {
+            expect.hasAssertions();
+            await playScenario({ world, scenario, entrance, mode, requestId, ...way });
+          });
+        }
       }
     }
   }
@@ -127,6 +129,11 @@ describe("after all of them", () => {
 
 function entrancesOf({ at }: Scenario): readonly EntranceName[] {
   return at === undefined ? ["http", "grpc"] : [at];
+}
+
+/** HTTP is called twice: at the core's own process, and at a front before it. */
+function waysTo(entrance: EntranceName): readonly { readonly through?: "front" }[] {
+  return entrance === "http" ? [{}, { through: "front" }] : [{}];
 }
 
 function modesOf({ mode }: Scenario): readonly Mode[] {

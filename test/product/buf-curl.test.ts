@@ -61,12 +61,18 @@ describe("buf curl over gRPC, without any file of ours", () => {
     const { stdout, code } = await overGrpc("", "--list-methods");
     expect(code).toBe(0);
     expect(stdout.trim().split("\n")).toEqual(
-      expect.arrayContaining([CREATE, STREAM, "parley.v1.ModelService/List", "parley.v1.ModelService/Get"]),
+      expect.arrayContaining([
+        CREATE,
+        STREAM,
+        "parley.v1.ModelService/List",
+        "parley.v1.ModelService/Get",
+        "parley.v1.KeyService/GetCurrent",
+      ]),
     );
   });
 
   it("finds every service healthy", async () => {
-    for (const service of ["", "parley.v1.CompletionService", "parley.v1.ModelService"]) {
+    for (const service of ["", "parley.v1.CompletionService", "parley.v1.ModelService", "parley.v1.KeyService"]) {
       const data = JSON.stringify({ service });
       const result = await overGrpc("grpc.health.v1.Health/Check", "--data", data);
       expect(messagesOf(result)).toEqual([{ status: "SERVING" }]);

@@ -20,6 +20,8 @@ export interface ProductOptions {
   /** A directory that outlives the process: made by `makeHome`. Default: one of its own, removed by `stop`. */
   readonly home?: string;
   readonly env?: Readonly<Record<string, string>>;
+  /** Flags of `serve`. */
+  readonly flags?: readonly string[];
 }
 
 /** How a process ended: by itself with a code, or by a signal. */
@@ -33,6 +35,7 @@ export interface Product {
   readonly pid: number;
   /** Where `/v1` is: `http://127.0.0.1:…`. */
   readonly url: string;
+  /** NaN where the role has no such entrance. */
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsUrl: string;
@@ -69,7 +72,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   const writeConfig = (config: object | string): void =>
     writeFileSync(file, typeof config === "string" ? config : JSON.stringify({ ...FREE_PORTS, ...config }, null, 2));
   writeConfig(options.config ?? {});
-  const running = runProduct(["serve"], { home, env: options.env ?? {} });
+  const running = runProduct(["serve", ...(options.flags ?? [])], { home, env: options.env ?? {} });
   const { output, child, ending } = running;
   const stop = async (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");

@@ -40,9 +40,10 @@ function checkFailure(run: Run, reply: Reply, expected: ExpectedFailure): void {
   expect(reply.text).toBe(after);
   expect(reply.complete).toBe(false);
   if (byLibrary === true) return expect(reply.failure!.status).toBe(`${look(expected).grpc} without details`);
-  if (run.entrance === "grpc" && expected.failure === "deadline_exceeded") {
+  if (expected.failure === "deadline_exceeded") {
     // Both sides keep the deadline; whose word arrives first depends on microseconds.
-    return expect(reply.failure!.status).toMatch(/^DEADLINE_EXCEEDED /);
+    if (run.entrance === "grpc") return expect(reply.failure!.status).toMatch(/^DEADLINE_EXCEEDED /);
+    if (run.through === "front") return expect(reply.failure!.code).toBe("deadline_exceeded");
   }
   if (run.entrance === "http") checkHttpFailure(reply, expected);
   else checkGrpcFailure(reply.failure!, expected);

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import type { LogLine } from "../../support/gateway.ts";
 import { inShort } from "./reply.ts";
-import { type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
+import { activeCalls, type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
 import type { Expected, ModelName } from "./scenario.ts";
 
 /** Checks what is left when the caller is gone: the upstreams' calls, the one record, and nothing under way. */
@@ -9,7 +9,7 @@ export async function checkTraces(run: Run, callsBefore: Calls): Promise<void> {
   const { world, scenario, names } = run;
   const attempts = attemptsOf(scenario.expected);
   await checkRecord(run, attempts);
-  await expect.poll(async () => (await world.gateway.readiness()).active_calls, PATIENCE).toBe(0);
+  await expect.poll(() => activeCalls(run), PATIENCE).toBe(0);
   const calls = countCalls(run);
   for (const name of Object.keys(names) as ModelName[]) {
     // Nobody is there to count the calls of the model whose provider cannot be reached.
@@ -22,17 +22,20 @@ export async function checkTraces(run: Run, callsBefore: Calls): Promise<void> {
 
 /** One line per request: a completion's, or a refusal's. */
 async function checkRecord(
-  { world, scenario, entrance, mode, requestId }: Run,
+  { world, scenario, entrance: asked, through, mode, requestId }: Run,
   attempts: readonly string[],
 ): Promise<void> {
   const { expected, deadlineMs } = scenario;
-  const lines = (): LogLine[] => world.gateway.log.filter((line) => line["request_id"] === requestId);
+  const log = (): readonly LogLine[] => [...world.gateway.log, ...world.front.log];
+  const lines = (): LogLine[] => log().filter((line) => line["request_id"] === requestId);
   if ("failure" in expected && expected.byLibrary === true) return expect(lines()).toEqual([]);
   await expect.poll(lines, PATIENCE).toHaveLength(1);
   const [line] = lines();
   const outcome = "answer" in expected ? "served" : expected.failure;
   if ("failure" in expected && expected.refused === true)
-    return expect(line).toMatchObject({ msg: "refused", entrance, outcome });
+    return expect(line).toMatchObject({ msg: "refused", entrance: asked, outcome });
+  // Completions are written down by the core, which is asked by gRPC.
+  const entrance = through === "front" ? "grpc" : asked;
   const noted = (line!["attempts"] as LoggedAttempt[]).map(toShort);
   if (entrance === "grpc" && deadlineMs !== undefined) {
     // The caller's own clock ends the call too, and on a slow machine long before the gateway would have.

@@ -8,7 +8,7 @@ import { callGrpc } from "./grpc-client.ts";
 import { callHttp } from "./http-client.ts";
 import type { RunningCall } from "./reply.ts";
 import type { Scenario } from "./scenario.ts";
-import { type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
+import { activeCalls, type Calls, countCalls, PATIENCE, type Run } from "./run.ts";
 
 /** Plays a scenario and checks the reply, what the upstreams saw, and what is left behind. */
 export async function playScenario(base: Omit<Run, "names">): Promise<void> {
@@ -58,7 +58,7 @@ async function reached(
   const arrived = (): number => total(countCalls(run)) - total(callsBefore);
   switch (moment) {
     case "while sending":
-      await expect.poll(async () => (await run.world.gateway.readiness()).active_calls, PATIENCE).toBe(1);
+      await expect.poll(() => activeCalls(run), PATIENCE).toBe(1);
       break;
     case "in the first call":
       await expect.poll(arrived, PATIENCE).toBe(1);
@@ -83,7 +83,7 @@ function send(run: Run, requestId: string): RunningCall {
   }
   const deadline = deadlineMs === undefined ? {} : { "x-request-timeout-ms": String(deadlineMs) };
   return callHttp({
-    port: world.gateway.httpPort,
+    port: run.through === "front" ? world.front.httpPort : world.gateway.httpPort,
     path,
     mode,
     body: http?.body ?? JSON.stringify({ ...toOpenAiJson(request, mode), ...http?.fields }),

@@ -7,6 +7,8 @@ export interface Run {
   readonly world: World;
   readonly scenario: Scenario;
   readonly entrance: EntranceName;
+  /** HTTP: at a front in another process than the core. Default: both are one. */
+  readonly through?: "front";
   readonly mode: Mode;
   readonly requestId: string;
   /** The upstream names of the models. */
@@ -18,6 +20,11 @@ export const PATIENCE = { timeout: 5000, interval: 5 } as const;
 
 /** How many calls each upstream model has had. */
 export type Calls = Readonly<Record<ModelName, number>>;
+
+/** How many calls are under way. */
+export async function activeCalls({ world }: Run): Promise<number> {
+  return (await world.gateway.readiness()).active_calls + world.front.activeCalls();
+}
 
 /** The calls up to now. */
 export function countCalls({ world, names }: Run): Calls {

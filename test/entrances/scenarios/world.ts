@@ -2,6 +2,7 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { generateApiKey } from "../../../src/access/api-key.ts";
 import { createKey, type KeyContext, revokeKey } from "../../../src/access/keys.ts";
 import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
+import { startTestFront, type TestFront } from "../../support/front.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
 import type { KeyName, ModelName, Scenario } from "./scenario.ts";
 
@@ -11,6 +12,8 @@ const NOWHERE = "http://127.0.0.1:1/v1";
 /** What all scenarios happen in: a gateway, its upstream, its keys and a gRPC channel to it. */
 export interface World {
   readonly gateway: TestGateway;
+  /** A front of its own before the same gateway. */
+  readonly front: TestFront;
   readonly upstream: ScriptedUpstream;
   readonly grpc: Client;
   /** The value of the `authorization` header. */
@@ -33,10 +36,12 @@ export async function startWorld(): Promise<World> {
     },
     prepareKeys: (context) => makeKeys(context, keys),
   });
+  const front = await startTestFront(`127.0.0.1:${gateway.grpcPort}`);
   const grpc = new Client(`127.0.0.1:${gateway.grpcPort}`, credentials.createInsecure());
   let prepared = 0;
   return {
     gateway,
+    front,
     upstream,
     grpc,
     authorization: {
@@ -61,6 +66,7 @@ export async function startWorld(): Promise<World> {
     },
     async close() {
       grpc.close();
+      await front.close();
       await gateway.close();
       await upstream.close();
     },

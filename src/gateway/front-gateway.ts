@@ -1,0 +1,130 @@
+import { createAuthenticator } from "../access/key-cache.ts";
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../core/clock.ts";
+import { Failure } from "../core/failure.ts";
+import type { Principal } from "../core/principal.ts";
+import { Calls } from "../edge/calls.ts";
+import { bearerToken } from "../edge/credential.ts";
+import { toGrant } from "../edge/current-key.ts";
+import { LastLimits } from "../edge/last-limits.ts";
+import type { EdgeServices } from "../edge/services.ts";
+import { startHttpServer } from "../front/server.ts";
+import { coreTarget } from "../grpc/core-target.ts";
+import { connectCore, type RemoteCore } from "../grpc/remote-core.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { createMetrics } from "../telemetry/metrics.ts";
+import { startOperationsServer } from "../telemetry/operations.ts";
+import { drainCalls, type Gateway, startListening, type Teardown, undoneOnFailure } from "./gateway.ts";
+import { createObserver } from "./observer.ts";
+
+/**
+ * A gateway of HTTP alone: what it is asked it asks cores in other processes. It has no database, no providers and no
+ * state that would be missed, so that there may be any number of them.
+ */
+export function startFrontGateway(config: Config, log: Logger, core: string): Promise<Gateway> {
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, core }));
+}
+
+async function assemble(
+  config: Config,
+  log: Logger,
+  { undo, closeAll, core }: Teardown & { readonly core: string },
+): Promise<Gateway> {
+  const clock = systemClock;
+  const calls = new Calls(clock);
+  const metrics = createMetrics({
+    activeCalls: () => calls.active,
+    breakers: () => new Map(),
+    // Ledger and rates are the cores'.
+    ledgerWaiting: () => 0,
+    ratesLocal: () => false,
+  });
+  const observer = createObserver({ log, metrics, isModel: () => false });
+  const keys = new ShownKeys();
+  const limits = new LastLimits();
+  const remote = connectCore({
+    target: coreTarget(core),
+    clock,
+    limits,
+    keyOf: (principal) => keys.of(principal),
+    lost: (failure, requestId) => observer.refused({ entrance: "http", requestId, target: "core", failure }),
+  });
+  undo.push(() => remote.close());
+  const services: EdgeServices = {
+    completions: remote.completions,
+    models: remote.models,
+    authenticate: authenticateWith(remote, keys),
+    limitsOf: (principal) => limits.peek(principal),
+    calls,
+    clock,
+    refused: (refusal) => observer.refused(refusal),
+  };
+
+  let draining = false;
+  const operations = await startListening("operations", config, () =>
+    startOperationsServer({
+      ...config.operations.listen,
+      metrics,
+      // A front whose cores are away is still the one to say so.
+      readiness: () => ({ ready: !draining, active_calls: calls.active, core: remote.state() }),
+    }),
+  );
+  undo.push(() => operations.close());
+  const http = await startListening("http", config, () =>
+    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins }),
+  );
+  undo.push(() => http.close());
+
+  return {
+    httpPort: http.port,
+    grpcPort: 0,
+    operationsPort: operations.port,
+    activeCalls: () => calls.active,
+    firstKey: undefined,
+    // Models and providers are the cores'.
+    reload: async () => undefined,
+    async drain() {
+      draining = true;
+      await drainCalls([http.drain()], { calls, clock, drainMs: config.shutdown.drainMs });
+    },
+    abort: () => calls.abortAll(),
+    close: closeAll,
+  };
+}
+
+/** Asks the core whose key it is, and remembers its answer as long as a core remembers its store's. */
+function authenticateWith(remote: RemoteCore, keys: ShownKeys): EdgeServices["authenticate"] {
+  const store = {
+    async findByHash(_hash: string, key: string) {
+      try {
+        return toGrant(await remote.currentKey(key));
+      } catch (reason) {
+        if (reason instanceof Failure && reason.code === "unauthenticated") return undefined;
+        throw reason;
+      }
+    },
+  };
+  const authenticator = createAuthenticator({ store, clock: systemClock });
+  return async (authorization) => {
+    const key = bearerToken(authorization);
+    return keys.note(await authenticator.authenticate(key), key!);
+  };
+}
+
+/** The key that each caller has shown, for as long as its call lasts. Apart from the principal, which may be written down. */
+class ShownKeys {
+  readonly #keys = new WeakMap<Principal, string>();
+
+  note(known: Principal, key: string): Principal {
+    // One of its own: the authenticator's is shared, and outlives the call.
+    const principal = { ...known };
+    this.#keys.set(principal, key);
+    return principal;
+  }
+
+  of(principal: Principal): string {
+    const key = this.#keys.get(principal);
+    if (key === undefined) throw new TypeError("a principal that this front has not authenticated");
+    return key;
+  }
+}

@@ -1,0 +1,24 @@
+import { pino } from "pino";
+import { parseConfig } from "../../src/config/parse.ts";
+import { startFrontGateway } from "../../src/gateway/front-gateway.ts";
+import type { LogLine } from "./gateway.ts";
+
+/** A front in this process, on free loopback ports. */
+export interface TestFront {
+  readonly httpPort: number;
+  /** All lines so far. */
+  readonly log: readonly LogLine[];
+  activeCalls(): number;
+  close(): Promise<void>;
+}
+
+const FREE_PORT = { listen: "127.0.0.1:0" };
+
+/** Starts a front before the cores at `core`. */
+export async function startTestFront(core: string): Promise<TestFront> {
+  const text = JSON.stringify({ http: FREE_PORT, operations: FREE_PORT });
+  const log: LogLine[] = [];
+  const logger = pino({ level: "info" }, { write: (line) => void log.push(JSON.parse(line) as LogLine) });
+  const gateway = await startFrontGateway(parseConfig({ file: "parley.yaml", text, env: {} }), logger, core);
+  return { httpPort: gateway.httpPort, log, activeCalls: () => gateway.activeCalls(), close: () => gateway.close() };
+}
