@@ -4,5 +4,12 @@ import base from "./vitest.config.ts";
 /** Tests that need PostgreSQL, which they start themselves: npm run test:replicas. */
 export default mergeConfig(
   { ...base, test: { ...base.test, include: [], exclude: [] } },
-  defineConfig({ test: { include: ["test/replicas/**/*.test.ts"], globalSetup: ["test/replicas/setup.ts"] } }),
+  defineConfig({
+    test: {
+      include: ["test/replicas/**/*.test.ts"],
+      globalSetup: ["test/replicas/setup.ts"],
+      // Each starts processes of its own and measures them.
+      fileParallelism: false,
+    },
+  }),
 );

@@ -116,7 +116,7 @@ export interface Config {
   readonly signUp: SignUp;
   readonly ledger: { readonly retentionMs: number };
   readonly log: { readonly level: LogLevel };
-  readonly shutdown: { readonly drainMs: number };
+  readonly shutdown: { readonly noticeMs: number; readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };
   readonly timeouts: Timeouts;
   /** A retry waits a random time up to `baseMs`, doubled for each further one, up to `capMs`. */

@@ -140,7 +140,10 @@ export const fileSchema = section({
   log: section({
     level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   }).prefault({}),
-  shutdown: section({ drain_ms: z.int().min(0).max(DAY_MS).default(600_000) }).prefault({}),
+  shutdown: section({
+    notice_ms: z.int().min(0).max(600_000).default(0),
+    drain_ms: z.int().min(0).max(DAY_MS).default(600_000),
+  }).prefault({}),
   simulator: section({
     enabled: z.exactOptional(z.boolean()),
     tokens_per_second: z.number().positive().max(1_000_000).default(80),

@@ -32,6 +32,8 @@ export interface Mounted {
 /** The HTTP entrance, listening. */
 export interface HttpServer {
   readonly port: number;
+  /** `/readyz` says no, and connections close after their next answer; everything is still served. */
+  announce(): void;
   /** `/readyz` says no, idle connections close, busy ones after their answer; new ones are refused. Resolves when all are closed. */
   drain(): Promise<void>;
   /** Ends what is left. */
@@ -72,6 +74,7 @@ export async function startHttpServer(
   });
   return {
     port: (server.address() as AddressInfo).port,
+    announce: () => front.announce(),
     drain: () => front.drain(server),
     close() {
       server.close();
@@ -96,8 +99,12 @@ class Front {
     this.#console = console;
   }
 
-  async drain(server: Server): Promise<void> {
+  announce(): void {
     this.#draining = true;
+  }
+
+  async drain(server: Server): Promise<void> {
+    this.announce();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     // Connections that were promised to be kept alive before the drain become idle one by one.
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);

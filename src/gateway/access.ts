@@ -20,8 +20,9 @@ export function accessOf({ signUp }: Config, { store, clock, log }: AccessPorts)
     throttle: createThrottle(store.throttles, clock),
     passwords: createPasswordHasher(),
     log: createSecurityLog(store.accounts, clock, (event, lost) => {
-      if (lost === undefined) log.info(event, "security event");
-      else log.error({ ...event, cause: String(lost) }, "security event that could not be kept");
+      if (lost === undefined) return log.info(event, "security event");
+      const cause = lost instanceof Error ? lost.message : "unknown";
+      log.error({ ...event, cause }, "security event that could not be kept");
     }),
     clock,
     signUp,

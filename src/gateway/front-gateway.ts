@@ -15,6 +15,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { startOperationsServer } from "../telemetry/operations.ts";
 import { drainCalls, type Gateway, startListening, type Teardown, undoneOnFailure } from "./gateway.ts";
+import { Notice } from "./notice.ts";
 import { createObserver } from "./observer.ts";
 
 /**
@@ -61,6 +62,7 @@ async function assemble(
   };
 
   let draining = false;
+  const notice = new Notice(clock, config.shutdown.noticeMs);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
@@ -85,9 +87,14 @@ async function assemble(
     reload: async () => undefined,
     async drain() {
       draining = true;
+      http.announce();
+      await notice.wait();
       await drainCalls([http.drain()], { calls, clock, drainMs: config.shutdown.drainMs });
     },
-    abort: () => calls.abortAll(),
+    abort() {
+      notice.cut();
+      calls.abortAll();
+    },
     close: closeAll,
   };
 }

@@ -24,6 +24,7 @@ import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
+import { Notice } from "./notice.ts";
 import { createObserver } from "./observer.ts";
 import { openRates } from "./rates.ts";
 
@@ -129,6 +130,7 @@ async function assemble(
   };
 
   let draining = false;
+  const notice = new Notice(clock, config.shutdown.noticeMs);
   const operations = await startListening("operations", config, () =>
     startOperationsServer({
       ...config.operations.listen,
@@ -184,13 +186,19 @@ async function assemble(
     },
     async drain() {
       draining = true;
+      http?.announce();
+      grpc.announce();
+      await notice.wait();
       await drainCalls([grpc.drain(), ...(http === undefined ? [] : [http.drain()])], {
         calls,
         clock,
         drainMs: config.shutdown.drainMs,
       });
     },
-    abort: () => calls.abortAll(),
+    abort() {
+      notice.cut();
+      calls.abortAll();
+    },
     close: closeAll,
   };
 }

@@ -25,6 +25,8 @@ export interface GrpcOptions {
 /** The gRPC entrance, listening. */
 export interface GrpcServer {
   readonly port: number;
+  /** Health turns to NOT_SERVING; everything is still served. */
+  announce(): void;
   /** Health turns to NOT_SERVING and connections are told to go; calls under way go on. Resolves when all are closed. */
   drain(): Promise<void>;
   /** Ends what is left. */
@@ -68,10 +70,14 @@ export async function startGrpcServer(
       error === null ? resolve(bound) : reject(error),
     );
   });
+  const announce = (): void => {
+    for (const name of names) health.setStatus(name, "NOT_SERVING");
+  };
   return {
     port,
+    announce,
     async drain() {
-      for (const name of names) health.setStatus(name, "NOT_SERVING");
+      announce();
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
     },
     close: () => server.forceShutdown(),

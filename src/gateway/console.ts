@@ -1,0 +1,31 @@
+import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { AccessContext } from "../access/context.ts";
+import type { Config } from "../config/config.ts";
+import { readVersion } from "../config/version.ts";
+import { type Console, createConsole } from "../console/console.ts";
+import { makes } from "../core/model.ts";
+import type { Router } from "../core/router.ts";
+import type { Refusal } from "../edge/services.ts";
+import type { Store } from "../store/store.ts";
+
+interface ConsoleParts {
+  readonly access: AccessContext;
+  readonly store: Store;
+  readonly router: Router;
+  readonly observer: { refused(refusal: Refusal): void };
+}
+
+/** The dashboard's services on the parts of this gateway. */
+export function consoleOf({ http }: Config, { access, store, router, observer }: ConsoleParts): Console {
+  return createConsole(
+    {
+      access,
+      keys: store.keys,
+      ledger: store.ledger,
+      models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
+      version: readVersion(),
+      refused: (refusal) => observer.refused(refusal),
+    },
+    http,
+  );
+}
