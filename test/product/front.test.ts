@@ -90,7 +90,7 @@ describe("a front before a core", () => {
 
   it("tells its caller the limits that the core has counted", async () => {
     const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
-    const limits = { account: { requests_per_minute: 2 } };
+    const limits = { requests_per_minute: 2 };
     const core = await openCore({ config: { ...localModel(upstream.url), limits } });
     const front = await openFront([core]);
     const seen: string[] = [];
