@@ -120,7 +120,7 @@ export class CoreCalls {
     const connected = waitForReady(client, this.#clock.now() + this.#waitMs).then((isReady) => {
       if (isReady) return;
       const failure = noCore();
-      facts.lost(failure);
+      if (signal?.aborted !== true) facts.lost(failure);
       throw failure;
     });
     if (signal === undefined) return connected;

@@ -178,6 +178,17 @@ describe("a call of a remote core", () => {
     expect(sizes.length).toBeLessThan(10);
   });
 
+  it("does not wait for others, however many are under way", async () => {
+    const { promise, resolve } = Promise.withResolvers<Completion>();
+    const core = await openCore({ create: () => promise });
+    const { remote, call } = openRemote([core.server]);
+    // More than one connection takes.
+    const answers = Array.from({ length: 1_200 }, () => remote.completions.create(REQUEST, call()));
+    await expect.poll(() => core.seen.length).toBe(1_200);
+    resolve(whole("c1"));
+    expect(new Set((await Promise.all(answers)).map(({ id }) => id))).toEqual(new Set(["c1"]));
+  });
+
   it("carries messages of 40 MiB back", async () => {
     const large = "x".repeat(40 * MIB);
     const core = await openCore({

@@ -186,7 +186,8 @@ describe("two cores behind a front", () => {
       setTimeout(() => answerText({ body, response, ...rest }, "hi"), 20);
     });
     const env = { PARLEY_DATA_DIR: join(openHome(), "data") };
-    const config = localModel(upstream.url);
+    const limits = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited" };
+    const config = { ...localModel(upstream.url), limits };
     const cores = [await openCore({ config, env }), await openCore({ config, env })];
     const front = await openFront(cores);
     const { firstKey } = front;
