@@ -47,6 +47,8 @@ function configOf({ home, model, upstreamPort }: { home: string; model: string; 
     grpc: { listen },
     operations: { listen },
     data_dir: join(home, "data"),
+    // Counted as ever, and never reached.
+    limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },
     providers: { alpha: { dialect: "anthropic", base_url, allow_private: true, api_keys: ["bench"] } },
     models: {
       [model]: {
