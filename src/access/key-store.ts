@@ -60,6 +60,8 @@ export type KeyChanges = Partial<Pick<KeyRecord, "name" | "models" | "capabiliti
  */
 export interface KeyStore {
   insert(key: NewKey): Promise<void>;
+  /** Only when there has never been a key: of many processes that start at once, one is told true. */
+  insertFirst(key: NewKey): Promise<boolean>;
   /** Every key that was ever made (of one account), oldest first. */
   list(accountId?: string): Promise<readonly KeyRecord[]>;
   find(id: string): Promise<KeyRecord | undefined>;

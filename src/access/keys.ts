@@ -60,6 +60,20 @@ export async function createKey({ store, clock }: KeyContext, request: KeyReques
   return { secret: made.secret, record: made.key.record };
 }
 
+/** Makes the first key of a fresh database, which may do everything; undefined when there is one already. */
+export async function createFirstKey({ store, clock }: KeyContext): Promise<CreatedKey | undefined> {
+  const made = makeKey({
+    accountId: DEFAULT_ACCOUNT_ID,
+    name: "first key",
+    models: "all",
+    capabilities: CAPABILITIES,
+    limits: NO_LIMITS,
+    createdAtMs: clock.now(),
+    expiresAtMs: undefined,
+  });
+  return (await store.insertFirst(made.key)) ? { secret: made.secret, record: made.key.record } : undefined;
+}
+
 /**
  * Makes a key with the same name, permissions, limits and lifetime, and lets the old one expire after the grace, if it would not
  * have before. Throws an `invalid_request` Failure for an unknown key and for one that has ended or been rotated.

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { createAuthenticator } from "../access/key-cache.ts";
-import { createKey } from "../access/keys.ts";
+import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config, ListenAddress } from "../config/config.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
@@ -163,8 +163,7 @@ async function assemble(
   undo.push(() => http?.close());
 
   // Last, when nothing can fail any more: a secret that nobody was shown would be a key that nobody has.
-  const isFresh = (await store.keys.list()).length === 0;
-  const firstKey = isFresh ? await createKey({ store: store.keys, clock }, { name: "first key" }) : undefined;
+  const firstKey = await createFirstKey({ store: store.keys, clock });
 
   return {
     httpPort: http?.port ?? 0,

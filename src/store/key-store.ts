@@ -1,6 +1,6 @@
 import type { KeyChanges as Changes, KeyRecord, KeyStore, NewKey } from "../access/key-store.ts";
 import { retryWhileBusy } from "./busy.ts";
-import type { Database } from "./database.ts";
+import { lockRows, type Database } from "./database.ts";
 import type { KeyChanges } from "./key-changes.ts";
 import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
 import type { KeyRow } from "./schema.ts";
@@ -14,6 +14,18 @@ export function createKeyStore(database: Database, changes: KeyChanges): KeyStor
       await changes.during(database, async (transaction) => {
         await transaction.insertInto("api_keys").values(toRow(key)).execute();
         return [key.hash];
+      });
+    },
+
+    insertFirst(key) {
+      return database.transaction(async (transaction) => {
+        // Whoever else is about to do the same waits here.
+        const account = transaction.selectFrom("accounts").select("id").where("id", "=", key.record.accountId);
+        await lockRows(database, account).execute();
+        const existing = await transaction.selectFrom("api_keys").select("id").limit(1).executeTakeFirst();
+        if (existing !== undefined) return false;
+        await transaction.insertInto("api_keys").values(toRow(key)).execute();
+        return true;
       });
     },
 

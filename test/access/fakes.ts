@@ -31,6 +31,11 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
     async insert(key) {
       rows.set(key.record.id, key);
     },
+    async insertFirst(key) {
+      if (rows.size > 0) return false;
+      rows.set(key.record.id, key);
+      return true;
+    },
     list: async (accountId) =>
       [...rows.values()]
         .map(({ record }) => record)

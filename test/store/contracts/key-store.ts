@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { hashApiKey } from "../../../src/access/api-key.ts";
 import type { KeyStore } from "../../../src/access/key-store.ts";
-import { createKey, revokeKey, rotateKey, updateKey } from "../../../src/access/keys.ts";
+import { createFirstKey, createKey, revokeKey, rotateKey, updateKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 
@@ -31,6 +31,14 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       const ids = (await store.list()).map(({ id }) => id);
       expect(ids.toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
       expect(await store.list("acct_none")).toEqual([]);
+    });
+
+    it("have one first among them, however many processes start at once", async () => {
+      const context = await openContext();
+      const made = await Promise.all(Array.from({ length: 10 }, () => createFirstKey(context)));
+      expect(made.filter((key) => key !== undefined)).toHaveLength(1);
+      expect(await context.store.list()).toHaveLength(1);
+      expect(await createFirstKey(context)).toBeUndefined();
     });
 
     it("are replaced once, and not after they were revoked", async () => {
