@@ -176,6 +176,48 @@ describe("forty kinds of secrets", () => {
     plant("the first key", product.firstKey);
   }
 
+  /** What people type in, and what they are given to come back with. */
+  async function plantAccounts(): Promise<void> {
+    let cookie = "";
+    const call = async (method: string, body: object): Promise<Record<string, unknown>> => {
+      const response = await fetch(`${product.url}/parley.console.v1.${method}`, {
+        method: "POST",
+        headers: { "content-type": "application/json", cookie },
+        body: JSON.stringify(body),
+      });
+      cookie = response.headers.getSetCookie()[0]?.split(";")[0] ?? cookie;
+      const text = await response.text();
+      if (!response.ok) answers.push(text);
+      return JSON.parse(text) as Record<string, unknown>;
+    };
+    const [email, password] = ["ada@example.com", plant("a password that is right")];
+    await call("SessionService/SignUp", { email, password, name: "Ada" });
+    plant("a session", cookie.slice("sid=".length));
+    await call("SessionService/SignIn", { email, password: plant("a password that is wrong") });
+    await call("SessionService/SignIn", { email: "nobody@example.com", password: plant("nobody's password") });
+    await call("SessionService/SignIn", { email, password });
+    plant("another session", cookie.slice("sid=".length));
+    const next = plant("a new password");
+    await call("SessionService/ChangePassword", {
+      currentPassword: plant("a wrong current password"),
+      newPassword: next,
+    });
+    await call("SessionService/ChangePassword", { currentPassword: password, newPassword: next });
+    const { token } = await call("AccountService/CreateInvitation", {
+      email: "bob@example.com",
+      role: "ACCOUNT_ROLE_MEMBER",
+    });
+    plant("an invitation", String(token));
+    await call("SessionService/SignUp", {
+      email: "eve@example.com",
+      password: next,
+      invitationToken: plant("a guessed one"),
+    });
+    const { secret } = await call("KeyService/Create", { name: "from the dashboard" });
+    plant("a key of the dashboard", String(secret));
+    await call("KeyService/Revoke", { id: plant("a key in the place of an ID", generateApiKey()) });
+  }
+
   async function plantGrpc(): Promise<void> {
     const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${product.grpcPort}` });
     const client = createClient(CompletionService, transport);
@@ -195,6 +237,8 @@ describe("forty kinds of secrets", () => {
     await plantRequests();
     await plantCredentials();
     await plantGrpc();
+    await plantAccounts();
+    expect([...planted].filter(([, secret]) => secret.length < 20)).toEqual([]);
     const operations = await Promise.all(
       ["/metrics", "/readyz", "/healthz"].map(async (path) => (await fetch(product.operationsUrl + path)).text()),
     );
