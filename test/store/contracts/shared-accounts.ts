@@ -1,0 +1,85 @@
+import { describe, expect, it } from "vitest";
+import type { AccountRecord, InvitationRecord } from "../../../src/access/account-store.ts";
+import { hashApiKey } from "../../../src/access/api-key.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
+import { createKey } from "../../../src/access/keys.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
+import type { Store } from "../../../src/store/store.ts";
+
+export function accountNamed(name: string, changes: Partial<AccountRecord> = {}): AccountRecord {
+  return {
+    id: `acct_${name}`,
+    email: `${name}@example.org`,
+    name,
+    role: "member",
+    passwordHash: "$argon2id$x",
+    limits: NO_LIMITS,
+    createdAtMs: 1,
+    disabledAtMs: undefined,
+    ...changes,
+  };
+}
+
+/** What a database promises of accounts beyond what every store does: to keys, and to many who come at the same moment. */
+export function describeSharedAccounts(open: () => Promise<Store>): void {
+  describe("accounts of many processes", () => {
+    it("limit and disable their keys, and say so", async () => {
+      const { accounts, keys, keyChanges } = await open();
+      const { secret } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
+      const heard: (string | undefined)[] = [];
+      const end = keyChanges.subscribe((hash) => void heard.push(hash));
+      const limits = { ...NO_LIMITS, concurrentRequests: 4 };
+      await accounts.update(DEFAULT_ACCOUNT_ID, { limits, disabledAtMs: 1 });
+      expect(await keys.findByHash(hashApiKey(secret))).toMatchObject({ accountLimits: limits, accountDisabled: true });
+      expect(heard).toContain(undefined);
+      end();
+    });
+
+    it("give the default account to the first of many who sign up at once", async () => {
+      const { accounts } = await open();
+      const owners = Array.from({ length: 8 }, (_, index) => ({ email: `${index}@x`, name: "n", passwordHash: "h" }));
+      const won = await Promise.all(owners.map((owner) => accounts.claimDefault(owner)));
+      expect(won.filter(Boolean)).toHaveLength(1);
+      const winner = owners[won.indexOf(true)];
+      expect(await accounts.find(DEFAULT_ACCOUNT_ID)).toMatchObject({ ...winner, role: "administrator" });
+    });
+  });
+
+  describe("invitations for many at once", () => {
+    const invitation: InvitationRecord = {
+      id: "inv_1",
+      hash: "h1",
+      email: undefined,
+      role: "member",
+      createdBy: DEFAULT_ACCOUNT_ID,
+      createdAtMs: 1,
+      expiresAtMs: 100,
+      usedAtMs: undefined,
+    };
+
+    it("are accepted once, by the first of many", async () => {
+      const { accounts } = await open();
+      await accounts.insertInvitation(invitation);
+      expect(await accounts.findInvitation("h1")).toEqual(invitation);
+      const guests = Array.from({ length: 6 }, (_, index) => accountNamed(`g${index}`));
+      const accepted = await Promise.all(guests.map((guest) => accounts.acceptInvitation("h1", guest, 50)));
+      expect(accepted.filter(Boolean)).toHaveLength(1);
+      expect(await accounts.list()).toHaveLength(2);
+      expect(await accounts.findInvitation("h1")).toEqual({ ...invitation, usedAtMs: 50 });
+    });
+  });
+
+  describe("throttles of many processes", () => {
+    it("count every failure, however many come at once", async () => {
+      const { throttles } = await open();
+      const change = (state: { count: number } | undefined) => ({
+        count: (state?.count ?? 0) + 1,
+        blockedUntilMs: 9,
+        changedAtMs: 5,
+      });
+      await Promise.all(Array.from({ length: 20 }, () => throttles.update("account:x", change)));
+      expect(await throttles.find("account:x")).toEqual({ count: 20, blockedUntilMs: 9, changedAtMs: 5 });
+    });
+  });
+}
