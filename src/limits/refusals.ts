@@ -27,17 +27,21 @@ export function toRateFailure(
   return new Failure("rate_limited", message, { retryAfterMs, limits });
 }
 
-/** The `budget_spent` that a demand is answered with, at this Unix time. */
+/** The `budget_spent` that a request of this worst case is answered with, at this Unix time. */
 export function toBudgetFailure(
   refusal: Extract<BudgetDecision, { admitted: false }>,
-  nowMs: number,
-  limits: LimitFacts,
+  {
+    costMicroUsd,
+    nowMs,
+    limits,
+  }: { readonly costMicroUsd: number; readonly nowMs: number; readonly limits: LimitFacts },
 ): Failure {
   const { subject, limitMicroUsd, takenMicroUsd } = refusal;
   const spent = takenMicroUsd >= limitMicroUsd;
   const state = spent
     ? "is spent."
-    : `has no room for this request: ${toUsd(takenMicroUsd)} are spent or held for requests under way.`;
+    : `has no room for this request: ${toUsd(takenMicroUsd)} are spent or held for requests under way, ` +
+      `and this one may cost up to ${toUsd(costMicroUsd)}. A smaller max_tokens makes it cheaper.`;
   const nextMonthMs = startOfNextMonth(nowMs);
   const budget = `The monthly budget of ${nameOf(subject)}, ${toUsd(limitMicroUsd)},`;
   const message = `${budget} ${state} It begins anew on ${dayOfMonth.format(nextMonthMs)} (UTC).`;
