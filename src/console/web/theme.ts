@@ -1,0 +1,33 @@
+/** How the pages look: as the system says, or as somebody chose in this browser. */
+export const THEMES = ["system", "light", "dark"] as const;
+
+export type Theme = (typeof THEMES)[number];
+
+const STORED_AS = "parley-theme";
+
+/** The theme that was chosen here; `system` where none was, and where the browser keeps nothing for us. */
+export function readTheme(): Theme {
+  try {
+    const stored = localStorage.getItem(STORED_AS);
+    return THEMES.find((theme) => theme === stored) ?? "system";
+  } catch {
+    return "system";
+  }
+}
+
+/** Shows the pages in a theme. */
+export function showTheme(theme: Theme): void {
+  const { dataset } = document.documentElement;
+  if (theme === "system") delete dataset["theme"];
+  else dataset["theme"] = theme;
+}
+
+/** Shows the pages in a theme from now on, in this browser. */
+export function chooseTheme(theme: Theme): void {
+  showTheme(theme);
+  try {
+    localStorage.setItem(STORED_AS, theme);
+  } catch {
+    // It holds until the page is left, then.
+  }
+}
