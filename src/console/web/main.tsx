@@ -4,9 +4,9 @@ import { createRoot } from "react-dom/client";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { queryClient } from "./api/query-client.ts";
 import { App } from "./app.tsx";
-import { readTheme, showTheme } from "./theme.ts";
+import { followTheme } from "./theme.ts";
 
-showTheme(readTheme());
+followTheme();
 
 createRoot(document.getElementById("root")!).render(
   <StrictMode>

@@ -15,19 +15,25 @@ export function readTheme(): Theme {
   }
 }
 
-/** Shows the pages in a theme. */
-export function showTheme(theme: Theme): void {
-  const { dataset } = document.documentElement;
-  if (theme === "system") delete dataset["theme"];
-  else dataset["theme"] = theme;
+const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
+
+/** Shows the pages in the chosen theme, and follows the system where none was chosen. */
+export function followTheme(): void {
+  showTheme(readTheme());
+  systemIsDark.addEventListener("change", () => showTheme(readTheme()));
 }
 
 /** Shows the pages in a theme from now on, in this browser. */
 export function chooseTheme(theme: Theme): void {
-  showTheme(theme);
   try {
     localStorage.setItem(STORED_AS, theme);
   } catch {
     // It holds until the page is left, then.
   }
+  showTheme(theme);
+}
+
+function showTheme(theme: Theme): void {
+  const isDark = theme === "system" ? systemIsDark.matches : theme === "dark";
+  document.documentElement.dataset["theme"] = isDark ? "dark" : "light";
 }

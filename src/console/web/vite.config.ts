@@ -7,7 +7,7 @@ export default defineConfig({
   publicDir: false,
   plugins: [react(), tailwindcss()],
   build: {
-    // Browsers since the middle of 2024: the first ones with light-dark().
+    // Browsers since the middle of 2024.
     target: ["chrome123", "firefox125", "safari17.5"],
     // The policy of the pages lets no style or script stand in the page itself.
     assetsInlineLimit: 0,

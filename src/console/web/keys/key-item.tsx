@@ -22,7 +22,7 @@ export function KeyItem({ value: key, owner, spentMicroUsd, onAct }: KeyItemProp
   const isRotated = key.replacedBy !== "";
   return (
     <li className="rounded-xl border border-line bg-surface p-5">
-      <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3">
+      <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-3 sm:flex-nowrap">
         <div className="min-w-0">
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
             <bdi className="wrap-anywhere">{key.name}</bdi>
@@ -38,7 +38,7 @@ export function KeyItem({ value: key, owner, spentMicroUsd, onAct }: KeyItemProp
           </p>
         </div>
         {key.state === KeyState.ACTIVE && (
-          <div className="-mx-3 flex flex-wrap sm:-mr-2 sm:ml-0" role="group" aria-label={`Key ${key.name}`}>
+          <div className="-mx-3 flex shrink-0 sm:-mt-1.5 sm:-mr-2 sm:ml-0" role="group" aria-label={`Key ${key.name}`}>
             <Button look="quiet" size="small" onClick={() => onAct("edit")} aria-label={`Edit ${key.name}`}>
               Edit
             </Button>

@@ -58,7 +58,7 @@ export function FieldGroup({ label, hint, error, children }: Named & { readonly 
 
 function Frame({ id, label, hint, error, children }: Named & { readonly id: string; readonly children: ReactNode }) {
   return (
-    <div className="space-y-1.5">
+    <div className="min-w-0 space-y-1.5">
       <label htmlFor={id} className="block text-sm font-medium">
         {label}
       </label>

@@ -60,9 +60,8 @@ export default function Usage() {
 function Sums({ rows, name }: { readonly rows: readonly UsageRow[]; readonly name: string }) {
   const total = (of: (row: UsageRow) => bigint): bigint => rows.reduce((sum, row) => sum + of(row), 0n);
   return (
-    <div
+    <section
       tabIndex={0}
-      role="region"
       aria-label={`Usage by ${name.toLowerCase()}`}
       className="overflow-x-auto rounded-xl border border-line bg-surface"
     >
@@ -80,7 +79,7 @@ function Sums({ rows, name }: { readonly rows: readonly UsageRow[]; readonly nam
         <tbody className="divide-y divide-line">
           {rows.map((row) => (
             <tr key={row.group}>
-              <th scope="row" className="max-w-72 px-5 py-3 text-left font-medium wrap-anywhere">
+              <th scope="row" className="max-w-72 min-w-32 px-5 py-3 text-left font-medium wrap-anywhere">
                 <bdi>{row.name || row.group || "–"}</bdi>
               </th>
               <Cell>{formatCount(row.completions)}</Cell>
@@ -104,7 +103,7 @@ function Sums({ rows, name }: { readonly rows: readonly UsageRow[]; readonly nam
           </tr>
         </tfoot>
       </table>
-    </div>
+    </section>
   );
 }
 
