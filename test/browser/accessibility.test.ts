@@ -25,6 +25,13 @@ async function tabTo(page: Page, name: string): Promise<void> {
 describe("every page, at 1440 and 390 pixels, light and dark", () => {
   const barriers = () => findBarriersEverywhere(visit.page);
 
+  it("would be found to have one", async () => {
+    const { page } = await site.visit("/sign-in");
+    await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
+    await page.evaluate("document.querySelector('main').append(document.createElement('img'))");
+    expect(await findBarriersEverywhere(page)).toHaveLength(4);
+  });
+
   it("has no barrier before anybody is signed in", async () => {
     const { page } = visit;
     await page.getByRole("heading", { name: "Set up Parley" }).waitFor();

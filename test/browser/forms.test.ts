@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 /** What would run, or end an element, if anything took it for more than a text. */
@@ -10,9 +10,6 @@ let ada: Visit;
 beforeAll(async () => {
   site = await startSite({ config: { sign_up: "invited" } });
   ada = await site.visit("/");
-});
-afterEach(() => {
-  expect(ada.complaints.splice(0)).toEqual([]);
 });
 afterAll(() => site?.close());
 
@@ -198,6 +195,12 @@ describe("the change of a password", () => {
 
     await elsewhere.page.getByRole("link", { name: "Models" }).click();
     await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+});
+
+describe("all of this", () => {
+  it("gives the browser nothing to complain about", () => {
+    expect(ada.complaints).toEqual([]);
   });
 });
 

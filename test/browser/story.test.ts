@@ -36,6 +36,7 @@ describe("the first day with Parley", () => {
 
   it("has the key that the greeting has shown", async () => {
     await listed("first key").waitFor();
+    expect(await listed("first key").innerText()).toContain(site.product.firstKey.slice(-4));
   });
 
   it("goes on with a key that works at once", async () => {
