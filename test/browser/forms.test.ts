@@ -134,7 +134,7 @@ describe("the form of a key", () => {
     await page.getByRole("button", { name: "I have saved it" }).click();
     const item = page.getByRole("listitem").filter({ hasText: "limited" });
     expect(await item.innerText()).toMatch(
-      /expires in 6 days[\s\S]*of \$7\.50[\s\S]*beta-3-flash; only chat[\s\S]*1\.2K requests/,
+      /expires in 7 days[\s\S]*of \$7\.50[\s\S]*beta-3-flash; only chat[\s\S]*1\.2K requests/,
     );
 
     await item.getByRole("button", { name: "Edit limited" }).click();

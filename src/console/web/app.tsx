@@ -1,8 +1,9 @@
-import { lazy, Suspense } from "react";
+import { lazy, Suspense, useEffect } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { Redirect, Route, Switch, useLocation } from "wouter";
 import type { GetSessionResponse } from "../../../gen/parley/console/v1/session_pb.js";
-import { sessionQuery } from "./api/session.ts";
+import { forgetSession, sessionQuery } from "./api/session.ts";
+import { Entrance } from "./entrance/entrance.tsx";
 import { SignIn } from "./entrance/sign-in.tsx";
 import { SignUp } from "./entrance/sign-up.tsx";
 import { Unavailable } from "./parts/alert.tsx";
@@ -24,15 +25,16 @@ export function App() {
   }
   if (session.isPending) return <p className="sr-only">Loading</p>;
   return (
-    <main className="mx-auto max-w-md px-5 py-24">
+    <Entrance title="Out of reach">
       <Unavailable error={session.error} onRetry={() => void session.refetch()} />
-    </main>
+    </Entrance>
   );
 }
 
 /** Where somebody is taken in. The address stays as it was: it is shown after the sign-in. */
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
+  useEffect(forgetSession, []);
   if (known.needsAdministrator || path === PATHS.signUp) return <SignUp {...known} />;
   return <SignIn signUpMode={known.signUpMode} />;
 }

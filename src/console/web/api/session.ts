@@ -34,13 +34,15 @@ export function enter(session: Session | undefined): void {
   );
 }
 
-/** Ends the session. Nothing that was shown in it is kept. */
+/** Ends the session. */
 export function useSignOut() {
   return useMutation({
     mutationFn: () => sessions.signOut({}),
-    async onSuccess() {
-      queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== "session" });
-      await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
-    },
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey }),
   });
+}
+
+/** Forgets what was shown in a session that is over: the next one may be somebody else's. */
+export function forgetSession(): void {
+  queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });
 }

@@ -5,6 +5,7 @@ import { accountsQuery } from "../api/accounts.ts";
 import { keysQuery } from "../api/keys.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
 import { spendingQuery } from "../api/usage.ts";
+import { TextField } from "../parts/field.tsx";
 import { Unavailable } from "../parts/alert.tsx";
 import { Button } from "../parts/button.tsx";
 import { Empty, Loading, Page } from "../parts/page.tsx";
@@ -18,6 +19,9 @@ const DIALOGS = {
   rotate: lazy(() => import("./rotate-key.tsx")),
   revoke: lazy(() => import("./revoke-key.tsx")),
 } as const satisfies Record<KeyAct, unknown>;
+
+/** From how many keys on it is quicker to look for one by its name. */
+const MANY = 10;
 
 /** The keys: what they may do, what they have used, and everything that can be done with them. */
 export default function Keys() {
@@ -46,13 +50,15 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const account = useAccount();
   const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
   const [withEnded, setWithEnded] = useState(false);
+  const [sought, setSought] = useState("");
   const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
   if (list.isPending) return <Loading what="the keys" />;
   if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
 
-  const active = list.data.filter(({ state }) => state === KeyState.ACTIVE);
-  const ended = list.data.filter(({ state }) => state !== KeyState.ACTIVE);
   const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
+  const found = list.data.filter((key) => isFound(key, sought, names.get(key.accountId)));
+  const active = found.filter(({ state }) => state === KeyState.ACTIVE);
+  const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
   const toItem = (key: Key) => (
     <KeyItem
       key={key.id}
@@ -65,7 +71,22 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const ActDialog = act && DIALOGS[act.what];
   return (
     <>
-      {active.length === 0 ? (
+      {list.data.length > MANY && (
+        <div className="mb-5 max-w-sm">
+          <TextField
+            label="Find a key"
+            type="search"
+            autoComplete="off"
+            value={sought}
+            onChange={(event) => setSought(event.target.value)}
+          />
+        </div>
+      )}
+      {active.length === 0 && sought.trim() !== "" ? (
+        <p role="status" className="py-8 text-muted">
+          No key in use has this in its name, its owner’s or its secret’s ends.
+        </p>
+      ) : active.length === 0 ? (
         <Empty title="No keys in use">
           <p>A key lets a program use the models. Its secret is shown once, when it is made.</p>
           <Button className="mt-5" onClick={onCreate}>
@@ -102,4 +123,10 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       )}
     </>
   );
+}
+
+function isFound({ name, display }: Key, sought: string, owner = ""): boolean {
+  const words = sought.toLowerCase().split(/\s+/);
+  const text = `${name} ${display} ${owner}`.toLowerCase();
+  return words.every((word) => text.includes(word));
 }

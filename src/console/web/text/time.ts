@@ -16,7 +16,7 @@ export function formatFromNow(time: Timestamp, nowMs = Date.now()): string {
   const difference = timestampMs(time) - nowMs;
   const [unit, length] = STEPS.find(([, lengthMs]) => Math.abs(difference) >= lengthMs) ?? [];
   if (unit === undefined) return difference > 0 ? "in less than a minute" : "just now";
-  return RELATIVE.format(Math.trunc(difference / length), unit);
+  return RELATIVE.format(Math.round(difference / length), unit);
 }
 
 /** A moment in the reader's own time zone: `Nov 21, 2026, 1:05 PM`. */
