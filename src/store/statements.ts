@@ -24,9 +24,9 @@ export function batchesOf<T>({ kind }: Pick<Statements, "kind">, items: readonly
   return chunksOf(items, kind === "sqlite" ? 1 : 500);
 }
 
-/** A list of this many: `(?, ?, ?)`, or of another item than a parameter. */
-export function listOf(count: number, item = "?"): string {
-  return `(${Array.from({ length: count }, () => item).join(", ")})`;
+/** So many parameters in parentheses: `(?, ?, ?)`. */
+export function listOf(count: number): string {
+  return `(${"?, ".repeat(count - 1)}?)`;
 }
 
 /** Inserts rows in their order. `ending` is what follows their values: what to do about conflicts, and what to answer. */
@@ -37,11 +37,12 @@ export async function insertRows<T extends keyof Schema, R>(
   const [first] = rows;
   if (first === undefined) return [];
   const columns = Object.keys(first) as (keyof Schema[T])[];
+  const row = listOf(columns.length);
+  const start = `insert into ${into} (${columns.join(", ")}) values`;
   const answered: R[] = [];
   for (const batch of batchesOf(statements, rows)) {
-    const values = batch.map(() => listOf(columns.length)).join(", ");
-    const parameters = batch.flatMap((row) => columns.map((column) => row[column] as SqlValue));
-    const sql = `insert into ${into} (${columns.join(", ")}) values ${values} ${ending}`;
+    const sql = `${start} ${batch.map(() => row).join(", ")} ${ending}`;
+    const parameters = batch.flatMap((each) => columns.map((column) => each[column] as SqlValue));
     answered.push(...(await statements.run<R>(sql, parameters)));
   }
   return answered;
