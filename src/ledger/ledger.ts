@@ -1,3 +1,4 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Ledger, LedgerEntry } from "../core/ledger.ts";
@@ -90,6 +91,8 @@ class BatchingLedger implements OwnedLedger {
   }
 
   async #writeBatch(): Promise<boolean> {
+    // Completions that end in the same turn of the event loop are written together.
+    await nextTurn();
     const batch = this.#waiting.slice(0, MAX_BATCH);
     try {
       await this.#options.store.insert(batch.map(({ entry }) => entry));

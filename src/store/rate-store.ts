@@ -6,8 +6,8 @@ import {
   type RateStore,
   RateStoreError,
 } from "../limits/rates.ts";
-import { decide, giveBack, renewLeases, type SubjectState } from "../limits/state.ts";
-import type { RateMoment } from "../limits/subject.ts";
+import { type SubjectState, toBook, toState } from "../limits/state.ts";
+import { type BookOf, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../limits/subject.ts";
 import { Batcher } from "./batcher.ts";
 import type { Database } from "./database.ts";
 import { lockStates, makeStates, writeStates } from "./rate-states.ts";
@@ -20,13 +20,11 @@ const LIMIT_MS = 2_000;
 /** Rows that are missing are made; another process may forget them at the same moment, but not for long. */
 const MAX_TRIES = 5;
 
-type States = Map<string, SubjectState>;
-
-/** A thing to be done with some subjects' states: what it answers goes to whoever asked for it. */
+/** A thing to be done with some subjects' books: what it answers goes to whoever asked for it. */
 interface Step {
   readonly subjects: readonly string[];
-  /** Changes the states in place. */
-  apply(states: States, moment: RateMoment): RateDecision | undefined;
+  /** Changes the books in place. */
+  apply(bookOf: BookOf, moment: RateMoment): RateDecision | undefined;
 }
 
 /** Rates and concurrency in the database, by its clock. Rejects with a RateStoreError. */
@@ -50,8 +48,8 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
 
     async renew({ replica, held }) {
       const subjects = held.map(({ subject }) => subject);
-      const apply = (states: States, moment: RateMoment): undefined => {
-        merge(states, renewLeases(states, held, moment));
+      const apply = (bookOf: BookOf, moment: RateMoment): undefined => {
+        renewIn(bookOf, held, moment);
       };
       if (held.length > 0) await batcher.ask({ subjects, apply });
       try {
@@ -70,25 +68,17 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
 function toTake(demand: RateDemand): Step {
   return {
     subjects: demand.subjects.map(({ subject }) => subject),
-    apply(states, moment) {
-      const { decision, states: after } = decide(states, demand, moment);
-      merge(states, after);
-      return decision;
-    },
+    apply: (bookOf, moment) => takeFrom(bookOf, demand, moment),
   };
 }
 
 function toRelease(release: RateRelease): Step {
   return {
     subjects: release.subjects.map(({ subject }) => subject),
-    apply(states, moment): undefined {
-      merge(states, giveBack(states, release, moment));
+    apply(bookOf, moment): undefined {
+      giveBackTo(bookOf, release, moment);
     },
   };
-}
-
-function merge(states: States, changed: ReadonlyMap<string, SubjectState>): void {
-  for (const [subject, state] of changed) states.set(subject, state);
 }
 
 async function takeSteps(
@@ -101,11 +91,12 @@ async function takeSteps(
     const outcome = await database.transaction(async (transaction) => {
       const found = await lockStates(database, transaction, subjects);
       if (found.size < subjects.length) return { missing: subjects.filter((subject) => !found.has(subject)) };
-      const states: States = new Map();
-      for (const [subject, state] of found) if (state !== null) states.set(subject, JSON.parse(state) as SubjectState);
       const moment = { nowMs: await nowAndHasty(database, transaction), burstMs };
-      const answers = steps.map((step) => step.apply(states, moment));
-      await writeStates(transaction, states);
+      // Once for all steps: a book has an entry for each request under way.
+      const books = new Map<string, SubjectBook>();
+      for (const [subject, state] of found) books.set(subject, toBook(parse(state), moment));
+      const answers = steps.map((step) => step.apply((subject) => books.get(subject)!, moment));
+      await writeStates(transaction, new Map([...books].map(([subject, book]) => [subject, toState(book)])));
       return { answers };
     });
     if ("answers" in outcome) return outcome.answers;
@@ -118,4 +109,8 @@ async function takeSteps(
 async function nowAndHasty(database: Database, transaction: Kysely<Schema>): Promise<number> {
   if (database.kind === "postgres") await sql`set local synchronous_commit = off`.execute(transaction);
   return database.nowMs(transaction);
+}
+
+function parse(state: string | null): SubjectState | undefined {
+  return state === null ? undefined : (JSON.parse(state) as SubjectState);
 }
