@@ -15,8 +15,8 @@ import { countReplicas } from "./replicas.ts";
 import type { Schema } from "./schema.ts";
 import { compare } from "./spending.ts";
 
-/** How long a request waits for the decision on its rates. */
-const LIMIT_MS = 2_000;
+/** How long a request waits for the decision on its rates: after that its replica's share of them will do. */
+const LIMIT_MS = 500;
 /** Rows that are missing are made; another process may forget them at the same moment, but not for long. */
 const MAX_TRIES = 5;
 
