@@ -18,6 +18,11 @@ export interface PostgresServer {
   /** Stops all its processes where they are: it takes connections and answers nothing. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** Ends it as an operator does: its connections are closed, what it holds is kept for `start`. */
+  halt(): Promise<void>;
+  /** Starts it at the same address again, after `halt`. */
+  start(): Promise<void>;
+  /** Ends it for good. */
   stop(): Promise<void>;
 }
 
@@ -54,12 +59,15 @@ export async function startPostgres({ maxConnections = 100 } = {}): Promise<Post
       cause,
     });
   }
-  const { pid } = (server as unknown as { process: { pid: number } }).process;
   const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
+    const { pid } = (server as unknown as { process?: { pid: number } }).process ?? {};
+    if (pid === undefined) return;
+    // The parent first: once it stands still, there will be no more children.
+    process.kill(pid, signal);
     const { stdout } = await run("pgrep", ["-P", String(pid)]);
-    for (const each of [String(pid), ...stdout.trim().split("\n")]) {
+    for (const child of stdout.trim().split("\n")) {
       try {
-        process.kill(Number(each), signal);
+        process.kill(Number(child), signal);
       } catch {
         // It has ended meanwhile.
       }
@@ -69,6 +77,8 @@ export async function startPostgres({ maxConnections = 100 } = {}): Promise<Post
     url: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
     pause: () => signalAll("SIGSTOP"),
     resume: () => signalAll("SIGCONT"),
+    halt: () => server.stop(),
+    start: () => server.start(),
     async stop() {
       await signalAll("SIGCONT");
       await server.stop();
