@@ -14,8 +14,8 @@ let product: Product;
 beforeAll(async () => {
   flood = await startFlood(PIECES);
   // Hundreds of megabytes of text are more tokens than a minute allows.
-    const limits = { tokens_per_minute: "unlimited" };
-    product = await startProduct({ config: { ...localModel(flood.url), limits } });
+  const limits = { tokens_per_minute: "unlimited" };
+  product = await startProduct({ config: { ...localModel(flood.url), limits } });
 });
 
 afterAll(async () => {
