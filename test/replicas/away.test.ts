@@ -1,3 +1,4 @@
+import { join } from "node:path";
 import { setTimeout as delay } from "node:timers/promises";
 import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
@@ -5,7 +6,10 @@ import { revokeKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { monthOf } from "../../src/limits/budgets.ts";
 import { createDatabase, type PostgresServer, queryPostgres, startPostgres } from "../support/postgres.ts";
-import { countOutcomes, latencies, type Seen } from "./support/traffic.ts";
+import { startProcess } from "../support/processes.ts";
+import { startRedis } from "../support/redis.ts";
+import { MODEL } from "./support/deployment.ts";
+import { countOutcomes, latencies, type Seen, spread } from "./support/traffic.ts";
 import { BURST, SCARCE_RPM, startWatchedFleet, type WatchedFleet, type Window } from "./support/watched-fleet.ts";
 
 const REPLICAS = 3;
@@ -20,7 +24,17 @@ const SLACK_MS = 2_000;
 const FIRST_WAIT_MS = 6_000;
 /** Of requests that come when it is known to be away. Without a fault it is some ten milliseconds. */
 const KNOWN_WAIT_MS = 500;
+/** Redis is given 50 ms. */
+const REDIS_WAIT_MS = 1_000;
 const MAX_GROWTH_BYTES = 150 * 2 ** 20;
+/** How long another process keeps SQLite's write lock, and how long `/healthz` may take meanwhile. */
+const LOCK_MS = 2_000;
+const HEALTH_MS = 250;
+const HEALTH_EVERY_MS = 5;
+const HOLD_LOCK = join(import.meta.dirname, "../store/hold-lock.ts");
+
+const CALLERS = ["plain", "budget", "scarce", "stranger"] as const;
+const EVER: Window = { sinceMs: 0, untilMs: Infinity };
 
 let server: PostgresServer;
 beforeAll(async () => {
@@ -143,22 +157,21 @@ function toText(seen: readonly Seen[]): string {
 /** Asserts what holds whatever is away, and prints the figures. */
 async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases): Promise<void> {
   const { before, away, returning, after } = phases;
-  const ever: Window = { sinceMs: 0, untilMs: Infinity };
   const settled: Window = { ...away, sinceMs: away.sinceMs + (away.untilMs - away.sinceMs) / 2 };
   const first: Window = { sinceMs: before.untilMs - 500, untilMs: settled.sinceMs };
   const lost = await fleet.findLost();
   const plain = (window: Window): Seen[] => fleet.began("plain", window);
-  const known = ["plain", "budget", "scarce"].flatMap((caller) => fleet.began(caller, ever));
+  const known = ["plain", "budget", "scarce"].flatMap((caller) => fleet.began(caller, EVER));
   const falseRefusals = known.filter(({ outcome }) => outcome === 401).length;
   console.log(
     [
       name,
       `added latency, plain key (p50/p99/max ms): before ${toText(plain(before))}, first ${toText(plain(first))},` +
         ` while away ${toText(plain(settled))}, returning ${toText(plain(returning))}, after ${toText(plain(after))}`,
-      ...["plain", "budget", "scarce", "stranger"].map(
+      ...CALLERS.map(
         (caller) =>
           `${caller} while away ${JSON.stringify(countOutcomes(fleet.within(caller, away)))} in ${toText(fleet.within(caller, away))} ms,` +
-          ` ever ${JSON.stringify(countOutcomes(fleet.began(caller, ever)))}`,
+          ` ever ${JSON.stringify(countOutcomes(fleet.began(caller, EVER)))}`,
       ),
       `scarce key admitted ${admittedOf(fleet.began("scarce", away))} in ${secondsOf(away).toFixed(1)} s`,
       `false 401s ${falseRefusals}, lost entries ${lost.length} of ${admittedOf(fleet.traffic.seen)}`,
@@ -167,15 +180,15 @@ async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases)
   );
 
   expect(lost).toEqual([]);
-  expect(outcomesOf(plain(ever))).toEqual([200]);
-  expect(outcomesOf(fleet.began("scarce", ever))).toEqual([200, 429]);
+  expect(outcomesOf(plain(EVER))).toEqual([200]);
+  expect(outcomesOf(fleet.began("scarce", EVER))).toEqual([200, 429]);
   expect(plain(before).length).toBeGreaterThan(50);
   // Before and after it, as if nothing had been.
   for (const window of [before, after]) {
     expect(outcomesOf(fleet.within("budget", window))).toEqual([200]);
     expect(outcomesOf(fleet.within("stranger", window))).toEqual([401]);
   }
-  expect(latencies(plain(ever)).max).toBeLessThan(FIRST_WAIT_MS);
+  expect(latencies(plain(EVER)).max).toBeLessThan(FIRST_WAIT_MS);
   expect(latencies(plain(settled)).p99).toBeLessThan(KNOWN_WAIT_MS);
   expect(phases.grownBytes).toBeLessThan(MAX_GROWTH_BYTES);
 
@@ -186,7 +199,7 @@ async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases)
   expect(admitted).toBeLessThanOrEqual(BURST + Math.ceil(secondsOf(away) * rate) + REPLICAS);
   const totalS = (phases.after.sinceMs + AFTER_MS + SLACK_MS - before.sinceMs) / 1_000;
   // What is shared fills up meanwhile, or is forgotten: then a burst is admitted once more when it is back.
-  expect(admittedOf(fleet.began("scarce", ever))).toBeLessThanOrEqual(2 * BURST + Math.ceil(totalS * rate) + REPLICAS);
+  expect(admittedOf(fleet.began("scarce", EVER))).toBeLessThanOrEqual(2 * BURST + Math.ceil(totalS * rate) + REPLICAS);
 }
 
 describe("three replicas whose PostgreSQL is away", () => {
@@ -213,8 +226,8 @@ describe("three replicas whose PostgreSQL is away", () => {
 
       expect(outcomesOf(fleet.within("budget", phases.away))).toEqual([503]);
       expect(outcomesOf(fleet.within("stranger", phases.away))).toEqual([503]);
-      expect(outcomesOf(fleet.began("budget", { sinceMs: 0, untilMs: Infinity }))).toEqual([200, 503]);
-      expect(outcomesOf(fleet.began("stranger", { sinceMs: 0, untilMs: Infinity }))).toEqual([401, 503]);
+      expect(outcomesOf(fleet.began("budget", EVER))).toEqual([200, 503]);
+      expect(outcomesOf(fleet.began("stranger", EVER))).toEqual([401, 503]);
 
       // Money: what is spent is what was written.
       const month = monthOf(systemClock.now());
@@ -227,15 +240,27 @@ describe("three replicas whose PostgreSQL is away", () => {
       expect(spending.spentMicroUsd).toBe(Number(written!["cost"]));
       console.log(`  budget: ${String(written!["count"])} entries, held at the end ${spending.heldMicroUsd} micro-USD`);
 
-      const gone = fleet.countInLogs("the ledger cannot be written; entries wait in memory");
-      expect(fleet.countInLogs("the ledger is written again")).toEqual(gone);
-      console.log(`  the log says that the ledger is away ${gone.join(", ")} times`);
-      if (name !== "out of connections") expect(gone).toEqual(gone.map(() => 1));
+      expectOncePerReplica(fleet, "the ledger cannot be written; entries wait in memory");
+      expectOncePerReplica(fleet, "the ledger is written again");
 
       await expectRevocationHeard(fleet, databaseUrl);
     },
   );
 });
+
+function expectOncePerReplica(fleet: WatchedFleet, message: string): void {
+  expect(fleet.countInLogs(message), message).toEqual(Array.from({ length: REPLICAS }, () => 1));
+}
+
+async function askOnce(url: string, key: string): Promise<number> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: MODEL, messages: [{ role: "user", content: "hi" }] }),
+  });
+  await response.body?.cancel();
+  return response.status;
+}
 
 /** Sooner than keys are looked up again without being told. */
 const HEARD_MS = 2_500;
@@ -259,4 +284,97 @@ async function expectRevocationHeard(fleet: WatchedFleet, databaseUrl: string): 
   const revokedAtMs = performance.now();
   await expect.poll(statuses, { timeout: HEARD_MS }).toEqual([401, 401, 401]);
   console.log(`  a revocation is heard after ${(performance.now() - revokedAtMs).toFixed(0)} ms`);
+}
+
+describe("three replicas whose Redis is away", () => {
+  it.each(["hung", "stopped"] as const)("go on with their shares of each limit: %s", async (how) => {
+    const redis = await startRedis();
+    const databaseUrl = await createDatabase(server.url);
+    const fleet = await startWatchedFleet({ replicas: REPLICAS, databaseUrl, redisUrl: redis.url });
+    onTestFinished(() => fleet.close());
+    const phases = await live(fleet, {
+      begin: async () => (how === "hung" ? redis.freeze() : await redis.kill()),
+      lastsMs: 6_000,
+      async whileAway() {
+        for (const replica of await fleet.readiness())
+          expect(replica).toMatchObject({ ready: true, ledger: { away: false }, rates: { alone: true } });
+      },
+      end: async () => (how === "hung" ? redis.thaw() : await redis.start()),
+      isBack: async () => (await fleet.readiness()).every(({ rates }) => !rates.alone),
+    });
+    await expectPromises(`Redis ${how}`, fleet, phases);
+    // Nobody but the rates stands on it.
+    expect(outcomesOf(fleet.began("budget", EVER))).toEqual([200]);
+    expect(outcomesOf(fleet.began("stranger", EVER))).toEqual([401]);
+    expect(latencies(fleet.began("plain", EVER)).max).toBeLessThan(REDIS_WAIT_MS);
+    expectOncePerReplica(fleet, "rates cannot be counted together; this replica allows its share");
+    expectOncePerReplica(fleet, "rates are counted together again");
+    await expectSharedLimits(fleet);
+  });
+});
+
+/** All replicas together admit what the limit says, and not what each of them would. */
+async function expectSharedLimits(fleet: WatchedFleet): Promise<void> {
+  const { secret } = await fleet.createKey({ requestsPerMinute: SCARCE_RPM });
+  const urls = fleet.deployment.products.map(({ url }) => url);
+  const beganMs = performance.now();
+  const statuses = await Promise.all(
+    Array.from({ length: 3 * BURST }, (_, index) => askOnce(urls[index % urls.length]!, secret)),
+  );
+  const admitted = statuses.filter((status) => status === 200).length;
+  expect(admitted).toBeGreaterThanOrEqual(BURST);
+  expect(admitted).toBeLessThanOrEqual(BURST + Math.ceil(((performance.now() - beganMs) / 60_000) * SCARCE_RPM));
+}
+
+describe("a process whose SQLite file is locked by another for two seconds", () => {
+  it("fails no request, loses no entry and answers meanwhile", async () => {
+    const fleet = await startWatchedFleet({ replicas: 1, databaseUrl: undefined, redisUrl: undefined });
+    onTestFinished(() => fleet.close());
+    const { home, operationsUrl } = fleet.deployment.products[0]!;
+    await delay(1_000);
+    const free = await healthLatencies(operationsUrl, delay(1_000));
+    const beganMs = performance.now();
+    const other = startProcess(HOLD_LOCK, join(home, "data", "parley.db"), String(LOCK_MS));
+    await other.line();
+    const lockedAtMs = performance.now();
+    const locked = await healthLatencies(operationsUrl, other.ended);
+    const locking: Window = { sinceMs: lockedAtMs, untilMs: performance.now() };
+    expect(await other.ended).toBe(0);
+    await delay(1_000);
+    await fleet.traffic.stop();
+    const lost = await fleet.findLost();
+    const text = ({ p50, p99, max }: ReturnType<typeof spread>): string =>
+      [p50, p99, max].map((ms) => ms.toFixed(0)).join("/");
+    console.log(
+      [
+        `SQLite locked for ${secondsOf(locking).toFixed(1)} s by another process`,
+        `/healthz (p50/p99/max ms): free ${text(free)}, locked ${text(locked)}`,
+        `plain key: free ${toText(fleet.began("plain", { sinceMs: 0, untilMs: beganMs }))}, locked ${toText(fleet.began("plain", locking))}`,
+        ...CALLERS.map((caller) => `${caller} ${JSON.stringify(countOutcomes(fleet.began(caller, EVER)))}`),
+        `lost entries ${lost.length} of ${admittedOf(fleet.traffic.seen)}`,
+      ].join("\n  "),
+    );
+    expect(lost).toEqual([]);
+    expect(outcomesOf(fleet.began("plain", EVER))).toEqual([200]);
+    expect(outcomesOf(fleet.began("budget", EVER))).toEqual([200]);
+    expect(outcomesOf(fleet.began("scarce", EVER))).toEqual([200, 429]);
+    expect(outcomesOf(fleet.began("stranger", EVER))).toEqual([401]);
+    expect(locked.p99).toBeLessThan(HEALTH_MS);
+    expect(latencies(fleet.began("plain", locking)).max).toBeGreaterThan(LOCK_MS / 2);
+  });
+});
+
+/** How long `/healthz` takes, asked again and again until something has ended. */
+async function healthLatencies(operationsUrl: string, until: Promise<unknown>): Promise<ReturnType<typeof spread>> {
+  const timesMs: number[] = [];
+  const state = { isOver: false };
+  void until.then(() => (state.isOver = true));
+  while (!state.isOver) {
+    const beganMs = performance.now();
+    const response = await fetch(`${operationsUrl}/healthz`);
+    expect(await response.json()).toEqual({ status: "ok" });
+    timesMs.push(performance.now() - beganMs);
+    await delay(HEALTH_EVERY_MS);
+  }
+  return spread(timesMs);
 }
