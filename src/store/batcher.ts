@@ -6,6 +6,8 @@ export interface BatcherOptions<D, A> {
   readonly limitMs: number;
   /** What it is rejected with, when that time is over, too many wait, or the transaction fails. */
   readonly toError: (message: string, cause?: unknown) => Error;
+  /** Is called with what was decided when nobody waited for it any more, for it to be undone. */
+  readonly onLate?: ((demand: D, answer: A) => void) | undefined;
 }
 
 /** So many demands are decided together: one transaction must not take too long. */
@@ -39,7 +41,7 @@ export class Batcher<D, A> {
   /**
    * The answer to one demand. Rejects when its time is over, whatever the database does, and at once behind a transaction
    * that takes too long already: a database that hangs delays those who met it first, and nobody after them. What was
-   * decided too late stays decided.
+   * decided too late goes to `onLate`.
    */
   ask(demand: D): Promise<A> {
     const { limitMs, toError } = this.#options;
@@ -88,10 +90,13 @@ export class Batcher<D, A> {
   }
 
   async #decide(batch: readonly Waiting<D, A>[]): Promise<void> {
-    const { decide, toError } = this.#options;
+    const { decide, toError, onLate } = this.#options;
     try {
       const answers = await decide(batch.map(({ demand }) => demand));
-      for (const [index, { resolve }] of batch.entries()) resolve(answers[index]!);
+      for (const [index, { demand, settled, resolve }] of batch.entries()) {
+        if (settled) onLate?.(demand, answers[index]!);
+        else resolve(answers[index]!);
+      }
     } catch (cause) {
       const error = toError("The database cannot be asked.", cause);
       for (const { reject } of batch) reject(error);

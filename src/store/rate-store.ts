@@ -25,6 +25,8 @@ type States = Map<string, SubjectState>;
 /** A thing to be done with some subjects' states: what it answers goes to whoever asked for it. */
 interface Step {
   readonly subjects: readonly string[];
+  /** What undoes it, when it was done too late for whoever asked. */
+  readonly undo?: RateRelease;
   /** Changes the states in place. */
   apply(states: States, moment: RateMoment): RateDecision | undefined;
 }
@@ -36,6 +38,9 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
     decide: (steps) => takeSteps(database, steps, burstMs),
     limitMs: LIMIT_MS,
     toError,
+    onLate({ undo }, decision) {
+      if (undo !== undefined && decision?.admitted) batcher.ask(toRelease(undo)).catch(() => undefined);
+    },
   });
   return {
     async take(demand) {
@@ -68,8 +73,10 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
 }
 
 function toTake(demand: RateDemand): Step {
+  const { id, subjects, tokens } = demand;
   return {
-    subjects: demand.subjects.map(({ subject }) => subject),
+    subjects: subjects.map(({ subject }) => subject),
+    undo: { id, subjects, reservedTokens: tokens, usedTokens: 0, usedRequests: 0 },
     apply(states, moment) {
       const { decision, states: after } = decide(states, demand, moment);
       merge(states, after);

@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { Batcher } from "../../src/store/batcher.ts";
 
 /** A batcher whose batches are decided when the test says so. */
-function createControlled(limitMs = 60_000) {
+function createControlled(limitMs = 60_000, onLate?: (demand: number, answer: string) => void) {
   const batches: { readonly demands: readonly number[]; decide(): void; fail(error: Error): void }[] = [];
   const batcher = new Batcher<number, string>({
     decide: (demands) =>
@@ -10,6 +10,7 @@ function createControlled(limitMs = 60_000) {
         batches.push({ demands, decide: () => resolve(demands.map((demand) => `n${demand}`)), fail: reject });
       }),
     limitMs,
+    onLate,
     toError: (message, cause) => new Error(message, { cause }),
   });
   return { batcher, batches };
@@ -91,6 +92,19 @@ describe("a batcher", () => {
     const next = await untilAsked(batcher, 3);
     batches[1]!.decide();
     expect(await next.answer).toBe("n3");
+  });
+
+  it("tells of an answer for which nobody waits any more", async () => {
+    const late: [number, string][] = [];
+    const { batcher, batches } = createControlled(50, (...answered) => void late.push(answered));
+    const asked = batcher.ask(1);
+    await expect(asked).rejects.toThrow("does not answer in time");
+    batches[0]!.decide();
+    await expect.poll(() => late).toEqual([[1, "n1"]]);
+    const next = await untilAsked(batcher, 2);
+    batches[1]!.decide();
+    expect(await next.answer).toBe("n2");
+    expect(late).toHaveLength(1);
   });
 
   it("takes an answer that has come while this process was busy", async () => {
