@@ -16,7 +16,7 @@ export interface Readiness {
   readonly ledger: { readonly waiting: number; readonly away: boolean };
 }
 
-/** Requests that began and ended between two moments, or only began there. */
+/** From one moment of `performance.now()` to another. */
 export interface Window {
   readonly sinceMs: number;
   readonly untilMs: number;
