@@ -11,18 +11,42 @@ const LIMIT_MS = 3_000;
 const REAP_ROWS = 100;
 /** Rows that are missing are made, and nobody removes them. */
 const MAX_TRIES = 3;
+/** So many are remembered that could not be cancelled; what more there is ends with its time. */
+const MAX_UNCANCELLED = 10_000;
 
 /** Budgets in the database. Rejects with a StoreError. */
 export function createBudgetStore(database: Database): BudgetStore {
+  /** Holds that may be there and must not be. */
+  const uncancelled = new Set<string>();
+  const cancelAll = async (): Promise<void> => {
+    if (uncancelled.size === 0) return;
+    const ids = [...uncancelled];
+    await database.perform("cancelHolds", ids);
+    for (const id of ids) uncancelled.delete(id);
+  };
+  const cancel = async (id: string): Promise<void> => {
+    if (uncancelled.size < MAX_UNCANCELLED) uncancelled.add(id);
+    await cancelAll();
+  };
   const batcher = new Batcher<BudgetDemand, BudgetDecision>({
-    decide: (demands) => decideAll(database, demands),
+    async decide(demands) {
+      await cancelAll();
+      return decideAll(database, demands);
+    },
     limitMs: LIMIT_MS,
     toError: (message, cause) => (cause instanceof StoreError ? cause : new StoreError(message, { cause })),
+    // A cancellation may have come before it.
+    onLate({ id }, { admitted }) {
+      if (admitted) cancel(id).catch(() => undefined);
+    },
   });
   return {
     hold: (demand) => (demand.holds.length === 0 ? Promise.resolve({ admitted: true }) : batcher.ask(demand)),
-    cancel: (id) => database.perform("cancelHold", id),
-    reap: () => database.perform("reapHolds", REAP_ROWS),
+    cancel,
+    async reap() {
+      await cancelAll();
+      return database.perform("reapHolds", REAP_ROWS);
+    },
   };
 }
 

@@ -19,10 +19,10 @@ export async function holdBudgets(statements: Statements, demands: readonly Budg
   return { decisions: await decideInOrder(statements, demands, { taken, month, nowMs: now }) };
 }
 
-/** Gives back what is held for one completion. */
-export async function cancelHold(statements: Statements, id: string): Promise<void> {
+/** Gives back what is held for these completions. */
+export async function cancelHolds(statements: Statements, ids: readonly string[]): Promise<void> {
   const changes = new SpendingChanges();
-  await releaseHolds(statements, { ids: [id], changes });
+  await releaseHolds(statements, { ids, changes });
   await changes.apply(statements);
 }
 

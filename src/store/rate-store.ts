@@ -15,14 +15,16 @@ import { countReplicas } from "./replicas.ts";
 import type { Schema } from "./schema.ts";
 import { compare } from "./spending.ts";
 
-/** How long a request waits for the decision on its rates. */
-const LIMIT_MS = 2_000;
+/** How long a request waits for the decision on its rates: after that its replica's share of them will do. */
+const LIMIT_MS = 500;
 /** Rows that are missing are made; another process may forget them at the same moment, but not for long. */
 const MAX_TRIES = 5;
 
 /** A thing to be done with some subjects' books: what it answers goes to whoever asked for it. */
 interface Step {
   readonly subjects: readonly string[];
+  /** What undoes it, when it was done too late for whoever asked. */
+  readonly undo?: RateRelease;
   /** Changes the books in place. */
   apply(bookOf: BookOf, moment: RateMoment): RateDecision | undefined;
 }
@@ -34,6 +36,9 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
     decide: (steps) => takeSteps(database, steps, burstMs),
     limitMs: LIMIT_MS,
     toError,
+    onLate({ undo }, decision) {
+      if (undo !== undefined && decision?.admitted) batcher.ask(toRelease(undo)).catch(() => undefined);
+    },
   });
   return {
     async take(demand) {
@@ -66,8 +71,10 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
 }
 
 function toTake(demand: RateDemand): Step {
+  const { id, subjects, tokens } = demand;
   return {
-    subjects: demand.subjects.map(({ subject }) => subject),
+    subjects: subjects.map(({ subject }) => subject),
+    undo: { id, subjects, reservedTokens: tokens, usedTokens: 0, usedRequests: 0 },
     apply: (bookOf, moment) => takeFrom(bookOf, demand, moment),
   };
 }
