@@ -65,7 +65,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       budgets.cancel(id).catch(() => undefined);
       throw toUncheckedFailure(reason, facts);
     });
-    if (!decision.admitted) throw toBudgetFailure(decision, clock.now(), facts);
+    if (!decision.admitted) throw toBudgetFailure(decision, { amountMicroUsd, nowMs: clock.now(), limits: facts });
   };
 
   return {
