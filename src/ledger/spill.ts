@@ -41,17 +41,24 @@ async function writeDurably(path: string, text: string): Promise<void> {
  * that is in the ledger already changes nothing, so two processes may do this at once.
  */
 export async function recoverEntries(dataDir: string, store: Pick<LedgerStore, "insert">): Promise<number> {
-  const names = await readdir(dataDir).catch((error: NodeJS.ErrnoException) => {
-    if (error.code === "ENOENT") return [];
-    throw error;
-  });
+  const names = (await unlessMissing(readdir(dataDir))) ?? [];
   let count = 0;
   for (const name of names.filter((each) => NAME.test(each))) {
     const path = join(dataDir, name);
-    const lines = (await readFile(path, "utf8")).split("\n").filter((line) => line !== "");
+    const text = await unlessMissing(readFile(path, "utf8"));
+    // Another process was faster.
+    if (text === undefined) continue;
+    const lines = text.split("\n").filter((line) => line !== "");
     await store.insert(lines.map((line) => JSON.parse(line) as LedgerEntry));
     await rm(path, { force: true });
     count += lines.length;
   }
   return count;
+}
+
+function unlessMissing<T>(reading: Promise<T>): Promise<T | undefined> {
+  return reading.catch((error: NodeJS.ErrnoException) => {
+    if (error.code === "ENOENT") return undefined;
+    throw error;
+  });
 }

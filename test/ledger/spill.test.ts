@@ -61,6 +61,12 @@ describe("entries that a process could not write before its end", () => {
     expect(readdirSync(home)).toEqual([]);
   });
 
+  it("are left to another process that writes them at the same moment", async () => {
+    const paths = [await spillEntries(home, [entryOf("a")]), await spillEntries(home, [entryOf("b")])];
+    const insert = async () => paths.forEach((path) => rmSync(path, { force: true }));
+    expect(await recoverEntries(home, { insert })).toBe(1);
+  });
+
   it("are none where there is no data directory", async () => {
     expect(await recoverEntries(join(home, "none"), { insert: async () => undefined })).toBe(0);
   });
