@@ -127,11 +127,11 @@ function switching({ name, summary, disabled }: { name: string; summary: string;
   return {
     name,
     summary,
-    positionals: ["ID"],
+    positionals: ["ID|EMAIL"],
     flags: { ...CONFIG_FLAG, ...JSON_FLAG },
     run: (invocation, context) =>
       withAccounts(invocation, context, async (access) => {
-        const [id = ""] = invocation.positionals;
+        const { id } = await findAccount(access.store, invocation.positionals[0] ?? "");
         const account = await updateAccount(access, { id, update: { disabled }, actor: ACTOR });
         if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
         else context.stdout.write(`${disabled ? "Disabled" : "Enabled"} ${id}.\n`);

@@ -34,7 +34,10 @@ export const usage: Command = {
       const sinceMs = readMoment(flags["since"] ?? DEFAULT_SINCE, "--since", nowMs);
       const untilMs = flags["until"] === undefined ? nowMs + 1 : readMoment(flags["until"], "--until", nowMs);
       const accountId = flags["account"] && (await findAccount(store.accounts, flags["account"])).id;
-      const rows = await store.ledger.usage({ by, sinceMs, untilMs, accountId, keyId: flags["key"] });
+      const keyId = flags["key"];
+      if (keyId !== undefined && (await store.keys.find(keyId)) === undefined)
+        throw new UsageError(`there is no key ${keyId}; parley keys list shows all`);
+      const rows = await store.ledger.usage({ by, sinceMs, untilMs, accountId, keyId });
       if (switches.has("json")) {
         const since = new Date(sinceMs).toISOString();
         writeJson(context.stdout, { since, until: new Date(untilMs).toISOString(), by, usage: rows.map(toJson) });

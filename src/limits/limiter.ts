@@ -65,8 +65,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       budgets.cancel(id).catch(() => undefined);
       throw toUncheckedFailure(reason, facts);
     });
-    if (!decision.admitted)
-      throw toBudgetFailure(decision, { costMicroUsd: amountMicroUsd, nowMs: clock.now(), limits: facts });
+    if (!decision.admitted) throw toBudgetFailure(decision, { amountMicroUsd, nowMs: clock.now(), limits: facts });
   };
 
   return {

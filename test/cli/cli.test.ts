@@ -175,6 +175,24 @@ describe("keys", () => {
     expect(Object.fromEntries(states)).toEqual({ [first.id]: "expired", [second.id]: "revoked" });
   });
 
+  it("leave security events of all that is done with them, without a secret", async () => {
+    const first = await runJson<KeyJson>("keys create --name ci");
+    await run(`keys update ${first.id} --rpm 5`);
+    const second = await runJson<KeyJson>(`keys rotate ${first.id}`);
+    await run(`keys revoke ${second.id}`);
+    const store = await openStore({ dataDir: directory, databaseUrl: undefined });
+    const events = await store.accounts.events({ limit: 10, accountId: "acct_default" });
+    await store.close();
+    expect(new Map(events.map(({ type, details }) => [type, details]))).toEqual(
+      new Map([
+        ["key_created", { key_id: first.id }],
+        ["key_updated", { key_id: first.id }],
+        ["key_rotated", { key_id: first.id }],
+        ["key_revoked", { key_id: second.id }],
+      ]),
+    );
+  });
+
   it("that do not exist end the command with 1", async () => {
     expect(await run("keys revoke key_none")).toEqual({
       code: 1,

@@ -170,8 +170,8 @@ describe("a limiter of money", () => {
     [5_000_000, "is spent."],
     [
       4_987_000,
-      "has no room for this request: 4.99 USD are spent or held for requests under way, and this one may cost up to " +
-        "0.05 USD. A smaller max_tokens makes it cheaper.",
+      "has no room for this request, which may cost 0.0135 USD (less with a lower max_tokens): " +
+        "4.987 USD are spent or held for requests under way.",
     ],
   ])("says when a budget of which %d is taken begins anew, and takes nothing of the rates", async (taken, state) => {
     const refusal: BudgetDecision = {
@@ -182,7 +182,7 @@ describe("a limiter of money", () => {
     };
     const limits = { ...budget, requestsPerMinute: 10, tokensPerMinute: 1000, concurrentRequests: 1 };
     const { reserve, limiter, principal } = createWorld({ key: limits, decide: async () => refusal });
-    const failure = await failureOf(reserve({ costMicroUsd: 50_000 }));
+    const failure = await failureOf(reserve({ costMicroUsd: 13_500 }));
     expect(failure).toMatchObject({
       code: "budget_spent",
       message: `The monthly budget of this API key, 5.00 USD, ${state} It begins anew on 1 December 2026 (UTC).`,
