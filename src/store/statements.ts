@@ -16,12 +16,14 @@ export interface Statements {
   run<R>(sql: string, parameters: readonly SqlValue[]): Promise<readonly R[]>;
 }
 
-/**
- * Lists of as many things as one statement should name. SQLite takes them one by one: it prepares each text once, and that
- * for one is always the same. To PostgreSQL every statement is a journey.
- */
+/** SQLite prepares each text once: of every statement there are two, for so many things and for one. */
+const SQLITE_BATCH = 16;
+
+/** Lists of as many things as one statement should name. To PostgreSQL every statement is a journey. */
 export function batchesOf<T>({ kind }: Pick<Statements, "kind">, items: readonly T[]): T[][] {
-  return chunksOf(items, kind === "sqlite" ? 1 : 500);
+  if (kind === "postgres") return chunksOf(items);
+  const inFull = items.length - (items.length % SQLITE_BATCH);
+  return [...chunksOf(items.slice(0, inFull), SQLITE_BATCH), ...chunksOf(items.slice(inFull), 1)];
 }
 
 /** So many parameters in parentheses: `(?, ?, ?)`. */
