@@ -65,6 +65,9 @@ const DATABASE_FAULTS: readonly Fault[] = [
   },
 ];
 
+/** So often the replicas may be faster than the one who takes their connections. */
+const MAX_ROUNDS = 50;
+
 /** Ends those of the replicas, and takes their places before they do. */
 async function takeAllConnections(databaseUrl: string): Promise<void> {
   const name = new URL(databaseUrl).pathname.slice(1);
@@ -82,13 +85,15 @@ async function takeAllConnections(databaseUrl: string): Promise<void> {
     hogs.push(client);
     return takeWhatIsFree();
   };
-  for (let left = 1; left > 0;) {
+  let left = 1;
+  for (let round = 0; left > 0 && round < MAX_ROUNDS; round++) {
     await Promise.all(Array.from({ length: 10 }, takeWhatIsFree));
     const { rows } = await own.query(
       `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
     );
     left = rows.length;
   }
+  expect(left, "connections that the replicas have got").toBe(0);
 }
 
 /** How long each phase of a scenario lasted, and what was measured in it. */
