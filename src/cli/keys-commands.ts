@@ -27,7 +27,7 @@ import {
   type Invocation,
 } from "./command.ts";
 import { parseDuration } from "./duration.ts";
-import { findAccount } from "./find-account.ts";
+import { findAccountByIdOrEmail } from "./find-account.ts";
 import { KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./key-output.ts";
 import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
 import { formatTable } from "./table.ts";
@@ -56,7 +56,7 @@ export const keysCreate: Command = {
         models: models === undefined ? undefined : readModels(models, config),
         capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
         limits: readLimits(invocation.flags, NO_LIMITS),
-        accountId: account === undefined ? undefined : (await findAccount(store.accounts, account)).id,
+        accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
         lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
       });
       await record("key_created", created.record);

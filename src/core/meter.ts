@@ -133,13 +133,14 @@ export class Meter {
   /** Gives back what was reserved and writes the entry, if any is owed. */
   async #settle(noted: Noted): Promise<void> {
     if (this.#reservation === undefined) return;
-    const { accountId, keyId } = this.#call.principal;
+    const { accountId, keyId, lineId } = this.#call.principal;
     const { tokens, model, estimated } = this.#spent();
     this.#reservation.release(tokens.prompt + tokens.completion);
     await this.#ports.ledger.append({
       ...noted,
       accountId,
       keyId,
+      lineId,
       startedAtMs: this.#startedAtMs,
       endedAtMs: this.#ports.clock.now(),
       tokens,

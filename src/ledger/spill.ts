@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises";
 import { join } from "node:path";
-import type { LedgerEntry } from "../core/ledger.ts";
+import type { NewLedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 const NAME = /^unwritten-ledger-[0-9a-f-]+\.jsonl$/;
@@ -11,7 +11,7 @@ const NAME = /^unwritten-ledger-[0-9a-f-]+\.jsonl$/;
  * line, readable for this user only. Answers with the file's path, when it is durable. Rejects, and leaves nothing that the
  * next start would read, when not all of it can be written: on a disk that is full, which may be why the database is away.
  */
-export async function spillEntries(dataDir: string, entries: readonly LedgerEntry[]): Promise<string> {
+export async function spillEntries(dataDir: string, entries: readonly NewLedgerEntry[]): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, `unwritten-ledger-${randomUUID()}.jsonl`);
   // Under another name until it is whole: half an entry would keep every later process from starting.
@@ -49,7 +49,7 @@ export async function recoverEntries(dataDir: string, store: Pick<LedgerStore, "
     // Another process was faster.
     if (text === undefined) continue;
     const lines = text.split("\n").filter((line) => line !== "");
-    await store.insert(lines.map((line) => JSON.parse(line) as LedgerEntry));
+    await store.insert(lines.map((line) => JSON.parse(line) as NewLedgerEntry));
     await rm(path, { force: true });
     count += lines.length;
   }

@@ -54,7 +54,10 @@ export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure 
 /** There is a budget, and nobody knows what the request would cost. */
 export function toUnpricedFailure(subject: string): Failure {
   const reason = "The model has no price, or one that it may fall back to has none";
-  return new Failure("permission_denied", `${reason}, and ${nameOf(subject)} has a monthly budget. Use another model.`);
+  return new Failure(
+    "permission_denied",
+    `${reason}, and ${nameOf(subject)} has a monthly budget. Use another model, or let the operator give it a price.`,
+  );
 }
 
 interface Refused {

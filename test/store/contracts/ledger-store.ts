@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { monthOf } from "../../../src/limits/budgets.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
 
@@ -41,6 +42,19 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.spending(`account:${DEFAULT_ACCOUNT_ID}`, "2026-11")).toEqual(spent);
       expect(await ledger.spending("key:key_gone", "2026-11")).toEqual(spent);
       expect(await ledger.spending("key:key_gone", "2026-12")).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
+    });
+
+    it("charges the line of a rotated key, in the month whose budget let it in", async () => {
+      const { ledger, budgets } = await open();
+      const holds = [{ subject: "key:key_first", limitMicroUsd: 1_000 }];
+      const completionId = "chatcmpl-rotated";
+      await budgets.hold({ id: completionId, holds, amountMicroUsd: 500, lastsMs: 60_000 });
+      const month = monthOf(Date.now());
+      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 500 });
+      // Its process has another month.
+      await ledger.insert([{ ...entry({ completionId, startedAtMs: 0 }), lineId: "key_first" }]);
+      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 0 });
+      expect(await ledger.spending("key:key_gone", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
     });
 
     it("takes more entries at once than a statement has room for", async () => {
