@@ -40,10 +40,14 @@ export interface LedgerStore {
   insert(entries: readonly NewLedgerEntry[]): Promise<void>;
   /** Largest cost first; days in order. */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
-  /** The newest entries first, at most `limit`, of those started before `beforeMs`. */
+  /**
+   * The newest entries first, at most `limit`, of those that started before `beforeMs`, or then and come after `beforeId`:
+   * within a millisecond the largest ID is first.
+   */
   list(query: {
     readonly limit: number;
     readonly beforeMs: number;
+    readonly beforeId?: string | undefined;
     readonly accountId?: string | undefined;
   }): Promise<readonly LedgerEntry[]>;
   /** What a key or an account (`key:…`, `account:…`) has spent in a month (`2026-11`), and what is held besides. */

@@ -1,6 +1,6 @@
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { retryWhileBusy } from "./busy.ts";
-import type { Database } from "./database.ts";
+import { inCodeUnits, type Database } from "./database.ts";
 import { toLedgerEntry } from "./ledger-rows.ts";
 import { createUsage } from "./usage.ts";
 
@@ -17,13 +17,20 @@ export function createLedgerStore(database: Database, reports: Database): Ledger
 
     usage: createUsage(reports),
 
-    async list({ limit, beforeMs, accountId }) {
+    async list({ limit, beforeMs, beforeId, accountId }) {
       let newest = reports.query
         .selectFrom("completions")
         .selectAll()
-        .where("started_at_ms", "<", beforeMs)
+        .where("started_at_ms", "<=", beforeMs)
+        .where((entry) =>
+          entry.or([
+            entry("started_at_ms", "<", beforeMs),
+            // An ID below all others: nothing of that moment.
+            entry(inCodeUnits(reports, "id"), "<", beforeId ?? ""),
+          ]),
+        )
         .orderBy("started_at_ms", "desc")
-        .orderBy("id", "desc")
+        .orderBy(inCodeUnits(reports, "id"), "desc")
         .limit(limit);
       if (accountId !== undefined) newest = newest.where("account_id", "=", accountId);
       return (await retryWhileBusy(() => newest.execute())).map(toLedgerEntry);

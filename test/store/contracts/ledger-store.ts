@@ -25,6 +25,23 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.list({ limit: 9, beforeMs: NOON + 9, accountId: "acct_other" })).toEqual([other]);
     });
 
+    it("gives page after page, also where many started in one millisecond", async () => {
+      const { ledger } = await open();
+      const entries = Array.from({ length: 25 }, (_, index) => entry({ startedAtMs: NOON + (index % 3) }));
+      await ledger.insert(entries);
+      const seen: string[] = [];
+      let from: { beforeMs: number; beforeId?: string } = { beforeMs: NOON + 9 };
+      for (;;) {
+        const page = await ledger.list({ limit: 4, ...from });
+        seen.push(...page.map(({ completionId }) => completionId));
+        const last = page.at(-1);
+        if (last === undefined) break;
+        from = { beforeMs: last.startedAtMs, beforeId: last.completionId };
+      }
+      expect(seen).toHaveLength(25);
+      expect(new Set(seen)).toEqual(new Set(entries.map(({ completionId }) => completionId)));
+    });
+
     it("writes whatever callers call their requests and models", async () => {
       const { ledger } = await open();
       await ledger.insert([entry({ requestId: "a\0b", requestedModel: "\ud800", servedModel: "😀" })]);
