@@ -59,6 +59,8 @@ describe("a wrong command line", () => {
     ["keys create --rpm many --name a", "--rpm is a whole number from 1"],
     ["keys create --budget 1,5 --name a", "--budget is a number of US dollars such as 25"],
     ["keys create --qps 5 --name a", "unknown flag --qps"],
+    ["keys create --rmp 5 --name a", "unknown flag --rmp; did you mean --rpm?"],
+    ["account list", 'unknown command "account"; did you mean "accounts list"?'],
     ["keys create --constructor a", "unknown flag --constructor"],
     ["keys create", "--name is required"],
     ["keys create --name --json", "--name needs a value: --name NAME"],
