@@ -82,7 +82,7 @@ export async function createAccount(
 /** Throws `invalid_request` for a member on an installation without an administrator: nobody could invite or change anybody. */
 export async function requireFirstAdministrator(store: AccountStore, role: Role): Promise<void> {
   if (role === "administrator" || (await isClaimed(store))) return;
-  throw invalidField("role", "has to be administrator for the first account");
+  throw invalidField("role", "has to be administrator for the first account (--role administrator)");
 }
 
 /** An account by its ID. Throws `invalid_request` for an unknown one. */

@@ -189,6 +189,7 @@ function toPrincipal({ record, accountLimits, accountDisabled }: KeyGrant): KeyP
   if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
   return {
     keyId: record.id,
+    lineId: record.lineId,
     keyName: record.name,
     accountId: record.accountId,
     models: record.models === "all" ? undefined : new Set(record.models),

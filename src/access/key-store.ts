@@ -6,6 +6,8 @@ export const DEFAULT_ACCOUNT_ID = "acct_default";
 /** What is kept of an API key. All times are Unix milliseconds. */
 export interface KeyRecord {
   readonly id: string;
+  /** The first key of its line: its own ID, or that of the key whose rotations have led to it. */
+  readonly lineId: string;
   readonly accountId: string;
   readonly name: string;
   /** `sk_parley_ab…wxyz`. */
@@ -47,7 +49,7 @@ export interface FoundKey {
 export interface KeyGrant extends Omit<FoundKey, "record"> {
   readonly record: Pick<
     KeyRecord,
-    "id" | "accountId" | "name" | "models" | "capabilities" | "limits" | "expiresAtMs" | "revokedAtMs"
+    "id" | "lineId" | "accountId" | "name" | "models" | "capabilities" | "limits" | "expiresAtMs" | "revokedAtMs"
   >;
 }
 

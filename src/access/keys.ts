@@ -75,7 +75,7 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
 }
 
 /**
- * Makes a key with the same name, permissions, limits and lifetime, and lets the old one expire after the grace, if it would not
+ * Makes a key with the same name, permissions, limits (what is used of them stays used) and lifetime, and lets the old one expire after the grace, if it would not
  * have before. Throws an `invalid_request` Failure for an unknown key and for one that has ended or been rotated.
  */
 export async function rotateKey({ store, clock }: KeyContext, id: string, grace: Grace): Promise<CreatedKey> {
@@ -84,9 +84,9 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
   if (old.replacedBy !== undefined)
     throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
-  const { accountId, name, models, capabilities, limits } = old;
+  const { accountId, lineId, name, models, capabilities, limits } = old;
   const expiresAtMs = old.expiresAtMs === undefined ? undefined : now + (old.expiresAtMs - old.createdAtMs);
-  const made = makeKey({ accountId, name, models, capabilities, limits, createdAtMs: now, expiresAtMs });
+  const made = makeKey({ accountId, lineId, name, models, capabilities, limits, createdAtMs: now, expiresAtMs });
   const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
   const replaced = await store.replace({ id, expiresAtMs: oldExpiresAtMs, successor: made.key });
   // Somebody else was faster between our two looks at it.
@@ -117,13 +117,15 @@ export function keyState(record: KeyRecord, nowMs: number): "active" | "expired"
   return record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs ? "expired" : "active";
 }
 
-type Choices = Omit<KeyRecord, "id" | "display" | "revokedAtMs" | "replacedBy" | "lastUsedAtMs">;
+type Choices = Omit<KeyRecord, "id" | "lineId" | "display" | "revokedAtMs" | "replacedBy" | "lastUsedAtMs">;
 
-function makeKey(choices: Choices): { secret: string; key: NewKey } {
+function makeKey(choices: Choices & { readonly lineId?: string }): { secret: string; key: NewKey } {
   const secret = generateApiKey();
+  const id = `key_${randomBase62(16)}`;
   const record: KeyRecord = {
+    lineId: id,
     ...choices,
-    id: `key_${randomBase62(16)}`,
+    id,
     display: displayApiKey(secret),
     revokedAtMs: undefined,
     replacedBy: undefined,

@@ -4,7 +4,7 @@ import type { Limits } from "../core/principal.ts";
 /** The least and the most that each limit can be. A budget of nothing is a way to stop spending. */
 const RANGES: Readonly<Record<keyof Limits, readonly [name: string, min: number, max: number]>> = {
   requestsPerMinute: ["requests_per_minute", 1, 1e9],
-  tokensPerMinute: ["tokens_per_minute", 1, 1e12],
+  tokensPerMinute: ["tokens_per_minute", 1, 1e9],
   concurrentRequests: ["concurrent_requests", 1, 1e6],
   monthlyBudgetMicroUsd: ["monthly_budget_micro_usd", 0, 1e15],
 };

@@ -2,6 +2,7 @@ import type { AccountRecord } from "../access/account-store.ts";
 import type { CreatedInvitation } from "../access/invitations.ts";
 import { toLimitsJson } from "./limit-flags.ts";
 import type { CliContext } from "./command.ts";
+import { toIso } from "./iso-time.ts";
 
 /** The token alone goes to stdout, so that it can be piped. */
 export function writeInvitation({ stdout, stderr }: CliContext, { token, record }: CreatedInvitation): void {
@@ -46,8 +47,4 @@ export function toAccountRow(account: AccountRecord): string[] {
 function stateOf({ passwordHash, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
   if (disabledAtMs !== undefined) return "disabled";
   return passwordHash === undefined ? "unclaimed" : "active";
-}
-
-function toIso(atMs: number | undefined): string | null {
-  return atMs === undefined ? null : new Date(atMs).toISOString();
 }

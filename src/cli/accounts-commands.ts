@@ -17,7 +17,7 @@ import {
   type Command,
   type Invocation,
 } from "./command.ts";
-import { findAccount } from "./find-account.ts";
+import { findAccountByIdOrEmail } from "./find-account.ts";
 import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
 import { readPassword } from "./password-input.ts";
 import { formatTable } from "./table.ts";
@@ -98,7 +98,7 @@ export const accountsLimit: Command = {
   flags: { ...LIMIT_FLAGS, ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
     withAccounts(invocation, context, async (access) => {
-      const { id, limits: before } = await findAccount(access.store, invocation.positionals[0] ?? "");
+      const { id, limits: before } = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
       const limits = readLimits(invocation.flags, before);
       const account = await updateAccount(access, { id, update: { limits }, actor: ACTOR });
       if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
@@ -116,7 +116,7 @@ export const accountsResetPassword: Command = {
       if (!invocation.switches.has("password-stdin")) {
         throw new UsageError("--password-stdin is required: the new password is read from standard input");
       }
-      const account = await findAccount(access.store, invocation.positionals[0] ?? "");
+      const account = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
       await resetPassword(access, account, await readPassword(context));
       if (invocation.switches.has("json")) writeJson(context.stdout, { id: account.id, password: "reset" });
       else context.stdout.write(`${account.email} has a new password.\n`);
@@ -127,11 +127,11 @@ function switching({ name, summary, disabled }: { name: string; summary: string;
   return {
     name,
     summary,
-    positionals: ["ID"],
+    positionals: ["ID|EMAIL"],
     flags: { ...CONFIG_FLAG, ...JSON_FLAG },
     run: (invocation, context) =>
       withAccounts(invocation, context, async (access) => {
-        const [id = ""] = invocation.positionals;
+        const { id } = await findAccountByIdOrEmail(access.store, invocation.positionals[0] ?? "");
         const account = await updateAccount(access, { id, update: { disabled }, actor: ACTOR });
         if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
         else context.stdout.write(`${disabled ? "Disabled" : "Enabled"} ${id}.\n`);

@@ -98,8 +98,9 @@ function findCommand([first = "", second = ""]: readonly string[]): Command {
   if (found !== undefined) return found;
   const names = COMMANDS.map(({ name }) => name);
   const group = names.filter((name) => name.startsWith(`${first} `));
-  const [asked, known] = group.length > 0 ? [`${first} ${second}`.trim(), group] : [first, names];
-  const meant = nearest(asked, known);
+  const both = `${first} ${second}`.trim();
+  const [asked, known] = group.length > 0 ? [both, group] : [first, names];
+  const meant = nearest(asked, known) ?? nearest(both, names);
   const remedy = meant === undefined ? `there are: ${known.join(", ")}` : `did you mean "${meant}"?`;
   throw new UsageError(`unknown command "${asked}"; ${remedy}`);
 }

@@ -2,6 +2,7 @@ import type { KeyRecord } from "../access/key-store.ts";
 import { keyState, type CreatedKey } from "../access/keys.ts";
 import { describeLimits, toLimitsJson } from "./limit-flags.ts";
 import type { CliContext } from "./command.ts";
+import { toIso } from "./iso-time.ts";
 
 /** The secret alone goes to stdout, so that it can be piped. */
 export function writeSecret({ stdout, stderr }: CliContext, { secret, record }: CreatedKey): void {
@@ -61,8 +62,4 @@ export function toKeyRow(record: KeyRecord, nowMs: number): string[] {
     toIso(record.expiresAtMs) ?? "never",
     toIso(record.lastUsedAtMs) ?? "never",
   ];
-}
-
-function toIso(atMs: number | undefined): string | null {
-  return atMs === undefined ? null : new Date(atMs).toISOString();
 }

@@ -9,7 +9,9 @@ import {
   type Grace,
   type KeyContext,
 } from "../access/keys.ts";
+import type { KeyRecord } from "../access/key-store.ts";
 import { CAPABILITIES } from "../access/principal.ts";
+import { createSecurityLog, type SecurityEventType } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
 import { nearest } from "../config/nearest.ts";
 import { systemClock } from "../core/clock.ts";
@@ -25,7 +27,7 @@ import {
   type Invocation,
 } from "./command.ts";
 import { parseDuration } from "./duration.ts";
-import { findAccount } from "./find-account.ts";
+import { findAccountByIdOrEmail } from "./find-account.ts";
 import { KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./key-output.ts";
 import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
 import { formatTable } from "./table.ts";
@@ -46,7 +48,7 @@ export const keysCreate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, { config, store }) => {
+    withKeys(invocation, context, async (keys, { config, store, record }) => {
       const { name, models, capabilities, expires, account } = invocation.flags;
       if (name === undefined) throw new UsageError("--name is required: --name NAME");
       const created = await createKey(keys, {
@@ -54,9 +56,10 @@ export const keysCreate: Command = {
         models: models === undefined ? undefined : readModels(models, config),
         capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
         limits: readLimits(invocation.flags, NO_LIMITS),
-        accountId: account === undefined ? undefined : (await findAccount(store.accounts, account)).id,
+        accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
         lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
       });
+      await record("key_created", created.record);
       if (invocation.switches.has("json")) writeJson(context.stdout, toCreatedJson(created));
       else writeSecret(context, created);
     }),
@@ -95,10 +98,11 @@ export const keysRotate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys) => {
+    withKeys(invocation, context, async (keys, { record }) => {
       const id = invocation.positionals[0] ?? "";
       const grace = readGrace(invocation.flags["grace"] ?? DEFAULT_GRACE);
       const created = await rotateKey(keys, id, grace);
+      await record("key_rotated", { ...created.record, id });
       if (invocation.switches.has("json"))
         writeJson(context.stdout, { ...toCreatedJson(created), replaces: id, grace });
       else {
@@ -122,7 +126,7 @@ export const keysUpdate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, { config }) => {
+    withKeys(invocation, context, async (keys, { config, record }) => {
       const id = invocation.positionals[0] ?? "";
       const { flags } = invocation;
       const { name, models, capabilities } = flags;
@@ -133,9 +137,10 @@ export const keysUpdate: Command = {
         ...(capabilities !== undefined && { capabilities: readCapabilities(capabilities) }),
         ...(namesLimits(flags) && { limits: readLimits(flags, before) }),
       });
-      const record = (await keys.store.find(id))!;
-      if (invocation.switches.has("json")) writeJson(context.stdout, toKeyJson(record));
-      else context.stdout.write(`${formatTable([KEY_HEADING, toKeyRow(record, keys.clock.now())])}\n`);
+      const after = (await keys.store.find(id))!;
+      await record("key_updated", after);
+      if (invocation.switches.has("json")) writeJson(context.stdout, toKeyJson(after));
+      else context.stdout.write(`${formatTable([KEY_HEADING, toKeyRow(after, keys.clock.now())])}\n`);
     }),
 };
 
@@ -145,20 +150,34 @@ export const keysRevoke: Command = {
   positionals: ["ID"],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys) => {
+    withKeys(invocation, context, async (keys, { record }) => {
       const id = invocation.positionals[0] ?? "";
       await revokeKey(keys, id);
+      await record("key_revoked", (await keys.store.find(id))!);
       if (invocation.switches.has("json")) writeJson(context.stdout, { id, state: "revoked" });
       else context.stdout.write(`Revoked ${id}.\n`);
     }),
 };
 
-type KeysAction = (keys: KeyContext, world: { readonly config: Config; readonly store: Store }) => Promise<void>;
+interface World {
+  readonly config: Config;
+  readonly store: Store;
+  /** Notes what was done with a key where security events are kept. */
+  readonly record: (type: SecurityEventType, key: Pick<KeyRecord, "id" | "accountId">) => Promise<void>;
+}
 
-function withKeys(invocation: Invocation, context: CliContext, action: KeysAction): Promise<number> {
-  return withStore(invocation, context, (store, config) =>
-    action({ store: store.keys, clock: systemClock }, { config, store }),
-  );
+function withKeys(
+  invocation: Invocation,
+  context: CliContext,
+  action: (keys: KeyContext, world: World) => Promise<void>,
+): Promise<number> {
+  const clock = systemClock;
+  return withStore(invocation, context, (store, config) => {
+    const log = createSecurityLog(store.accounts, clock, () => undefined);
+    const record: World["record"] = (type, { id, accountId }) =>
+      log.record({ type, accountId, details: { key_id: id } });
+    return action({ store: store.keys, clock }, { config, store, record });
+  });
 }
 
 function readModels(list: string, config: Config): string[] {

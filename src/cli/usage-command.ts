@@ -2,7 +2,7 @@ import type { UsageGroup, UsageRow } from "../ledger/ledger-store.ts";
 import { systemClock } from "../core/clock.ts";
 import { CONFIG_FLAG, JSON_FLAG, UsageError, writeJson, type Command } from "./command.ts";
 import { parseDuration } from "./duration.ts";
-import { findAccount } from "./find-account.ts";
+import { findAccountByIdOrEmail } from "./find-account.ts";
 import { formatTable } from "./table.ts";
 import { withStore } from "./with-store.ts";
 
@@ -33,8 +33,11 @@ export const usage: Command = {
       const by = readGroup(flags["by"] ?? "model");
       const sinceMs = readMoment(flags["since"] ?? DEFAULT_SINCE, "--since", nowMs);
       const untilMs = flags["until"] === undefined ? nowMs + 1 : readMoment(flags["until"], "--until", nowMs);
-      const accountId = flags["account"] && (await findAccount(store.accounts, flags["account"])).id;
-      const rows = await store.ledger.usage({ by, sinceMs, untilMs, accountId, keyId: flags["key"] });
+      const accountId = flags["account"] && (await findAccountByIdOrEmail(store.accounts, flags["account"])).id;
+      const keyId = flags["key"];
+      if (keyId !== undefined && (await store.keys.find(keyId)) === undefined)
+        throw new UsageError(`there is no key ${keyId}; parley keys list shows all`);
+      const rows = await store.ledger.usage({ by, sinceMs, untilMs, accountId, keyId });
       if (switches.has("json")) {
         const since = new Date(sinceMs).toISOString();
         writeJson(context.stdout, { since, until: new Date(untilMs).toISOString(), by, usage: rows.map(toJson) });

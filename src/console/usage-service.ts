@@ -50,20 +50,32 @@ export function createUsageService(
       return { rows: rows.map(toRowMessage) };
     },
 
-    async listCompletions({ before, limit, accountId }, context) {
+    async listCompletions({ pageToken, limit, accountId }, context) {
       const size = pageSize(limit);
       const entries = await ledger.list({
         limit: size,
-        beforeMs: before === undefined ? Number.MAX_SAFE_INTEGER : readTime("before", before),
+        ...readPageToken(pageToken),
         accountId: accountInView(signedInOf(context), accountId),
       });
       const last = entries.at(-1);
       return {
         completions: entries.map(toEntryMessage),
-        ...(last !== undefined && entries.length === size && { nextBefore: timestampFromMs(last.startedAtMs) }),
+        nextPageToken: last === undefined || entries.length < size ? "" : toPageToken(last),
       };
     },
   };
+}
+
+/** Where a page ends. Nothing in it is secret, but nobody is to rely on it. */
+function toPageToken({ startedAtMs, completionId }: LedgerEntry): string {
+  return Buffer.from(`${startedAtMs} ${completionId}`).toString("base64url");
+}
+
+function readPageToken(token: string): { beforeMs: number; beforeId?: string } {
+  if (token === "") return { beforeMs: Number.MAX_SAFE_INTEGER };
+  const [, ms, id] = /^(\d{1,15}) ([\w-]{1,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
+  if (ms === undefined || id === undefined) throw invalidField("page_token", "is not one that a page ended with");
+  return { beforeMs: Number(ms), beforeId: id };
 }
 
 /** A moment in Unix milliseconds. Throws `invalid_request` for one that no completion can have. */

@@ -56,6 +56,12 @@ export interface LedgerEntry {
   readonly estimated: boolean;
 }
 
+/** An entry to be written, with what only its settlement needs. */
+export interface NewLedgerEntry extends LedgerEntry {
+  /** As the principal's: whose budget it is. Default: the key's own. */
+  readonly lineId?: string;
+}
+
 /** Where completions are written down. */
 export interface Ledger {
   /**
@@ -63,7 +69,7 @@ export interface Ledger {
    * tried. While the database is away it resolves after a short while, and the entry waits in memory for it to come back.
    * Never rejects.
    */
-  append(entry: LedgerEntry): Promise<void>;
+  append(entry: NewLedgerEntry): Promise<void>;
   /** Throws `overloaded` while so many entries wait that no more can be promised to be kept. */
   admit(): void;
 }

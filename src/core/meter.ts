@@ -8,7 +8,7 @@ import { type Ledger, NO_TOKENS, type TokenCounts, toTokenCounts } from "./ledge
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer } from "./provider.ts";
-import type { Recorder } from "./record.ts";
+import type { CompletionRecord, Recorder } from "./record.ts";
 import type { Mode, Plan, RouterCall } from "./router.ts";
 import { estimateAnswerTokens, estimateTokens, measurePrompt, sizeOfChoices, sizeOfDelta } from "./token-estimate.ts";
 
@@ -24,6 +24,9 @@ interface Metered {
   readonly call: Call;
   readonly mode: Mode;
 }
+
+/** What both the record and the ledger entry say. */
+type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "failure">;
 
 /** Outcomes of an attempt that was stopped from our side: the provider may have worked on it, and bill it. */
 const STOPPED: ReadonlySet<string> = new Set(["cancelled", "deadline_exceeded", "overloaded"]);
@@ -99,13 +102,13 @@ export class Meter {
     return this.#failure;
   }
 
-  /** The completion is over: gives back what was reserved, and resolves when it is written down. Never rejects. */
+  /** The completion is over: gives back what was reserved, and resolves when it is written down. */
   async end(): Promise<void> {
     const { principal, requestId, completionId, entrance, arrivedMs, signal } = this.#call;
     // An entrance that waits for a slow reader notices the deadline first, and only returns early here.
     if (this.#outcome === "cancelled" && this.#failure === undefined && signal.aborted) this.failed(signal.reason);
     const durationMs = this.#ports.clock.monotonic() - arrivedMs;
-    const noted = {
+    const noted: Noted = {
       requestId,
       completionId,
       entrance,
@@ -117,20 +120,27 @@ export class Meter {
       durationMs,
       firstContentMs: this.#firstContentMs,
     };
-    this.#ports.recorder.record({
-      ...noted,
-      principal,
-      usage: this.#usage,
-      costMicroUsd: this.#countedCost(),
-      failure: this.#failure,
-    });
+    const written = this.#settle(noted);
+    try {
+      const costMicroUsd = this.#countedCost();
+      this.#ports.recorder.record({ ...noted, principal, usage: this.#usage, costMicroUsd, failure: this.#failure });
+    } finally {
+      // Whatever becomes of logs and metrics: what was reserved is owed.
+      await written;
+    }
+  }
+
+  /** Gives back what was reserved and writes the entry, if any is owed. */
+  async #settle(noted: Noted): Promise<void> {
     if (this.#reservation === undefined) return;
+    const { accountId, keyId, lineId } = this.#call.principal;
     const { tokens, model, estimated } = this.#spent();
     this.#reservation.release(tokens.prompt + tokens.completion);
     await this.#ports.ledger.append({
       ...noted,
-      accountId: principal.accountId,
-      keyId: principal.keyId,
+      accountId,
+      keyId,
+      lineId,
       startedAtMs: this.#startedAtMs,
       endedAtMs: this.#ports.clock.now(),
       tokens,

@@ -23,6 +23,8 @@ export const NO_LIMITS: Limits = {
 /** Who calls us: an API key, already checked, and what it may do. */
 export interface Principal {
   readonly keyId: string;
+  /** The first key of its line: those that rotations made one from the other share their limits and budget. */
+  readonly lineId: string;
   readonly keyName: string;
   readonly accountId: string;
   /** The IDs of the models it may use; undefined means all. */

@@ -36,6 +36,8 @@ export function toGrant({
   return {
     record: {
       id,
+      // A front counts nothing: its core knows.
+      lineId: id,
       name,
       accountId,
       models: models.length === 0 ? "all" : models,

@@ -16,7 +16,7 @@ export function choresOf(
     {
       name: "free budgets held by processes that are gone",
       everyMs: MINUTE_MS,
-      run: () => untilNone(() => store.budgets.reap()),
+      run: (signal) => untilNone(() => store.budgets.reap(), signal),
     },
     {
       name: "remove sessions, invitations, throttles and security events that have ended",
@@ -29,14 +29,18 @@ export function choresOf(
     {
       name: "remove ledger entries past their retention",
       everyMs: 10 * MINUTE_MS,
-      run: () => untilNone(() => store.ledger.prune(clock.now() - ledger.retentionMs)),
+      run: (signal) => untilNone(() => store.ledger.prune(clock.now() - ledger.retentionMs), signal),
     },
   ];
 }
 
-/** The stores do a bounded number at a time. */
-async function untilNone(remove: () => Promise<number>): Promise<number> {
+/** The stores do a bounded number at a time. A gateway that is to end does not wait for millions. */
+async function untilNone(remove: () => Promise<number>, signal: AbortSignal): Promise<number> {
   let total = 0;
-  for (let count = await remove(); count > 0; count = await remove()) total += count;
+  while (!signal.aborted) {
+    const count = await remove();
+    if (count === 0) break;
+    total += count;
+  }
   return total;
 }

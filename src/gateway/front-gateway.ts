@@ -39,6 +39,7 @@ async function assemble(
     // Ledger and rates are the cores'.
     ledgerWaiting: () => 0,
     ratesLocal: () => false,
+    ratesDecidedLocally: () => 0,
   });
   const observer = createObserver({ log, metrics, isModel: () => false });
   const keys = new ShownKeys();

@@ -117,6 +117,7 @@ async function assemble(
     breakers: () => router.health(),
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
+    ratesDecidedLocally: () => rates.decidedAlone(),
   });
   const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
   const authenticator = createAuthenticator({ store: store.keys, clock });

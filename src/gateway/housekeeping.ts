@@ -6,8 +6,8 @@ export interface Chore {
   /** What it does, for the log. */
   readonly name: string;
   readonly everyMs: number;
-  /** Answers how many things it did; 0 is not worth a line in the log. */
-  readonly run: () => Promise<number>;
+  /** Answers how many things it did; 0 is not worth a line in the log. Stops early when the signal aborts. */
+  readonly run: (signal: AbortSignal) => Promise<number>;
 }
 
 /** So much of its interval a chore is moved at random, so that replicas do not do it at the same moment. */
@@ -18,7 +18,7 @@ export function startHousekeeping(chores: readonly Chore[], ports: { readonly cl
   const { clock, log } = ports;
   const cancels = new Map<Chore, () => void>();
   const underWay = new Set<Promise<void>>();
-  let closed = false;
+  const closing = new AbortController();
   const plan = (chore: Chore): void => {
     const delayMs = chore.everyMs * (1 - JITTER * Math.random());
     cancels.set(
@@ -26,7 +26,7 @@ export function startHousekeeping(chores: readonly Chore[], ports: { readonly cl
       clock.after(delayMs, () => {
         const done = runOnce(chore).finally(() => {
           underWay.delete(done);
-          if (!closed) plan(chore);
+          if (!closing.signal.aborted) plan(chore);
         });
         underWay.add(done);
       }),
@@ -34,7 +34,7 @@ export function startHousekeeping(chores: readonly Chore[], ports: { readonly cl
   };
   const runOnce = async ({ name, run }: Chore): Promise<void> => {
     try {
-      const count = await run();
+      const count = await run(closing.signal);
       if (count > 0) log.info({ chore: name, count }, "housekeeping");
     } catch (error) {
       log.warn({ chore: name, cause: String(error) }, "housekeeping failed; it is done again later");
@@ -44,7 +44,7 @@ export function startHousekeeping(chores: readonly Chore[], ports: { readonly cl
   return {
     /** Begins nothing more; resolves when what is under way has ended. */
     async close(): Promise<void> {
-      closed = true;
+      closing.abort();
       for (const cancel of cancels.values()) cancel();
       await Promise.all(underWay);
     },

@@ -16,6 +16,8 @@ export interface Rates {
   readonly place: RatesPlace;
   /** Whether what is shared is away, so that this process counts its share alone. */
   isAlone(): boolean;
+  /** How many requests it has decided on alone so far. */
+  decidedAlone(): number;
 }
 
 interface RatesPorts {
@@ -40,11 +42,11 @@ export async function openRates(config: Config, { database, clock, log, replica 
         else log.error({ place, replicas }, "rates cannot be counted together; this replica allows its share");
       },
     });
-    return { store, place, isAlone: () => store.state() === "local" };
+    return { store, place, isAlone: () => store.state() === "local", decidedAlone: () => store.localDecisions() };
   };
   if (config.redisUrl !== undefined) {
     return share("redis", await openRedisRates({ url: config.redisUrl, clock, burstMs }));
   }
   if (database.kind === "postgres") return share("postgres", database.createRates({ burstMs }));
-  return { store: createMemoryRates({ clock, burstMs }), place: "memory", isAlone: () => false };
+  return { store: createMemoryRates({ clock, burstMs }), place: "memory", isAlone: () => false, decidedAlone: () => 0 };
 }

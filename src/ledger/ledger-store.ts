@@ -1,4 +1,4 @@
-import type { LedgerEntry } from "../core/ledger.ts";
+import type { LedgerEntry, NewLedgerEntry } from "../core/ledger.ts";
 
 /** What usage is added up by. */
 export type UsageGroup = "model" | "key" | "account" | "day";
@@ -37,13 +37,17 @@ export interface LedgerStore {
    * Writes all or none, durably. Entries that are there already change nothing; the others also settle what budgets hold for
    * them, are added to the month's spending of their key and account, and note when the key was last used.
    */
-  insert(entries: readonly LedgerEntry[]): Promise<void>;
+  insert(entries: readonly NewLedgerEntry[]): Promise<void>;
   /** Largest cost first; days in order. */
   usage(query: UsageQuery): Promise<readonly UsageRow[]>;
-  /** The newest entries first, at most `limit`, of those started before `beforeMs`. */
+  /**
+   * The newest entries first, at most `limit`, of those that started before `beforeMs`, or then and come after `beforeId`:
+   * within a millisecond the largest ID is first.
+   */
   list(query: {
     readonly limit: number;
     readonly beforeMs: number;
+    readonly beforeId?: string | undefined;
     readonly accountId?: string | undefined;
   }): Promise<readonly LedgerEntry[]>;
   /** What a key or an account (`key:…`, `account:…`) has spent in a month (`2026-11`), and what is held besides. */

@@ -1,6 +1,7 @@
+import { setImmediate as nextTurn } from "node:timers/promises";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
-import type { Ledger, LedgerEntry } from "../core/ledger.ts";
+import type { Ledger, NewLedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
 /** How many entries are written at once at most. */
@@ -22,11 +23,11 @@ export interface OwnedLedger extends Ledger {
   /** How many entries are not written yet, and whether that is because the database is away. */
   state(): { readonly waiting: number; readonly away: boolean };
   /** Tries once more to write what waits, and answers with what could not be written. Nothing may be appended after it. */
-  close(): Promise<readonly LedgerEntry[]>;
+  close(): Promise<readonly NewLedgerEntry[]>;
 }
 
 interface Waiting {
-  readonly entry: LedgerEntry;
+  readonly entry: NewLedgerEntry;
   readonly resolve: () => void;
 }
 
@@ -51,7 +52,9 @@ class BatchingLedger implements OwnedLedger {
     this.#options = options;
   }
 
-  async append(entry: LedgerEntry): Promise<void> {
+  async append(entry: NewLedgerEntry): Promise<void> {
+    // Nothing is written any more: whoever closed it has taken over what waited.
+    if (this.#closed) return;
     const written = new Promise<void>((resolve) => this.#waiting.push({ entry, resolve }));
     // While the database is away, the next attempt has its own time and nobody is kept waiting.
     if (this.#away) return;
@@ -69,7 +72,7 @@ class BatchingLedger implements OwnedLedger {
     return { waiting: this.#waiting.length, away: this.#away };
   }
 
-  async close(): Promise<readonly LedgerEntry[]> {
+  async close(): Promise<readonly NewLedgerEntry[]> {
     this.#closed = true;
     this.#cancelRetry();
     await this.#writing;
@@ -90,6 +93,8 @@ class BatchingLedger implements OwnedLedger {
   }
 
   async #writeBatch(): Promise<boolean> {
+    // Completions that end in the same turn of the event loop are written together.
+    await nextTurn();
     const batch = this.#waiting.slice(0, MAX_BATCH);
     try {
       await this.#options.store.insert(batch.map(({ entry }) => entry));

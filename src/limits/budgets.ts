@@ -32,7 +32,7 @@ export type BudgetDecision =
  */
 export interface BudgetStore {
   hold(demand: BudgetDemand): Promise<BudgetDecision>;
-  /** Gives back a hold for which there will be no ledger entry. */
+  /** Gives back a hold for which there will be no ledger entry. When it rejects, the next `hold` or `reap` does it. */
   cancel(id: string): Promise<void>;
   /** Frees what was held for completions that must be over by now: their processes are gone. Answers how many. */
   reap(): Promise<number>;

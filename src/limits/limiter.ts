@@ -29,7 +29,7 @@ export interface OwnedLimiter extends Limiter {
 const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
 
 /**
- * Rates first, then money: what a budget refuses costs nothing of the rates. A place is held from the reservation until
+ * Rates first, then money: what a budget refuses counts as a request and uses no tokens. A place is held from the reservation until
  * its release. Nothing is asked for a principal without limits.
  */
 export function createLimiter(options: LimiterOptions): OwnedLimiter {
@@ -65,8 +65,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       budgets.cancel(id).catch(() => undefined);
       throw toUncheckedFailure(reason, facts);
     });
-    if (!decision.admitted)
-      throw toBudgetFailure(decision, { costMicroUsd: amountMicroUsd, nowMs: clock.now(), limits: facts });
+    if (!decision.admitted) throw toBudgetFailure(decision, { amountMicroUsd, nowMs: clock.now(), limits: facts });
   };
 
   return {
@@ -79,7 +78,8 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       try {
         await holdMoney(demand, holds, facts);
       } catch (reason) {
-        giveBack(rateDemand, 0, 0);
+        // The request stays counted where a budget is spent: else whoever goes on asking would be held by nothing.
+        giveBack(rateDemand, 0, reason instanceof Failure && reason.code === "budget_spent" ? 1 : 0);
         throw reason;
       }
       places.add(rateDemand.id, subjects, demand.lastsMs);
@@ -101,7 +101,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
 
 /** The key and its account, each with the limits that apply to it. */
 function subjectsOf(principal: Principal, defaults: Limits): readonly (readonly [subject: string, limits: Limits])[] {
-  const { keyId, limits, accountId, accountLimits } = principal;
+  const { lineId, limits, accountId, accountLimits } = principal;
   const ofAccount: Limits = {
     requestsPerMinute: accountLimits.requestsPerMinute ?? defaults.requestsPerMinute,
     tokensPerMinute: accountLimits.tokensPerMinute ?? defaults.tokensPerMinute,
@@ -109,7 +109,7 @@ function subjectsOf(principal: Principal, defaults: Limits): readonly (readonly 
     monthlyBudgetMicroUsd: accountLimits.monthlyBudgetMicroUsd ?? defaults.monthlyBudgetMicroUsd,
   };
   return [
-    [`key:${keyId}`, limits],
+    [`key:${lineId}`, limits],
     [`account:${accountId}`, ofAccount],
   ];
 }

@@ -7,6 +7,8 @@ import type { RateDecision, RateDemand, RateLimit, RateSubject } from "./rates.t
 // and give up.
 
 const wholeNumber = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
+/** To the micro-USD: small budgets are made for tests, and a request may cost a hundredth of a cent. */
+const usDollars = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 6 });
 const dayOfMonth = new Intl.DateTimeFormat("en-GB", {
   day: "numeric",
   month: "long",
@@ -27,21 +29,17 @@ export function toRateFailure(
   return new Failure("rate_limited", message, { retryAfterMs, limits });
 }
 
-/** The `budget_spent` that a request of this worst case is answered with, at this Unix time. */
+/** The `budget_spent` that a demand of this worst case is answered with, at this Unix time. */
 export function toBudgetFailure(
   refusal: Extract<BudgetDecision, { admitted: false }>,
-  {
-    costMicroUsd,
-    nowMs,
-    limits,
-  }: { readonly costMicroUsd: number; readonly nowMs: number; readonly limits: LimitFacts },
+  { amountMicroUsd, nowMs, limits }: { amountMicroUsd: number; nowMs: number; limits: LimitFacts },
 ): Failure {
   const { subject, limitMicroUsd, takenMicroUsd } = refusal;
   const spent = takenMicroUsd >= limitMicroUsd;
   const state = spent
     ? "is spent."
-    : `has no room for this request: ${toUsd(takenMicroUsd)} are spent or held for requests under way, ` +
-      `and this one may cost up to ${toUsd(costMicroUsd)}. A smaller max_tokens makes it cheaper.`;
+    : `has no room for this request, which may cost ${toUsd(amountMicroUsd)} (less with a lower max_tokens): ` +
+      `${toUsd(takenMicroUsd)} are spent or held for requests under way.`;
   const nextMonthMs = startOfNextMonth(nowMs);
   const budget = `The monthly budget of ${nameOf(subject)}, ${toUsd(limitMicroUsd)},`;
   const message = `${budget} ${state} It begins anew on ${dayOfMonth.format(nextMonthMs)} (UTC).`;
@@ -56,7 +54,10 @@ export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure 
 /** There is a budget, and nobody knows what the request would cost. */
 export function toUnpricedFailure(subject: string): Failure {
   const reason = "The model has no price, or one that it may fall back to has none";
-  return new Failure("permission_denied", `${reason}, and ${nameOf(subject)} has a monthly budget. Use another model.`);
+  return new Failure(
+    "permission_denied",
+    `${reason}, and ${nameOf(subject)} has a monthly budget. Use another model, or let the operator give it a price.`,
+  );
 }
 
 interface Refused {
@@ -92,7 +93,7 @@ function toDuration(ms: number): string {
 }
 
 function toUsd(microUsd: number): string {
-  return `${(microUsd / 1e6).toFixed(2)} USD`;
+  return `${usDollars.format(microUsd / 1e6)} USD`;
 }
 
 function startOfNextMonth(nowMs: number): number {

@@ -24,6 +24,8 @@ export interface SharedRatesOptions {
 export interface SharedRates extends RateStore {
   /** For readiness and metrics. */
   state(): RatesState;
+  /** How many requests were decided on by this process's own share so far: also those that found the shared state slow. */
+  localDecisions(): number;
 }
 
 /**
@@ -51,6 +53,7 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
   let local = createLocal();
   /** What was taken locally, and from which shares. Those under way only. */
   const takenLocally = new Map<string, readonly RateSubject[]>();
+  let localDecisions = 0;
   let replicas = 1;
   /** Until then others may not have come back yet, and fewer are seen than there are. */
   let settledAtMs = 0;
@@ -86,12 +89,14 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
 
   return {
     state: () => (breaker.open ? "local" : "shared"),
+    localDecisions: () => localDecisions,
     async take(demand) {
       const decision = await ask(() => remote.take(demand));
       if (decision !== undefined) {
         known.note(decision.levels, clock.monotonic());
         return decision;
       }
+      localDecisions += 1;
       const shares = demand.subjects.map((subject) => shareOf(subject, replicas));
       const share = await local.take({ ...demand, subjects: shares });
       if (share.admitted) takenLocally.set(demand.id, shares);

@@ -6,6 +6,8 @@ export interface BatcherOptions<D, A> {
   readonly limitMs: number;
   /** What it is rejected with, when that time is over, too many wait, or the transaction fails. */
   readonly toError: (message: string, cause?: unknown) => Error;
+  /** Is called with what was decided when nobody waited for it any more, for it to be undone. */
+  readonly onLate?: ((demand: D, answer: A) => void) | undefined;
 }
 
 /** So many demands are decided together: one transaction must not take too long. */
@@ -17,8 +19,8 @@ interface Waiting<D, A> {
   readonly demand: D;
   readonly resolve: (answer: A) => void;
   readonly reject: (error: Error) => void;
-  /** Its time is over: whoever asked has been told. */
-  abandoned: boolean;
+  /** Whoever asked has been told. */
+  settled: boolean;
 }
 
 /**
@@ -29,38 +31,51 @@ export class Batcher<D, A> {
   readonly #options: BatcherOptions<D, A>;
   readonly #waiting: Waiting<D, A>[] = [];
   #running = false;
+  /** The transaction under way has kept somebody waiting for too long. */
+  #overdue = false;
 
   constructor(options: BatcherOptions<D, A>) {
     this.#options = options;
   }
 
   /**
-   * The answer to one demand. Rejects when its time is over, whatever the database does; what was decided too late stays
-   * decided.
+   * The answer to one demand. Rejects when its time is over, whatever the database does, and at once behind a transaction
+   * that takes too long already: a database that hangs delays those who met it first, and nobody after them. What was
+   * decided too late goes to `onLate`.
    */
   ask(demand: D): Promise<A> {
     const { limitMs, toError } = this.#options;
     if (this.#waiting.length >= MAX_WAITING) return Promise.reject(toError("Too many wait for the database."));
+    if (this.#overdue) return Promise.reject(toError(LATE));
     return new Promise((resolve, reject) => {
-      const timer = setTimeout(() => {
-        waiting.abandoned = true;
-        reject(toError("The database does not answer in time."));
-      }, limitMs);
+      const settle = (): void => {
+        clearTimeout(timer);
+        waiting.settled = true;
+      };
       const waiting: Waiting<D, A> = {
         demand,
         resolve: (answer) => {
-          clearTimeout(timer);
+          settle();
           resolve(answer);
         },
         reject: (error) => {
-          clearTimeout(timer);
+          settle();
           reject(error);
         },
-        abandoned: false,
+        settled: false,
       };
+      // What has arrived is read first: a process that was busy for so long is not the fault of the database.
+      const timer = setTimeout(() => setImmediate(() => this.#giveUp(waiting)), limitMs);
       this.#waiting.push(waiting);
       if (!this.#running) void this.#run();
     });
+  }
+
+  /** For whoever has waited too long, and for those behind: they would wait for the same transaction. */
+  #giveUp(waiting: Waiting<D, A>): void {
+    if (waiting.settled) return;
+    this.#overdue = true;
+    for (const each of [waiting, ...this.#waiting.splice(0)]) each.reject(this.#options.toError(LATE));
   }
 
   async #run(): Promise<void> {
@@ -68,20 +83,25 @@ export class Batcher<D, A> {
     // Those who ask in the same turn of the event loop belong together.
     await Promise.resolve();
     while (this.#waiting.length > 0) {
-      const batch = this.#waiting.splice(0, MAX_BATCH).filter(({ abandoned }) => !abandoned);
-      if (batch.length > 0) await this.#decide(batch);
+      await this.#decide(this.#waiting.splice(0, MAX_BATCH));
+      this.#overdue = false;
     }
     this.#running = false;
   }
 
   async #decide(batch: readonly Waiting<D, A>[]): Promise<void> {
-    const { decide, toError } = this.#options;
+    const { decide, toError, onLate } = this.#options;
     try {
       const answers = await decide(batch.map(({ demand }) => demand));
-      for (const [index, { resolve }] of batch.entries()) resolve(answers[index]!);
+      for (const [index, { demand, settled, resolve }] of batch.entries()) {
+        if (settled) onLate?.(demand, answers[index]!);
+        else resolve(answers[index]!);
+      }
     } catch (cause) {
       const error = toError("The database cannot be asked.", cause);
       for (const { reject } of batch) reject(error);
     }
   }
 }
+
+const LATE = "The database does not answer in time.";

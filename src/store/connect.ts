@@ -3,8 +3,11 @@ import { dirname, join } from "node:path";
 import { Kysely, PostgresDialect } from "kysely";
 import { Database } from "./database.ts";
 import { PostgresConnections } from "./postgres-pool.ts";
+import { createPostgresStatements } from "./postgres-statements.ts";
 import { checkPostgresUrl, describePostgresUrl } from "./postgres-url.ts";
+import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite-dialect.ts";
+import { runTransaction } from "./transactions.ts";
 
 /** Where the database is. */
 export interface DatabaseLocation {
@@ -47,11 +50,15 @@ export function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Da
 function connectPostgres(url: string, { limited }: { readonly limited: boolean }): Database {
   checkPostgresUrl(url);
   const dialect = new PostgresDialect({ pool: new PostgresConnections({ url, limited }) });
-  return new Database("postgres", new Kysely({ dialect }));
+  const query = new Kysely<Schema>({ dialect });
+  return new Database("postgres", query, (name, input) =>
+    query.transaction().execute((transaction) => runTransaction(createPostgresStatements(transaction), name, input)),
+  );
 }
 
 function connectSqlite(file: string, limitMs: number | undefined): Database {
-  return new Database("sqlite", new Kysely({ dialect: new SqliteThreadDialect({ file, limitMs }) }));
+  const dialect = new SqliteThreadDialect({ file, limitMs });
+  return new Database("sqlite", new Kysely({ dialect }), (name, input) => dialect.perform(name, input));
 }
 
 /** SQLite would make the file readable for everybody; its companions (-wal, -shm) take over the file's mode. */

@@ -1,6 +1,7 @@
 import { sql, type Kysely, type RawBuilder, type Transaction } from "kysely";
 import { retryWhileBusy } from "./busy.ts";
 import type { Schema } from "./schema.ts";
+import type { Perform } from "./transactions.ts";
 
 /** An open database of either kind. */
 export class Database {
@@ -8,9 +9,13 @@ export class Database {
   /** For statements that stand alone, inside `retryWhileBusy` when they write. */
   readonly query: Kysely<Schema>;
 
-  constructor(kind: "sqlite" | "postgres", query: Kysely<Schema>) {
+  /** Runs one of the transactions that have a name, and again when another process was in its way. */
+  readonly perform: Perform;
+
+  constructor(kind: "sqlite" | "postgres", query: Kysely<Schema>, perform: Perform) {
     this.kind = kind;
     this.query = query;
+    this.perform = (name, input) => retryWhileBusy(() => perform(name, input));
   }
 
   /**
@@ -58,11 +63,4 @@ export function skipLocked<Q extends Lockable>({ kind }: Pick<Database, "kind">,
  */
 export function inCodeUnits({ kind }: Pick<Database, "kind">, column: string): RawBuilder<unknown> {
   return kind === "postgres" ? sql`${sql.ref(column)} collate "C"` : sql`${sql.ref(column)}`;
-}
-
-/** Lists of at most this many: databases limit the parameters of a statement. */
-export function chunksOf<T>(items: readonly T[], size = 500): T[][] {
-  const chunks: T[][] = [];
-  for (let start = 0; start < items.length; start += size) chunks.push(items.slice(start, start + size));
-  return chunks;
 }

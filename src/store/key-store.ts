@@ -136,6 +136,7 @@ function toRow({ record, hash }: NewKey): KeyRow {
     revoked_at_ms: record.revokedAtMs ?? null,
     replaced_by: record.replacedBy ?? null,
     last_used_at_ms: record.lastUsedAtMs ?? null,
+    line_id: record.lineId === record.id ? null : record.lineId,
     ...toLimitColumns(record.limits),
   };
 }
@@ -159,5 +160,6 @@ function toRecord(row: KeyRow): KeyRecord {
     revokedAtMs: row.revoked_at_ms ?? undefined,
     replacedBy: row.replaced_by ?? undefined,
     lastUsedAtMs: row.last_used_at_ms ?? undefined,
+    lineId: row.line_id ?? row.id,
   };
 }

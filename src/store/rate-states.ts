@@ -1,7 +1,8 @@
 import type { Kysely } from "kysely";
 import type { SubjectState } from "../limits/state.ts";
 import { retryWhileBusy } from "./busy.ts";
-import { chunksOf, type Database, inCodeUnits, lockRows } from "./database.ts";
+import { chunksOf } from "./chunks.ts";
+import { type Database, inCodeUnits, lockRows } from "./database.ts";
 import type { Schema } from "./schema.ts";
 import { compare } from "./spending.ts";
 

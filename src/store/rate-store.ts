@@ -6,8 +6,8 @@ import {
   type RateStore,
   RateStoreError,
 } from "../limits/rates.ts";
-import { decide, giveBack, renewLeases, type SubjectState } from "../limits/state.ts";
-import type { RateMoment } from "../limits/subject.ts";
+import { type SubjectState, toBook, toState } from "../limits/state.ts";
+import { type BookOf, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../limits/subject.ts";
 import { Batcher } from "./batcher.ts";
 import type { Database } from "./database.ts";
 import { lockStates, makeStates, writeStates } from "./rate-states.ts";
@@ -15,18 +15,18 @@ import { countReplicas } from "./replicas.ts";
 import type { Schema } from "./schema.ts";
 import { compare } from "./spending.ts";
 
-/** How long a request waits for the decision on its rates. */
-const LIMIT_MS = 2_000;
+/** How long a request waits for the decision on its rates: after that its replica's share of them will do. */
+const LIMIT_MS = 500;
 /** Rows that are missing are made; another process may forget them at the same moment, but not for long. */
 const MAX_TRIES = 5;
 
-type States = Map<string, SubjectState>;
-
-/** A thing to be done with some subjects' states: what it answers goes to whoever asked for it. */
+/** A thing to be done with some subjects' books: what it answers goes to whoever asked for it. */
 interface Step {
   readonly subjects: readonly string[];
-  /** Changes the states in place. */
-  apply(states: States, moment: RateMoment): RateDecision | undefined;
+  /** What undoes it, when it was done too late for whoever asked. */
+  readonly undo?: RateRelease;
+  /** Changes the books in place. */
+  apply(bookOf: BookOf, moment: RateMoment): RateDecision | undefined;
 }
 
 /** Rates and concurrency in the database, by its clock. Rejects with a RateStoreError. */
@@ -36,6 +36,9 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
     decide: (steps) => takeSteps(database, steps, burstMs),
     limitMs: LIMIT_MS,
     toError,
+    onLate({ undo }, decision) {
+      if (undo !== undefined && decision?.admitted) batcher.ask(toRelease(undo)).catch(() => undefined);
+    },
   });
   return {
     async take(demand) {
@@ -50,8 +53,8 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
 
     async renew({ replica, held }) {
       const subjects = held.map(({ subject }) => subject);
-      const apply = (states: States, moment: RateMoment): undefined => {
-        merge(states, renewLeases(states, held, moment));
+      const apply = (bookOf: BookOf, moment: RateMoment): undefined => {
+        renewIn(bookOf, held, moment);
       };
       if (held.length > 0) await batcher.ask({ subjects, apply });
       try {
@@ -68,27 +71,21 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
 }
 
 function toTake(demand: RateDemand): Step {
+  const { id, subjects, tokens } = demand;
   return {
-    subjects: demand.subjects.map(({ subject }) => subject),
-    apply(states, moment) {
-      const { decision, states: after } = decide(states, demand, moment);
-      merge(states, after);
-      return decision;
-    },
+    subjects: subjects.map(({ subject }) => subject),
+    undo: { id, subjects, reservedTokens: tokens, usedTokens: 0, usedRequests: 0 },
+    apply: (bookOf, moment) => takeFrom(bookOf, demand, moment),
   };
 }
 
 function toRelease(release: RateRelease): Step {
   return {
     subjects: release.subjects.map(({ subject }) => subject),
-    apply(states, moment): undefined {
-      merge(states, giveBack(states, release, moment));
+    apply(bookOf, moment): undefined {
+      giveBackTo(bookOf, release, moment);
     },
   };
-}
-
-function merge(states: States, changed: ReadonlyMap<string, SubjectState>): void {
-  for (const [subject, state] of changed) states.set(subject, state);
 }
 
 async function takeSteps(
@@ -101,11 +98,12 @@ async function takeSteps(
     const outcome = await database.transaction(async (transaction) => {
       const found = await lockStates(database, transaction, subjects);
       if (found.size < subjects.length) return { missing: subjects.filter((subject) => !found.has(subject)) };
-      const states: States = new Map();
-      for (const [subject, state] of found) if (state !== null) states.set(subject, JSON.parse(state) as SubjectState);
       const moment = { nowMs: await nowAndHasty(database, transaction), burstMs };
-      const answers = steps.map((step) => step.apply(states, moment));
-      await writeStates(transaction, states);
+      // Once for all steps: a book has an entry for each request under way.
+      const books = new Map<string, SubjectBook>();
+      for (const [subject, state] of found) books.set(subject, toBook(parse(state), moment));
+      const answers = steps.map((step) => step.apply((subject) => books.get(subject)!, moment));
+      await writeStates(transaction, new Map([...books].map(([subject, book]) => [subject, toState(book)])));
       return { answers };
     });
     if ("answers" in outcome) return outcome.answers;
@@ -118,4 +116,8 @@ async function takeSteps(
 async function nowAndHasty(database: Database, transaction: Kysely<Schema>): Promise<number> {
   if (database.kind === "postgres") await sql`set local synchronous_commit = off`.execute(transaction);
   return database.nowMs(transaction);
+}
+
+function parse(state: string | null): SubjectState | undefined {
+  return state === null ? undefined : (JSON.parse(state) as SubjectState);
 }

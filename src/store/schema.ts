@@ -50,6 +50,8 @@ export interface KeyRow extends LimitColumns {
   /** The key that a rotation made in its place. */
   readonly replaced_by: string | null;
   readonly last_used_at_ms: number | null;
+  /** The first key of those that rotations made one from the other; null for that one itself. */
+  readonly line_id: string | null;
 }
 
 export interface SessionRow {

@@ -1,6 +1,5 @@
-import type { Kysely } from "kysely";
-import { chunksOf } from "./database.ts";
-import type { Schema, SpendingRow } from "./schema.ts";
+import type { SpendingRow } from "./schema.ts";
+import { insertRows, type Statements } from "./statements.ts";
 
 /*
  * Every transaction takes its rows in the same order, so that none waits for one that waits for it: completions, holds,
@@ -26,22 +25,17 @@ export class SpendingChanges {
   }
 
   /** Writes what does change. */
-  async apply(transaction: Kysely<Schema>): Promise<void> {
+  async apply(statements: Statements): Promise<void> {
     const changed = [...this.#changes.values()]
       .filter(({ spent_micro_usd, held_micro_usd }) => spent_micro_usd !== 0 || held_micro_usd !== 0)
       .toSorted(bySubject);
-    for (const rows of chunksOf(changed)) {
-      await transaction
-        .insertInto("spending")
-        .values(rows)
-        .onConflict((conflict) =>
-          conflict.columns(["subject", "month"]).doUpdateSet((is) => ({
-            spent_micro_usd: is("spending.spent_micro_usd", "+", is.ref("excluded.spent_micro_usd")),
-            held_micro_usd: is("spending.held_micro_usd", "+", is.ref("excluded.held_micro_usd")),
-          })),
-        )
-        .execute();
-    }
+    await insertRows(statements, {
+      into: "spending",
+      rows: changed,
+      ending: `on conflict (subject, month) do update set
+        spent_micro_usd = spending.spent_micro_usd + excluded.spent_micro_usd,
+        held_micro_usd = spending.held_micro_usd + excluded.held_micro_usd`,
+    });
   }
 }
 

@@ -11,6 +11,7 @@ import {
 } from "kysely";
 import { SqliteThread } from "./sqlite-thread.ts";
 import { StoreError } from "./store-error.ts";
+import type { Perform } from "./transactions.ts";
 
 export interface SqliteThreadOptions {
   readonly file: string;
@@ -30,6 +31,9 @@ export class SqliteThreadDialect implements Dialect {
   async killThread(): Promise<void> {
     await this.#driver.killThread();
   }
+
+  /** Runs a whole transaction in the thread: one message there and one back. */
+  readonly perform: Perform = (name, input) => this.#driver.perform(name, input);
 
   createDriver(): Driver {
     return this.#driver;
@@ -71,7 +75,7 @@ class SqliteThreadDriver implements Driver {
     // The thread starts with the first query.
   }
 
-  async acquireConnection(): Promise<DatabaseConnection> {
+  async acquireConnection(): Promise<SqliteThreadConnection> {
     if (this.#isTaken) await new Promise<void>((resolve) => void this.#waiting.push(resolve));
     this.#isTaken = true;
     if (this.#isClosed) {
@@ -87,6 +91,11 @@ class SqliteThreadDriver implements Driver {
     if (next === undefined) this.#isTaken = false;
     else next();
   }
+
+  readonly perform: Perform = (name, input) =>
+    this.acquireConnection().then((connection) =>
+      connection.perform(name, input).finally(() => void this.releaseConnection()),
+    );
 
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
     // A plain "begin" takes the write lock at the first write, when it is too late to wait for it.
@@ -123,6 +132,8 @@ class SqliteThreadConnection implements DatabaseConnection {
     const { rows, changes } = await this.#thread.execute(sql, parameters);
     return { rows: rows as R[], ...(changes !== undefined && { numAffectedRows: BigInt(changes) }) };
   }
+
+  readonly perform: Perform = (name, input) => this.#thread.perform(name, input);
 
   // oxlint-disable-next-line require-yield -- nothing is streamed
   async *streamQuery(): AsyncIterableIterator<never> {

@@ -1,10 +1,11 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { SqliteReply, SqliteRequest, SqliteRows } from "./sqlite-worker.ts";
+import type { SqliteReply, SqliteRequest, SqliteRows, SqliteWork } from "./sqlite-worker.ts";
 import { StoreError } from "./store-error.ts";
+import type { Perform, TransactionAnswer } from "./transactions.ts";
 
 interface Pending {
-  readonly resolve: (rows: SqliteRows) => void;
+  readonly resolve: (result: unknown) => void;
   readonly reject: (error: Error) => void;
   readonly cancelTimer: () => void;
 }
@@ -24,7 +25,7 @@ export class SqliteThread {
   #lastId = 0;
   #end: StoreError | undefined;
 
-  /** `limitMs` is how long a statement may take; undefined for as long as it needs. */
+  /** `limitMs` is how long a statement or a transaction may take; undefined for as long as it needs. */
   constructor({ file, limitMs }: { readonly file: string; readonly limitMs: number | undefined }) {
     this.#limitMs = limitMs;
     // The published program is JavaScript, the sources are not.
@@ -46,7 +47,15 @@ export class SqliteThread {
   }
 
   /** Runs one statement. Rejects with SQLite's error (`errcode`, `errstr`), or a StoreError when the thread has ended. */
-  execute(sql: string, parameters: readonly unknown[]): Promise<SqliteRows> {
+  async execute(sql: string, parameters: readonly unknown[]): Promise<SqliteRows> {
+    return (await this.#ask({ sql, parameters })) as SqliteRows;
+  }
+
+  /** Runs a transaction, outside any other. Rejects as `execute` does: then nothing of it has happened. */
+  readonly perform: Perform = async (name, input) =>
+    (await this.#ask({ transaction: name, input })) as TransactionAnswer<typeof name>;
+
+  #ask(work: SqliteWork): Promise<unknown> {
     if (this.#end !== undefined) return Promise.reject(this.#end);
     const id = ++this.#lastId;
     return new Promise((resolve, reject) => {
@@ -54,7 +63,7 @@ export class SqliteThread {
       this.#pending.set(id, { resolve, reject, cancelTimer: () => clearTimeout(timer) });
       // Only work keeps the process from ending.
       this.#worker.ref();
-      this.#post({ id, sql, parameters });
+      this.#post({ id, work });
     });
   }
 

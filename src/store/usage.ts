@@ -1,7 +1,8 @@
 import { sql, type RawBuilder } from "kysely";
 import type { LedgerStore, UsageGroup, UsageRow } from "../ledger/ledger-store.ts";
 import { retryWhileBusy } from "./busy.ts";
-import { chunksOf, type Database } from "./database.ts";
+import { chunksOf } from "./chunks.ts";
+import type { Database } from "./database.ts";
 
 const DAY_MS = 86_400_000;
 

@@ -34,11 +34,14 @@ export interface Gauges {
   readonly ledgerWaiting: () => number;
   /** Whether this process counts rates alone, because what it shares them through is away. */
   readonly ratesLocal: () => boolean;
+  /** Requests that were decided on so, or because the shared state was slow once. */
+  readonly ratesDecidedLocally: () => number;
 }
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
-export function createMetrics({ activeCalls, breakers, ledgerWaiting, ratesLocal }: Gauges): Metrics {
+export function createMetrics(gauges: Gauges): Metrics {
+  const { activeCalls, breakers, ledgerWaiting, ratesLocal, ratesDecidedLocally } = gauges;
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -128,6 +131,16 @@ export function createMetrics({ activeCalls, breakers, ledgerWaiting, ratesLocal
       this.set(Number(ratesLocal()));
     },
   });
+  const decidedLocally = new Counter({
+    name: "parley_rates_local_decisions_total",
+    help: "Requests that were decided on by this process's share of the rates, because what is shared was away or slow.",
+    registers: [],
+    collect() {
+      this.reset();
+      this.inc(ratesDecidedLocally());
+    },
+  });
+  registry.registerMetric(decidedLocally);
   registry.registerMetric(waiting);
   registry.registerMetric(local);
   registry.registerMetric(calls);

@@ -91,6 +91,15 @@ describe("keys", () => {
     expect(keyState(rotated, clock.now() + GRACES[grace])).toBe("expired");
   });
 
+  it("keep their line through rotations, so that limits and budgets do not begin anew", async () => {
+    const { keys } = setUp();
+    const first = await createKey(keys, { name: "a" });
+    const second = await rotateKey(keys, first.record.id, "0");
+    const third = await rotateKey(keys, second.record.id, "24h");
+    const lines = [first, second, third].map(({ record }) => record.lineId);
+    expect(new Set(lines)).toEqual(new Set([first.record.id]));
+  });
+
   it("that expire soon are not prolonged by a rotation", async () => {
     const { keys, store, clock } = setUp();
     const { record } = await createKey(keys, { name: "ci", lifetimeMs: 1000 });
@@ -130,6 +139,7 @@ describe("keys", () => {
 describe("permissions", () => {
   const principal: KeyPrincipal = {
     keyId: "key_1",
+    lineId: "key_1",
     keyName: "a",
     accountId: "acct_1",
     models: new Set(["m1", "m2"]),

@@ -85,7 +85,7 @@ describe("accounts create", () => {
     ["accounts reset-password acct_default", 2, "--password-stdin is required"],
     ["accounts reset-password acct_default --password-stdin", 1, "it has no address"],
     ["accounts reset-password a@example.com --password-stdin", 2, "there is no account a@example.com"],
-    ["accounts disable acct_none", 1, "there is no account acct_none"],
+    ["accounts disable acct_none", 2, "there is no account acct_none"],
     ["accounts", 2, 'unknown command "accounts"; there are: accounts create, accounts list'],
   ])("%j is refused with %i", async (line, expected, text) => {
     const { code, stdout, stderr } = await run(line);
@@ -109,7 +109,10 @@ describe("accounts list, disable, enable and reset-password", () => {
     const bob = list.find(({ id }) => id !== DEFAULT_ACCOUNT_ID)!;
     expect((await run(`accounts disable ${bob.id}`)).stdout).toBe(`Disabled ${bob.id}.\n`);
     expect((await run("accounts list")).stdout).toMatch(/bob@example\.com +bob +member +disabled/);
-    expect((await run(`accounts enable ${bob.id}`)).stdout).toBe(`Enabled ${bob.id}.\n`);
+    expect((await run("accounts enable Bob@example.com")).stdout).toBe(`Enabled ${bob.id}.\n`);
+    expect((await run("accounts disable bob")).stderr).toMatch(
+      "there is no account bob; parley accounts list shows all",
+    );
     const last = await run(`accounts disable ${DEFAULT_ACCOUNT_ID}`);
     expect({ code: last.code, stderr: last.stderr }).toMatchObject({
       code: 1,

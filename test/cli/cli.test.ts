@@ -59,6 +59,8 @@ describe("a wrong command line", () => {
     ["keys create --rpm many --name a", "--rpm is a whole number from 1"],
     ["keys create --budget 1,5 --name a", "--budget is a number of US dollars such as 25"],
     ["keys create --qps 5 --name a", "unknown flag --qps"],
+    ["keys create --rmp 5 --name a", "unknown flag --rmp; did you mean --rpm?"],
+    ["account list", 'unknown command "account"; did you mean "accounts list"?'],
     ["keys create --constructor a", "unknown flag --constructor"],
     ["keys create", "--name is required"],
     ["keys create --name --json", "--name needs a value: --name NAME"],
@@ -173,6 +175,24 @@ describe("keys", () => {
     expect(await runJson(`keys revoke ${second.id}`)).toEqual({ id: second.id, state: "revoked" });
     const states = (await runJson<KeyJson[]>("keys list")).map(({ id, state }) => [id, state]);
     expect(Object.fromEntries(states)).toEqual({ [first.id]: "expired", [second.id]: "revoked" });
+  });
+
+  it("leave security events of all that is done with them, without a secret", async () => {
+    const first = await runJson<KeyJson>("keys create --name ci");
+    await run(`keys update ${first.id} --rpm 5`);
+    const second = await runJson<KeyJson>(`keys rotate ${first.id}`);
+    await run(`keys revoke ${second.id}`);
+    const store = await openStore({ dataDir: directory, databaseUrl: undefined });
+    const events = await store.accounts.events({ limit: 10, accountId: "acct_default" });
+    await store.close();
+    expect(new Map(events.map(({ type, details }) => [type, details]))).toEqual(
+      new Map([
+        ["key_created", { key_id: first.id }],
+        ["key_updated", { key_id: first.id }],
+        ["key_rotated", { key_id: first.id }],
+        ["key_revoked", { key_id: second.id }],
+      ]),
+    );
   });
 
   it("that do not exist end the command with 1", async () => {

@@ -6,7 +6,7 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/go
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyCapability, KeyState, RotationGrace } from "../../gen/parley/console/v1/key_pb.js";
 import { SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
-import { ListCompletionsRequestSchema, UsageGrouping } from "../../gen/parley/console/v1/usage_pb.js";
+import { SummarizeUsageRequestSchema, UsageGrouping } from "../../gen/parley/console/v1/usage_pb.js";
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
@@ -329,17 +329,17 @@ describe("usage and settings", () => {
   it("cannot be asked about what is no time and no ID", async () => {
     const ada = await site.signedUp("ada");
     const never = { seconds: 9_000_000_000_000_000_000n, nanos: 0 };
-    const before1970 = { seconds: -1n, nanos: 0 };
     const acts = [
       ada.usage.summarize({ keyId: "a\0b" }),
       ada.usage.listCompletions({ accountId: "' OR 1=1 --" }),
-      ada.usage.listCompletions({ before: before1970 }),
+      ada.usage.listCompletions({ pageToken: "x' OR 1=1" }),
+      ada.usage.summarize({ since: { seconds: -1n, nanos: 0 } }),
       ada.account.update({ id: "acct_\0", name: "x" }),
       ada.account.revokeInvitation({ id: "%" }),
     ];
     for (const act of acts) expect((await errorOf(act)).code).toBe(Code.InvalidArgument);
-    const body = toBinary(ListCompletionsRequestSchema, create(ListCompletionsRequestSchema, { before: never }));
-    const answer = await site.send("/parley.console.v1.UsageService/ListCompletions", {
+    const body = toBinary(SummarizeUsageRequestSchema, create(SummarizeUsageRequestSchema, { since: never }));
+    const answer = await site.send("/parley.console.v1.UsageService/Summarize", {
       headers: { "content-type": "application/proto", cookie: ada.cookie() },
       body,
     });
@@ -351,10 +351,10 @@ describe("usage and settings", () => {
     const ada = await site.signedUp("ada");
     site.ledger.entries.push(...Array.from({ length: 150 }, (_, index) => entry(index)));
     const first = await ada.usage.listCompletions({ limit: 100 });
-    const second = await ada.usage.listCompletions({ limit: 100, before: first.nextBefore! });
+    const second = await ada.usage.listCompletions({ limit: 100, pageToken: first.nextPageToken });
     const ids = [...first.completions, ...second.completions].map(({ id }) => id);
     expect(ids).toEqual(site.ledger.entries.map(({ completionId }) => completionId));
-    expect(second.nextBefore).toBeUndefined();
+    expect(second.nextPageToken).toBe("");
     expect(first.completions[0]).toMatchObject({
       promptTokens: 3n,
       costMicroUsd: 7n,

@@ -31,6 +31,8 @@ const price = { input: 5_000_000, output: 25_000_000, cachedInput: 500_000, imag
 const COST_MICRO_USD = 570;
 
 interface CoreOptions extends WorldOptions {
+  /** What the recorder fails with, if it does. */
+  readonly recorderFault?: Error;
   /** What the limiter answers to everybody. */
   readonly refusal?: Failure;
   readonly ledger?: Parameters<typeof memoryLedger>[0];
@@ -48,7 +50,12 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
     clock: world.clock,
     limiter,
     ledger,
-    recorder: { record: (entry) => records.push(entry) },
+    recorder: {
+      record(entry) {
+        if (options.recorderFault !== undefined) throw options.recorderFault;
+        records.push(entry);
+      },
+    },
     permit(_, { models, capability }) {
       const refused = [capability, ...models].find((need) => forbidden.includes(need));
       if (refused !== undefined) throw new Failure("permission_denied", `Not ${refused}.`);
@@ -307,6 +314,13 @@ describe("what a completion may come to", () => {
     const costs = core.demands.map((demand) => demand.costMicroUsd);
     expect(costs[1]! - costs[0]!).toBe(100 * 25);
     expect(costs[2]).toBeUndefined();
+  });
+
+  it("is given back and written down whatever becomes of logs and metrics", async () => {
+    const core = createCore({ scripts: { a: [counted] }, recorderFault: new Error("no metrics") });
+    await expect(core.create(asked)).rejects.toThrow("no metrics");
+    expect(core.releases).toEqual([110]);
+    expect(core.entries).toMatchObject([{ outcome: "served", costMicroUsd: COST_MICRO_USD }]);
   });
 
   it("is refused before any upstream hears of it, and nothing is owed then", async () => {

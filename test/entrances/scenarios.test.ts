@@ -65,7 +65,7 @@ describe("both entrances and a front of its own, whole and streamed", () => {
 
 describe("the table", () => {
   it("has a row for every failure that callers can bring about", () => {
-    // There are no limits yet; `internal` takes a mistake in the gateway.
+    // Nothing is limited here; `internal` takes a mistake in the gateway.
     const unreachable = new Set(["rate_limited", "budget_spent", "internal"]);
     const promised = ["cancelled", ...Object.keys(LOOKS)].filter((code) => !unreachable.has(code));
     const played = TABLE.flatMap(({ expected }) => ("failure" in expected ? expected.failure : []));

@@ -1,4 +1,5 @@
-import { mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, readdirSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -34,6 +35,36 @@ describe("entries that a process could not write before its end", () => {
     const insert = () => Promise.reject(new Error("away"));
     await expect(recoverEntries(home, { insert })).rejects.toThrow("away");
     expect(readdirSync(home)).toHaveLength(1);
+  });
+
+  it("keep no later process from starting when they could be written only in part", async () => {
+    const path = await spillEntries(home, [entryOf("a")]);
+    // What is left when a process is killed while it writes.
+    writeFileSync(`${path}.part`, '{"completionId":"b","requ');
+    const written: LedgerEntry[] = [];
+    const insert = async (entries: readonly LedgerEntry[]) => void written.push(...entries);
+    expect(await recoverEntries(home, { insert })).toBe(1);
+    expect(written).toEqual([entryOf("a")]);
+  });
+
+  it("leave nothing behind when they cannot be written, such as on a disk that is full", async () => {
+    // A limit on the size of files stands in for the disk.
+    const limited = `ulimit -f 8; exec "$0" --input-type=module -e "$1" "$2"`;
+    const spill = new URL("../../src/ledger/spill.ts", import.meta.url).href;
+    const program = `
+      process.on("SIGXFSZ", () => undefined);
+      const { spillEntries } = await import("${spill}");
+      const entries = [{ completionId: "x".repeat(65_536) }];
+      await spillEntries(process.argv[1], entries).catch(() => process.exit(3));`;
+    const { status } = spawnSync("sh", ["-c", limited, process.execPath, program, home]);
+    expect(status).toBe(3);
+    expect(readdirSync(home)).toEqual([]);
+  });
+
+  it("are left to another process that writes them at the same moment", async () => {
+    const paths = [await spillEntries(home, [entryOf("a")]), await spillEntries(home, [entryOf("b")])];
+    const insert = async () => paths.forEach((path) => rmSync(path, { force: true }));
+    expect(await recoverEntries(home, { insert })).toBe(1);
   });
 
   it("are none where there is no data directory", async () => {

@@ -46,6 +46,7 @@ function createWorld({ key = {}, account = {}, defaults = {}, decide }: Given) {
   onTestFinished(() => limiter.close());
   const principal: Principal = {
     keyId: "k1",
+    lineId: "k1",
     keyName: "test",
     accountId: "a1",
     models: undefined,
@@ -170,10 +171,10 @@ describe("a limiter of money", () => {
     [5_000_000, "is spent."],
     [
       4_987_000,
-      "has no room for this request: 4.99 USD are spent or held for requests under way, and this one may cost up to " +
-        "0.05 USD. A smaller max_tokens makes it cheaper.",
+      "has no room for this request, which may cost 0.0135 USD (less with a lower max_tokens): " +
+        "4.987 USD are spent or held for requests under way.",
     ],
-  ])("says when a budget of which %d is taken begins anew, and takes nothing of the rates", async (taken, state) => {
+  ])("says when a budget of which %d is taken begins anew, and counts the request", async (taken, state) => {
     const refusal: BudgetDecision = {
       admitted: false,
       subject: "key:k1",
@@ -182,7 +183,7 @@ describe("a limiter of money", () => {
     };
     const limits = { ...budget, requestsPerMinute: 10, tokensPerMinute: 1000, concurrentRequests: 1 };
     const { reserve, limiter, principal } = createWorld({ key: limits, decide: async () => refusal });
-    const failure = await failureOf(reserve({ costMicroUsd: 50_000 }));
+    const failure = await failureOf(reserve({ costMicroUsd: 13_500 }));
     expect(failure).toMatchObject({
       code: "budget_spent",
       message: `The monthly budget of this API key, 5.00 USD, ${state} It begins anew on 1 December 2026 (UTC).`,
@@ -190,9 +191,9 @@ describe("a limiter of money", () => {
     });
     expect(failure.message).not.toMatch(/quota|billing|credit/i);
     await failureOf(reserve());
-    // With the place still taken this would be another failure, with the requests counted fewer would remain.
+    // With the place still taken, or the tokens, this would be another failure.
     expect((await failureOf(reserve())).code).toBe("budget_spent");
-    expect(limiter.peek(principal).requests?.remaining).toBe(9);
+    expect(limiter.peek(principal).requests?.remaining).toBe(7);
   });
 
   it("does not spend blindly when budgets cannot be checked", async () => {

@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { LEASE_MS, type RateDemand, type RateSubject } from "../../src/limits/rates.ts";
-import { decide, giveBack, renewLeases, type SubjectState } from "../../src/limits/state.ts";
+import type { SubjectState } from "../../src/limits/state.ts";
 import { demandOf, subjectOf } from "./demands.ts";
+import { decide, giveBack, renewLeases } from "./states.ts";
 
 const MINUTE = 60_000;
 

@@ -195,7 +195,9 @@ describe("two cores behind a front", () => {
     const outcomes = new Map<string, number>();
     const stopping = new AbortController();
     const note = (outcome: string): void => void outcomes.set(outcome, (outcomes.get(outcome) ?? 0) + 1);
-    const load = Array.from({ length: 8 }, async (_, caller) => {
+    // So many that no connection is ever idle: a request that meets the end of an idle one may have begun or not, for all
+    // that a client can know, and is not sent again.
+    const load = Array.from({ length: 32 }, async (_, caller) => {
       while (!stopping.signal.aborted) {
         if (caller % 2 === 0) note(await answerOf(post(front, firstKey)));
         else note((await Array.fromAsync(FRONT_STREAMS[0]![1](front, AbortSignal.timeout(30_000)))).join(" "));

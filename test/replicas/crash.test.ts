@@ -1,13 +1,13 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { join } from "node:path";
-import { DatabaseSync } from "node:sqlite";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { createDatabase, queryPostgres } from "../support/postgres.ts";
+import { createDatabase } from "../support/postgres.ts";
 import { says } from "../support/scripted-upstream.ts";
 import { MODEL, startDeployment } from "./support/deployment.ts";
 import { startLoad } from "./support/load.ts";
+import { idsIn } from "./support/written-ids.ts";
 
 const CALLERS = 16;
 /** A kill comes at a random moment of the load's first so many milliseconds. */
@@ -15,21 +15,6 @@ const LOAD_MS = 400;
 const START_MS = 2_000;
 
 const noDatabase = async (): Promise<undefined> => undefined;
-
-/** IDs in the ledger, each as often as it is there. */
-async function idsIn(dataDir: string, databaseUrl: string | undefined): Promise<string[]> {
-  const sql = "select id from completions";
-  if (databaseUrl !== undefined) return (await queryPostgres(databaseUrl, sql)).map((row) => String(row["id"]));
-  const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
-  try {
-    return database
-      .prepare(sql)
-      .all()
-      .map((row) => String(row["id"]));
-  } finally {
-    database.close();
-  }
-}
 
 describe.each([
   ["SQLite", 100, noDatabase],

@@ -2,6 +2,7 @@ import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { monthOf } from "../../src/limits/budgets.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { demand } from "../store/contracts/demands.ts";
 import { entry, NOON } from "../store/contracts/entries.ts";
@@ -88,6 +89,25 @@ describe("a PostgreSQL that hangs", () => {
       .toBe(true);
     expect(await store.ledger.list({ limit: 9, beforeMs: NOON + 1 })).toHaveLength(2);
     expect(await store.ledger.spending("key:key_gone", "2026-11")).toMatchObject({ spentMicroUsd: 60 });
+  });
+});
+
+describe("money held for a completion that never began", () => {
+  const held = async (): Promise<number> =>
+    (await store.ledger.spending("key:k", monthOf(systemClock.now()))).heldMicroUsd;
+
+  it.each([
+    ["with the next hold", () => store.budgets.hold(demand({ amountMicroUsd: 7 })), 7],
+    ["by housekeeping", () => store.budgets.reap(), 0],
+  ] as const)("is given back when the database is there again: %s", async (_, next, left) => {
+    const refused = demand();
+    await store.budgets.hold(refused);
+    await server.pause();
+    await expect(store.budgets.cancel(refused.id)).rejects.toThrow("in time");
+    await server.resume();
+    expect(await held()).toBe(100);
+    await next();
+    expect(await held()).toBe(left);
   });
 });
 

@@ -71,6 +71,17 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
     return statusCode;
   };
 
+  /** How many requests replicas have decided on by their own share of a rate. */
+  const decidedAlone = async (): Promise<number> => {
+    const counts = await Promise.all(
+      deployment.products.map(async ({ operationsUrl }) => {
+        const text = await (await fetch(`${operationsUrl}/metrics`)).text();
+        return Number(/^parley_rates_local_decisions_total (\d+)$/m.exec(text)?.[1]);
+      }),
+    );
+    return counts.reduce((sum, count) => sum + count, 0);
+  };
+
   /** All at once; the upstream answers when each of them has been admitted or refused. */
   const race = async (limits: Partial<Limits>) => {
     const keys = { store: deployment.store.keys, clock: systemClock };
@@ -96,13 +107,24 @@ describe.each(MODES)("%s", (_, replicas, backing) => {
   it.each(LIMITS)(
     `admits never more than its ${ADMITTED} of ${REQUESTS} requests at once, in ${ROUNDS} rounds: %s`,
     async (name, limits) => {
-      for (let round = 0; round < ROUNDS; round++) {
+      let slow = 0;
+      for (let rounds = 0; rounds < ROUNDS && slow < ROUNDS;) {
+        const before = await decidedAlone();
         const { admitted, elapsedMs } = await race(limits);
+        // A replica that does not hear from the shared state in time allows its share: a promise of its own, for the
+        // time when that is away. On a machine that is too busy for that, the round says nothing of this one.
+        if (name !== "budget" && (await decidedAlone()) > before) {
+          slow += 1;
+          continue;
+        }
+        rounds += 1;
         // A rate gives back while the round lasts.
         const refilled = name === "request rate" ? Math.floor((elapsedMs / 60_000) * ADMITTED) : 0;
         expect(admitted).toBeLessThanOrEqual(ADMITTED + refilled);
         expect(admitted).toBeGreaterThanOrEqual(MIN_ADMITTED);
       }
+      expect(slow).toBeLessThan(ROUNDS);
+      console.log(`${name}: ${ROUNDS} rounds, and ${slow} in which the shared state was too slow`);
     },
     10 * 60_000,
   );

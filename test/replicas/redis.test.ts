@@ -10,7 +10,8 @@ import {
   RateStoreError,
 } from "../../src/limits/rates.ts";
 import { openRedisRates, type RedisRatesOptions } from "../../src/limits/redis.ts";
-import { decide, giveBack, renewLeases, type SubjectState } from "../../src/limits/state.ts";
+import type { SubjectState } from "../../src/limits/state.ts";
+import { decide, giveBack, renewLeases } from "../limits/states.ts";
 import { demandOf, subjectOf } from "../limits/demands.ts";
 import { describeRateStore, toRelease } from "../limits/rate-store-contract.ts";
 import { startRedis } from "../support/redis.ts";

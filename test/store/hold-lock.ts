@@ -2,7 +2,8 @@
 import { DatabaseSync } from "node:sqlite";
 
 const [file = "", ms = "0"] = process.argv.slice(2);
-const database = new DatabaseSync(file);
+// Whoever writes at this moment is waited for.
+const database = new DatabaseSync(file, { timeout: 5_000 });
 database.exec("begin immediate");
 process.stdout.write("locked\n");
 setTimeout(() => {

@@ -108,6 +108,21 @@ describe("the thread of the database", () => {
   });
 });
 
+describe("a transaction in the thread of the database", () => {
+  it("leaves nothing behind when one of its statements fails, and can be asked for again", async () => {
+    const { ledger } = await open();
+    const other = new DatabaseSync(file);
+    opened.push({ close: async () => other.close() });
+    const written = entry();
+    other.exec("alter table spending rename to elsewhere");
+    await expect(ledger.insert([written])).rejects.toThrow("no such table: spending");
+    expect(await ledger.list({ limit: 9, beforeMs: NOON + 1 })).toEqual([]);
+    other.exec("alter table elsewhere rename to spending");
+    await ledger.insert([written]);
+    expect(await ledger.list({ limit: 9, beforeMs: NOON + 1 })).toEqual([written]);
+  });
+});
+
 describe("the database in use by others", () => {
   // Again when other programs kept this one from the processor: what waits for the lock itself waits for two seconds each time.
   it(

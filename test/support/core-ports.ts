@@ -7,6 +7,7 @@ import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
 /** A key that may do everything, without limits. */
 export const somebody: Principal = {
   keyId: "key_1",
+  lineId: "key_1",
   keyName: "tests",
   accountId: "acct_1",
   models: undefined,

@@ -18,6 +18,11 @@ export interface PostgresServer {
   /** Stops all its processes where they are: it takes connections and answers nothing. */
   pause(): Promise<void>;
   resume(): Promise<void>;
+  /** Ends it as an operator does: its connections are closed, what it holds is kept for `start`. */
+  halt(): Promise<void>;
+  /** Starts it at the same address again, after `halt`. */
+  start(): Promise<void>;
+  /** Ends it for good. */
   stop(): Promise<void>;
 }
 
@@ -54,23 +59,39 @@ export async function startPostgres({ maxConnections = 100 } = {}): Promise<Post
       cause,
     });
   }
-  const { pid } = (server as unknown as { process: { pid: number } }).process;
-  const signalAll = async (signal: NodeJS.Signals): Promise<void> => {
-    const { stdout } = await run("pgrep", ["-P", String(pid)]);
-    for (const each of [String(pid), ...stdout.trim().split("\n")]) {
+  const pidOf = (): number => (server as unknown as { process?: { pid: number } }).process?.pid ?? 0;
+  const signal = async (pids: () => Promise<readonly number[]>, name: NodeJS.Signals): Promise<void> => {
+    for (const pid of await pids()) {
       try {
-        process.kill(Number(each), signal);
+        process.kill(pid, name);
       } catch {
         // It has ended meanwhile.
       }
     }
   };
+  const parent = async (): Promise<number[]> => [pidOf()].filter((pid) => pid > 0);
+  const children = async (): Promise<number[]> => {
+    const found = await Promise.all((await parent()).map((pid) => run("pgrep", ["-P", String(pid)])));
+    return found.flatMap(({ stdout }) => stdout.trim().split("\n").map(Number));
+  };
+  // The parent first: once it stands still, there will be no more children.
+  const pause = async (): Promise<void> => {
+    await signal(parent, "SIGSTOP");
+    await signal(children, "SIGSTOP");
+  };
+  // And last: who was there before goes on before anybody new comes.
+  const resume = async (): Promise<void> => {
+    await signal(children, "SIGCONT");
+    await signal(parent, "SIGCONT");
+  };
   return {
     url: `postgres://postgres:${PASSWORD}@127.0.0.1:${port}/postgres`,
-    pause: () => signalAll("SIGSTOP"),
-    resume: () => signalAll("SIGCONT"),
+    pause,
+    resume,
+    halt: () => server.stop(),
+    start: () => server.start(),
     async stop() {
-      await signalAll("SIGCONT");
+      await resume();
       await server.stop();
       await rm(folder, { recursive: true, force: true });
     },

@@ -12,6 +12,8 @@ export const accounts: Migration = {
       await addColumn(database, "api_keys", [limit, "bigint"]);
     }
     await addColumn(database, "api_keys", ["last_used_at_ms", "bigint"]);
+    // Of a key that is no rotation's: nothing.
+    await addColumn(database, "api_keys", ["line_id", "text"]);
     await schema.createIndex("api_keys_account").on("api_keys").column("account_id").execute();
 
     await addColumn(database, "accounts", ["email", "text"]);

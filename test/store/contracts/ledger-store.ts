@@ -2,6 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { monthOf } from "../../../src/limits/budgets.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
 
@@ -24,6 +25,23 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.list({ limit: 9, beforeMs: NOON + 9, accountId: "acct_other" })).toEqual([other]);
     });
 
+    it("gives page after page, also where many started in one millisecond", async () => {
+      const { ledger } = await open();
+      const entries = Array.from({ length: 25 }, (_, index) => entry({ startedAtMs: NOON + (index % 3) }));
+      await ledger.insert(entries);
+      const seen: string[] = [];
+      let from: { beforeMs: number; beforeId?: string } = { beforeMs: NOON + 9 };
+      for (;;) {
+        const page = await ledger.list({ limit: 4, ...from });
+        seen.push(...page.map(({ completionId }) => completionId));
+        const last = page.at(-1);
+        if (last === undefined) break;
+        from = { beforeMs: last.startedAtMs, beforeId: last.completionId };
+      }
+      expect(seen).toHaveLength(25);
+      expect(new Set(seen)).toEqual(new Set(entries.map(({ completionId }) => completionId)));
+    });
+
     it("writes whatever callers call their requests and models", async () => {
       const { ledger } = await open();
       await ledger.insert([entry({ requestId: "a\0b", requestedModel: "\ud800", servedModel: "😀" })]);
@@ -41,6 +59,19 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.spending(`account:${DEFAULT_ACCOUNT_ID}`, "2026-11")).toEqual(spent);
       expect(await ledger.spending("key:key_gone", "2026-11")).toEqual(spent);
       expect(await ledger.spending("key:key_gone", "2026-12")).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
+    });
+
+    it("charges the line of a rotated key, in the month whose budget let it in", async () => {
+      const { ledger, budgets } = await open();
+      const holds = [{ subject: "key:key_first", limitMicroUsd: 1_000 }];
+      const completionId = "chatcmpl-rotated";
+      await budgets.hold({ id: completionId, holds, amountMicroUsd: 500, lastsMs: 60_000 });
+      const month = monthOf(Date.now());
+      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 500 });
+      // Its process has another month.
+      await ledger.insert([{ ...entry({ completionId, startedAtMs: 0 }), lineId: "key_first" }]);
+      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 0 });
+      expect(await ledger.spending("key:key_gone", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
     });
 
     it("takes more entries at once than a statement has room for", async () => {

@@ -24,7 +24,7 @@ export declare type Limits = Message<"parley.console.v1.Limits"> & {
   requestsPerMinute?: bigint | undefined;
 
   /**
-   * Tokens per minute, of prompt and answer together, 1 to 1,000,000,000,000.
+   * Tokens per minute, of prompt and answer together, 1 to 1,000,000,000.
    *
    * @generated from field: optional int64 tokens_per_minute = 2;
    */

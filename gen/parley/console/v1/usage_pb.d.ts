@@ -184,11 +184,11 @@ export declare const SummarizeUsageResponseSchema: GenMessage<SummarizeUsageResp
  */
 export declare type ListCompletionsRequest = Message<"parley.console.v1.ListCompletionsRequest"> & {
   /**
-   * Those that started before. Absent: the newest.
+   * Where the page before ended: its `next_page_token`. Empty: the newest.
    *
-   * @generated from field: google.protobuf.Timestamp before = 1;
+   * @generated from field: string page_token = 1;
    */
-  before?: Timestamp | undefined;
+  pageToken: string;
 
   /**
    * How many at most, 1 to 100; 0 means 50.
@@ -385,11 +385,11 @@ export declare type ListCompletionsResponse = Message<"parley.console.v1.ListCom
   completions: CompletionEntry[];
 
   /**
-   * The next page's `before`; absent on the last page.
+   * For the next page; empty on the last one.
    *
-   * @generated from field: google.protobuf.Timestamp next_before = 2;
+   * @generated from field: string next_page_token = 2;
    */
-  nextBefore?: Timestamp | undefined;
+  nextPageToken: string;
 };
 
 /**

@@ -1,0 +1,384 @@
+import { join } from "node:path";
+import { setTimeout as delay } from "node:timers/promises";
+import pg from "pg";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { revokeKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { monthOf } from "../../src/limits/budgets.ts";
+import { createDatabase, type PostgresServer, queryPostgres, startPostgres } from "../support/postgres.ts";
+import { startProcess } from "../support/processes.ts";
+import { startRedis } from "../support/redis.ts";
+import { MODEL } from "./support/deployment.ts";
+import { countOutcomes, latencies, type Seen, spread } from "./support/traffic.ts";
+import { BURST, SCARCE_RPM, startWatchedFleet, type WatchedFleet, type Window } from "./support/watched-fleet.ts";
+
+const REPLICAS = 3;
+/** Enough connections for the fleet, few enough to be taken away. */
+const MAX_CONNECTIONS = 60;
+const BEFORE_MS = 3_000;
+const AFTER_MS = 2_000;
+/** Within this everything is as before; what is beyond it is for a busy machine. */
+const BACK_MS = 5_000;
+const SLACK_MS = 2_000;
+/** Requests that are on their way when it happens wait for it this long: for the key, for the rates and for the ledger. */
+const FIRST_WAIT_MS = 6_000;
+/** Of requests that come when it is known to be away. Without a fault it is some ten milliseconds. */
+const KNOWN_WAIT_MS = 500;
+/** Redis is given 50 ms. */
+const REDIS_WAIT_MS = 1_000;
+const MAX_GROWTH_BYTES = 150 * 2 ** 20;
+/** How long another process keeps SQLite's write lock, and how long `/healthz` may take meanwhile. */
+const LOCK_MS = 2_000;
+const HEALTH_MS = 250;
+const HEALTH_EVERY_MS = 5;
+const HOLD_LOCK = join(import.meta.dirname, "../store/hold-lock.ts");
+
+const CALLERS = ["plain", "budget", "scarce", "stranger"] as const;
+const EVER: Window = { sinceMs: 0, untilMs: Infinity };
+
+let server: PostgresServer;
+beforeAll(async () => {
+  server = await startPostgres({ maxConnections: MAX_CONNECTIONS });
+});
+afterAll(() => server?.stop());
+
+/** A fault, and its end. */
+interface Fault {
+  readonly name: string;
+  readonly lastsMs: number;
+  readonly begin: (databaseUrl: string) => Promise<void>;
+  readonly end: () => Promise<void>;
+}
+
+const hogs: pg.Client[] = [];
+
+const DATABASE_FAULTS: readonly Fault[] = [
+  { name: "hung", lastsMs: 8_000, begin: () => server.pause(), end: () => server.resume() },
+  { name: "stopped", lastsMs: 6_000, begin: () => server.halt(), end: () => server.start() },
+  {
+    name: "out of connections",
+    lastsMs: 6_000,
+    begin: takeAllConnections,
+    async end() {
+      await Promise.all(hogs.splice(0).map((client) => client.end()));
+    },
+  },
+];
+
+/** So often the replicas may be faster than the one who takes their connections. */
+const MAX_ROUNDS = 50;
+
+/** Ends those of the replicas, and takes their places before they do. */
+async function takeAllConnections(databaseUrl: string): Promise<void> {
+  const name = new URL(databaseUrl).pathname.slice(1);
+  const own = new pg.Client(server.url);
+  await own.connect();
+  hogs.push(own);
+  const takeWhatIsFree = async (): Promise<void> => {
+    const client = new pg.Client(server.url);
+    client.on("error", () => undefined);
+    try {
+      await client.connect();
+    } catch {
+      return;
+    }
+    hogs.push(client);
+    return takeWhatIsFree();
+  };
+  let left = 1;
+  for (let round = 0; left > 0 && round < MAX_ROUNDS; round++) {
+    await Promise.all(Array.from({ length: 10 }, takeWhatIsFree));
+    const { rows } = await own.query(
+      `select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`,
+    );
+    left = rows.length;
+  }
+  expect(left, "connections that the replicas have got").toBe(0);
+}
+
+/** How long each phase of a scenario lasted, and what was measured in it. */
+interface Phases {
+  readonly before: Window;
+  readonly away: Window;
+  /** From the end of the fault until every replica says that all is as before. */
+  readonly returning: Window;
+  readonly after: Window;
+  readonly grownBytes: number;
+}
+
+interface Scenario {
+  readonly begin: () => Promise<void>;
+  readonly lastsMs: number;
+  /** Is called while the fault lasts, when every replica has noticed it. */
+  readonly whileAway: () => Promise<void>;
+  readonly end: () => Promise<void>;
+  readonly isBack: () => Promise<boolean>;
+}
+
+async function live(fleet: WatchedFleet, { begin, lastsMs, whileAway, end, isBack }: Scenario): Promise<Phases> {
+  const startedAtMs = performance.now();
+  await delay(BEFORE_MS);
+  const rssBytes = fleet.rssBytes();
+  const beginsAtMs = performance.now();
+  let beganAtMs: number;
+  let endsAtMs: number;
+  try {
+    await begin();
+    beganAtMs = performance.now();
+    await delay(lastsMs / 2);
+    await whileAway();
+    await delay(Math.max(beganAtMs + lastsMs - performance.now(), 0));
+    endsAtMs = performance.now();
+  } finally {
+    await end();
+  }
+  const endedAtMs = performance.now();
+  await expect.poll(isBack, { timeout: BACK_MS + SLACK_MS }).toBe(true);
+  const backAtMs = performance.now();
+  await delay(AFTER_MS);
+  const grownBytes = fleet.rssBytes() - rssBytes;
+  await fleet.traffic.stop();
+  return {
+    before: { sinceMs: startedAtMs, untilMs: beginsAtMs },
+    away: { sinceMs: beganAtMs, untilMs: endsAtMs },
+    returning: { sinceMs: endedAtMs, untilMs: backAtMs },
+    after: { sinceMs: backAtMs, untilMs: Infinity },
+    grownBytes,
+  };
+}
+
+const outcomesOf = (seen: readonly Seen[]): string[] => Object.keys(countOutcomes(seen)).toSorted();
+
+const admittedOf = (seen: readonly Seen[]): number => seen.filter(({ outcome }) => outcome === 200).length;
+
+const secondsOf = ({ sinceMs, untilMs }: Window): number => (untilMs - sinceMs) / 1_000;
+
+function toText(seen: readonly Seen[]): string {
+  const { p50, p99, max } = latencies(seen);
+  return [p50, p99, max].map((ms) => ms.toFixed(0)).join("/");
+}
+
+/** Asserts what holds whatever is away, and prints the figures. */
+async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases): Promise<void> {
+  const { before, away, returning, after } = phases;
+  const settled: Window = { ...away, sinceMs: away.sinceMs + (away.untilMs - away.sinceMs) / 2 };
+  const first: Window = { sinceMs: before.untilMs - 500, untilMs: settled.sinceMs };
+  const lost = await fleet.findLost();
+  const plain = (window: Window): Seen[] => fleet.began("plain", window);
+  const known = ["plain", "budget", "scarce"].flatMap((caller) => fleet.began(caller, EVER));
+  const falseRefusals = known.filter(({ outcome }) => outcome === 401).length;
+  console.log(
+    [
+      name,
+      `latency of the plain key (p50/p99/max ms): before ${toText(plain(before))}, first ${toText(plain(first))},` +
+        ` while away ${toText(plain(settled))}, returning ${toText(plain(returning))}, after ${toText(plain(after))}`,
+      ...CALLERS.map(
+        (caller) =>
+          `${caller} while away ${JSON.stringify(countOutcomes(fleet.within(caller, away)))} in ${toText(fleet.within(caller, away))} ms,` +
+          ` ever ${JSON.stringify(countOutcomes(fleet.began(caller, EVER)))}`,
+      ),
+      `scarce key admitted ${admittedOf(fleet.began("scarce", away))} in ${secondsOf(away).toFixed(1)} s`,
+      `false 401s ${falseRefusals}, lost entries ${lost.length} of ${admittedOf(fleet.traffic.seen)}`,
+      `back after ${secondsOf(returning).toFixed(1)} s, memory ${(phases.grownBytes / 2 ** 20).toFixed(0)} MiB more`,
+    ].join("\n  "),
+  );
+
+  expect(lost).toEqual([]);
+  expect(outcomesOf(plain(EVER))).toEqual(["200"]);
+  expect(outcomesOf(fleet.began("scarce", EVER))).toEqual(["200", "429"]);
+  expect(plain(before).length).toBeGreaterThan(50);
+  // Before and after it, as if nothing had been.
+  for (const window of [before, after]) {
+    expect(outcomesOf(fleet.within("budget", window))).toEqual(["200"]);
+    expect(outcomesOf(fleet.within("stranger", window))).toEqual(["401"]);
+  }
+  expect(latencies(plain(EVER)).max).toBeLessThan(FIRST_WAIT_MS);
+  expect(latencies(plain(settled)).p99).toBeLessThan(KNOWN_WAIT_MS);
+  expect(phases.grownBytes).toBeLessThan(MAX_GROWTH_BYTES);
+
+  // Neither nothing nor everything: what was left, what a minute's share gives meanwhile, and one more for each replica.
+  const rate = SCARCE_RPM / 60;
+  const admitted = admittedOf(fleet.began("scarce", away));
+  expect(admitted).toBeGreaterThan(0);
+  expect(admitted).toBeLessThanOrEqual(BURST + Math.ceil(secondsOf(away) * rate) + REPLICAS);
+  const totalS = (phases.after.sinceMs + AFTER_MS + SLACK_MS - before.sinceMs) / 1_000;
+  // What is shared fills up meanwhile, or is forgotten: then a burst is admitted once more when it is back.
+  expect(admittedOf(fleet.began("scarce", EVER))).toBeLessThanOrEqual(2 * BURST + Math.ceil(totalS * rate) + REPLICAS);
+}
+
+describe("three replicas whose PostgreSQL is away", () => {
+  it.each(DATABASE_FAULTS)(
+    "go on with the keys they know, and lose nothing: $name",
+    async ({ name, lastsMs, begin, end }) => {
+      const databaseUrl = await createDatabase(server.url);
+      const fleet = await startWatchedFleet({ replicas: REPLICAS, databaseUrl, redisUrl: undefined });
+      onTestFinished(() => fleet.close());
+      const phases = await live(fleet, {
+        begin: () => begin(databaseUrl),
+        lastsMs,
+        async whileAway() {
+          for (const replica of await fleet.readiness())
+            expect(replica).toMatchObject({ ready: true, ledger: { away: true }, rates: { alone: true } });
+        },
+        end,
+        async isBack() {
+          const all = await fleet.readiness();
+          return all.every(({ ledger, rates }) => !ledger.away && ledger.waiting < 10 && !rates.alone);
+        },
+      });
+      await expectPromises(`PostgreSQL ${name}`, fleet, phases);
+
+      expect(outcomesOf(fleet.within("budget", phases.away))).toEqual(["503"]);
+      expect(outcomesOf(fleet.within("stranger", phases.away))).toEqual(["503"]);
+      expect(outcomesOf(fleet.began("budget", EVER))).toEqual(["200", "503"]);
+      expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401", "503"]);
+
+      await expectSpentAsWritten(fleet, databaseUrl);
+      expectOncePerReplica(fleet, "the ledger cannot be written; entries wait in memory");
+      expectOncePerReplica(fleet, "the ledger is written again");
+
+      await expectRevocationHeard(fleet, databaseUrl);
+    },
+  );
+});
+
+/** What is spent of the budget is what was written, and nothing is held for requests that were refused. */
+async function expectSpentAsWritten({ deployment, budgetKeyId }: WatchedFleet, databaseUrl: string): Promise<void> {
+  const sum = `select sum(cost_micro_usd)::bigint as cost from completions where key_id = '${budgetKeyId}'`;
+  const [written] = await queryPostgres(databaseUrl, sum);
+  const spending = await deployment.store.ledger.spending(`key:${budgetKeyId}`, monthOf(systemClock.now()));
+  expect(spending).toEqual({ spentMicroUsd: Number(written!["cost"]), heldMicroUsd: 0 });
+}
+
+function expectOncePerReplica(fleet: WatchedFleet, message: string): void {
+  expect(fleet.countInLogs(message), message).toEqual(Array.from({ length: REPLICAS }, () => 1));
+}
+
+async function askOnce(url: string, key: string): Promise<number> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: MODEL, messages: [{ role: "user", content: "hi" }] }),
+  });
+  await response.body?.cancel();
+  return response.status;
+}
+
+/** Sooner than keys are looked up again without being told. */
+const HEARD_MS = 2_500;
+
+async function expectRevocationHeard(fleet: WatchedFleet, databaseUrl: string): Promise<void> {
+  // The last thing that such a connection was asked: to listen, or whether it is still there.
+  const listeners = `select count(*) as count from pg_stat_activity
+    where datname = current_database() and query in ('listen parley_keys', 'select 1')`;
+  await expect
+    .poll(async () => Number((await queryPostgres(databaseUrl, listeners))[0]!["count"]), { timeout: 8_000 })
+    .toBeGreaterThanOrEqual(REPLICAS);
+  const { secret, record } = await fleet.createKey();
+  const statuses = (): Promise<number[]> =>
+    Promise.all(
+      fleet.deployment.products.map(async ({ url }) => {
+        const response = await fetch(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } });
+        await response.body?.cancel();
+        return response.status;
+      }),
+    );
+  expect(await statuses()).toEqual([200, 200, 200]);
+  await revokeKey({ store: fleet.deployment.store.keys, clock: systemClock }, record.id);
+  const revokedAtMs = performance.now();
+  await expect.poll(statuses, { timeout: HEARD_MS }).toEqual([401, 401, 401]);
+  console.log(`  a revocation is heard after ${(performance.now() - revokedAtMs).toFixed(0)} ms`);
+}
+
+describe("three replicas whose Redis is away", () => {
+  it.each(["hung", "stopped"] as const)("go on with their shares of each limit: %s", async (how) => {
+    const redis = await startRedis();
+    const databaseUrl = await createDatabase(server.url);
+    const fleet = await startWatchedFleet({ replicas: REPLICAS, databaseUrl, redisUrl: redis.url });
+    onTestFinished(() => fleet.close());
+    const phases = await live(fleet, {
+      begin: async () => (how === "hung" ? redis.freeze() : await redis.kill()),
+      lastsMs: 6_000,
+      async whileAway() {
+        for (const replica of await fleet.readiness())
+          expect(replica).toMatchObject({ ready: true, ledger: { away: false }, rates: { alone: true } });
+      },
+      end: async () => (how === "hung" ? redis.thaw() : await redis.start()),
+      isBack: async () => (await fleet.readiness()).every(({ rates }) => !rates.alone),
+    });
+    await expectPromises(`Redis ${how}`, fleet, phases);
+    // Nobody but the rates stands on it.
+    expect(outcomesOf(fleet.began("budget", EVER))).toEqual(["200"]);
+    expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401"]);
+    expect(latencies(fleet.began("plain", EVER)).max).toBeLessThan(REDIS_WAIT_MS);
+    expectOncePerReplica(fleet, "rates cannot be counted together; this replica allows its share");
+    expectOncePerReplica(fleet, "rates are counted together again");
+    await expectSharedLimits(fleet);
+  });
+});
+
+/** All replicas together admit what the limit says, and not what each of them would. */
+async function expectSharedLimits(fleet: WatchedFleet): Promise<void> {
+  const { secret } = await fleet.createKey({ requestsPerMinute: SCARCE_RPM });
+  const urls = fleet.deployment.products.map(({ url }) => url);
+  const beganMs = performance.now();
+  const statuses = await Promise.all(
+    Array.from({ length: 3 * BURST }, (_, index) => askOnce(urls[index % urls.length]!, secret)),
+  );
+  const admitted = statuses.filter((status) => status === 200).length;
+  expect(admitted).toBeGreaterThanOrEqual(BURST);
+  expect(admitted).toBeLessThanOrEqual(BURST + Math.ceil(((performance.now() - beganMs) / 60_000) * SCARCE_RPM));
+}
+
+describe("a process whose SQLite file is locked by another for two seconds", () => {
+  it("fails no request, loses no entry and answers meanwhile", async () => {
+    const fleet = await startWatchedFleet({ replicas: 1, databaseUrl: undefined, redisUrl: undefined });
+    onTestFinished(() => fleet.close());
+    const { home, operationsUrl } = fleet.deployment.products[0]!;
+    await delay(1_000);
+    const free = await healthLatencies(operationsUrl, delay(1_000));
+    const beganMs = performance.now();
+    const other = startProcess(HOLD_LOCK, join(home, "data", "parley.db"), String(LOCK_MS));
+    await other.line();
+    const lockedAtMs = performance.now();
+    const locked = await healthLatencies(operationsUrl, other.ended);
+    const locking: Window = { sinceMs: lockedAtMs, untilMs: performance.now() };
+    expect(await other.ended).toBe(0);
+    await delay(1_000);
+    await fleet.traffic.stop();
+    const lost = await fleet.findLost();
+    const text = ({ p50, p99, max }: ReturnType<typeof spread>): string =>
+      [p50, p99, max].map((ms) => ms.toFixed(0)).join("/");
+    console.log(
+      [
+        `SQLite locked for ${secondsOf(locking).toFixed(1)} s by another process`,
+        `/healthz (p50/p99/max ms): free ${text(free)}, locked ${text(locked)}`,
+        `plain key: free ${toText(fleet.began("plain", { sinceMs: 0, untilMs: beganMs }))}, locked ${toText(fleet.began("plain", locking))}`,
+        ...CALLERS.map((caller) => `${caller} ${JSON.stringify(countOutcomes(fleet.began(caller, EVER)))}`),
+        `lost entries ${lost.length} of ${admittedOf(fleet.traffic.seen)}`,
+      ].join("\n  "),
+    );
+    expect(lost).toEqual([]);
+    expect(outcomesOf(fleet.began("plain", EVER))).toEqual(["200"]);
+    expect(outcomesOf(fleet.began("budget", EVER))).toEqual(["200"]);
+    expect(outcomesOf(fleet.began("scarce", EVER))).toEqual(["200", "429"]);
+    expect(outcomesOf(fleet.began("stranger", EVER))).toEqual(["401"]);
+    expect(locked.p99).toBeLessThan(HEALTH_MS);
+    expect(latencies(fleet.began("plain", locking)).max).toBeGreaterThan(LOCK_MS / 2);
+  });
+});
+
+/** How long `/healthz` takes, asked again and again until something has ended. */
+async function healthLatencies(operationsUrl: string, until: Promise<unknown>): Promise<ReturnType<typeof spread>> {
+  const timesMs: number[] = [];
+  const state = { isOver: false };
+  void until.then(() => (state.isOver = true));
+  while (!state.isOver) {
+    const beganMs = performance.now();
+    const response = await fetch(`${operationsUrl}/healthz`);
+    expect(await response.json()).toEqual({ status: "ok" });
+    timesMs.push(performance.now() - beganMs);
+    await delay(HEALTH_EVERY_MS);
+  }
+  return spread(timesMs);
+}

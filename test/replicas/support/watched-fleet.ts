@@ -1,0 +1,119 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { expect } from "vitest";
+import { generateApiKey } from "../../../src/access/api-key.ts";
+import { createKey, type CreatedKey } from "../../../src/access/keys.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { type Limits, NO_LIMITS } from "../../../src/core/principal.ts";
+import { says } from "../../support/scripted-upstream.ts";
+import { type Backing, type Deployment, MODEL, startDeployment } from "./deployment.ts";
+import { type Seen, startTraffic, type Traffic } from "./traffic.ts";
+import { idsIn } from "./written-ids.ts";
+
+/** What `/readyz` of one replica says. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly rates: { readonly counted_in: string; readonly alone: boolean };
+  readonly ledger: { readonly waiting: number; readonly away: boolean };
+}
+
+/** From one moment of `performance.now()` to another. */
+export interface Window {
+  readonly sinceMs: number;
+  readonly untilMs: number;
+}
+
+/**
+ * Replicas that four callers keep asking: `plain`, whose rate is counted but never reached; `budget`, whose money lasts;
+ * `scarce`, who asks for more than the rate allows; and `stranger`, with another key each time that nobody has made.
+ */
+export interface WatchedFleet {
+  readonly deployment: Deployment;
+  readonly traffic: Traffic;
+  readonly budgetKeyId: string;
+  createKey(limits?: Partial<Limits>): Promise<CreatedKey>;
+  readiness(): Promise<Readiness[]>;
+  /** Resident memory of all replicas, in bytes. */
+  rssBytes(): number;
+  /** Of one caller, those that began in the window. */
+  began(caller: string, window: Window): Seen[];
+  /** Of one caller, those that began and ended in the window. */
+  within(caller: string, window: Window): Seen[];
+  /** IDs of completions whose end was seen that are not in the ledger exactly once. */
+  findLost(): Promise<string[]>;
+  /** How often a replica's log has a line with this message, for each of them. */
+  countInLogs(message: string): number[];
+  close(): Promise<void>;
+}
+
+/** Requests per minute of the key of `scarce`, and how many of them can be saved up. */
+export const SCARCE_RPM = 60;
+export const BURST_SECONDS = 10;
+export const BURST = (SCARCE_RPM / 60) * BURST_SECONDS;
+
+/** Far more than is ever asked here. */
+const WIDE_RPM = 60_000;
+const AMPLE_MICRO_USD = 1_000_000_000;
+/** How long an answer of the upstream takes, so that some requests are always in the middle. */
+const ANSWER_MS = 20;
+
+const UNLIMITED = {
+  requests_per_minute: "unlimited",
+  tokens_per_minute: "unlimited",
+  concurrent_requests: "unlimited",
+};
+
+/** Starts the replicas, makes the keys, and begins to ask. */
+export async function startWatchedFleet({
+  replicas,
+  ...backing
+}: Backing & { readonly replicas: number }): Promise<WatchedFleet> {
+  const limits = { ...UNLIMITED, burst_seconds: BURST_SECONDS };
+  const deployment = await startDeployment({ replicas, ...backing, config: { limits, log: { level: "info" } } });
+  const { products, store } = deployment;
+  deployment.upstream.script(MODEL, [(call) => void delay(ANSWER_MS).then(() => says("one two three")(call))]);
+  const make = (given: Partial<Limits> = {}): Promise<CreatedKey> =>
+    createKey({ store: store.keys, clock: systemClock }, { name: "watched", limits: { ...NO_LIMITS, ...given } });
+  const plain = await make({ requestsPerMinute: WIDE_RPM });
+  const budget = await make({ monthlyBudgetMicroUsd: AMPLE_MICRO_USD });
+  const scarce = await make({ requestsPerMinute: SCARCE_RPM });
+  const traffic = startTraffic(
+    products.map(({ url }) => url),
+    [
+      { name: "plain", everyMs: 40, key: () => plain.secret },
+      { name: "budget", everyMs: 150, key: () => budget.secret },
+      { name: "scarce", everyMs: 125, key: () => scarce.secret },
+      { name: "stranger", everyMs: 400, key: generateApiKey },
+    ],
+  );
+  const began = (caller: string, { sinceMs, untilMs }: Window): Seen[] =>
+    traffic.seen.filter((one) => one.caller === caller && one.beganMs >= sinceMs && one.beganMs < untilMs);
+  return {
+    deployment,
+    traffic,
+    budgetKeyId: budget.record.id,
+    createKey: make,
+    readiness: () => Promise.all(products.map(({ operationsUrl }) => readinessOf(operationsUrl))),
+    rssBytes: () => products.reduce((total, product) => total + product.rssBytes(), 0),
+    began,
+    within: (caller, window) => began(caller, window).filter(({ endedMs }) => endedMs < window.untilMs),
+    async findLost() {
+      const counts = new Map<string, number>();
+      for (const id of await idsIn(`${products[0]!.home}/data`, backing.databaseUrl))
+        counts.set(id, (counts.get(id) ?? 0) + 1);
+      return traffic.seen.flatMap(({ id }) => (id === undefined || counts.get(id) === 1 ? [] : [id]));
+    },
+    countInLogs: (message) => products.map(({ output }) => output.stderr.split(`"msg":"${message}"`).length - 1),
+    async close() {
+      await traffic.stop();
+      await deployment.close();
+    },
+  };
+}
+
+/** Also when it is not ready: then its status says so too. */
+async function readinessOf(operationsUrl: string): Promise<Readiness> {
+  const response = await fetch(`${operationsUrl}/readyz`, { signal: AbortSignal.timeout(5_000) });
+  const readiness = (await response.json()) as Readiness;
+  expect(response.status).toBe(readiness.ready ? 200 : 503);
+  return readiness;
+}

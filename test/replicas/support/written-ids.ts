@@ -1,0 +1,18 @@
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import { queryPostgres } from "../../support/postgres.ts";
+
+/** IDs in the ledger, each as often as it is there. */
+export async function idsIn(dataDir: string, databaseUrl: string | undefined): Promise<string[]> {
+  const sql = "select id from completions";
+  if (databaseUrl !== undefined) return (await queryPostgres(databaseUrl, sql)).map((row) => String(row["id"]));
+  const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
+  try {
+    return database
+      .prepare(sql)
+      .all()
+      .map((row) => String(row["id"]));
+  } finally {
+    database.close();
+  }
+}
