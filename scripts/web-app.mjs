@@ -30,14 +30,21 @@ const sources = [
  * @throws {Error} when a signal ended the build: somebody wants us to stop
  */
 export async function ensureWebApp(node) {
-  if (isBuilt()) return;
-  await withInstallationLock(async () => {
+  let status = 0;
+  try {
     if (isBuilt()) return;
-    console.error("Building the dashboard …");
-    const status = await runCommand(node, [join(root, "scripts/build-web-app.mjs")], { cwd: root });
-    if (status > 128) throw new Error("building the dashboard was interrupted");
-    if (status !== 0) console.error("The dashboard could not be built; everything else works without it.");
-  });
+    await withInstallationLock(async () => {
+      if (isBuilt()) return;
+      console.error("Building the dashboard …");
+      status = await runCommand(node, [join(root, "scripts/build-web-app.mjs")], { cwd: root });
+    });
+  } catch (error) {
+    // Such as a folder that nobody may write to.
+    console.error(error.message);
+    status = 1;
+  }
+  if (status > 128) throw new Error("building the dashboard was interrupted");
+  if (status !== 0) console.error("The dashboard could not be built; everything else works without it.");
 }
 
 /** A hash of all sources, by name and content. */

@@ -72,6 +72,13 @@ describe("npm start", () => {
     expect(stderr).toContain("everything else works without it");
   });
 
+  it("serves without the dashboard when its sources are not even there", () => {
+    rmSync(join(folder, "gen"), { recursive: true });
+    const { status, stdout, stderr } = start();
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "serving\n" });
+    expect(stderr).toContain("everything else works without it");
+  });
+
   it("leaves the dashboard alone for other commands", () => {
     expect(start("keys", "list")).toMatchObject({ status: 0, built: false });
     expect(start("--version")).toMatchObject({ status: 0, built: false });
