@@ -15,13 +15,15 @@ const lockPath =
 const lock = JSON.parse(readFileSync(lockPath, "utf8"));
 
 const systems = new Set("aix android darwin freebsd linux netbsd openbsd openharmony sunos win32".split(" "));
-const processors = new Set("arm arm64 ia32 loong64 mips64el ppc64 riscv64 s390x x64".split(" "));
+const processors = new Set("arm arm64 ia32 loong64 mips64el ppc64 riscv64 s390x wasm32 x64".split(" "));
 
 /** Which operating system, processor and C library a package such as `@oxfmt/binding-linux-x64-musl` is for. */
 function readPlatform(name) {
   const words = name.split(/[-/]/).map((word) => (word === "armv7" ? "arm" : word));
   const os = words.find((word) => systems.has(word));
   const cpu = words.find((word) => processors.has(word));
+  // WebAssembly runs on every system.
+  if (cpu === "wasm32") return { cpu: [cpu] };
   if (os === undefined || cpu === undefined) throw new Error(`${name} is not in the lock and names no platform`);
   const cLibrary = words.map((word) => /^(musl|gnu)/.exec(word)?.[1]).find((match) => match !== undefined);
   return { os: [os], cpu: [cpu], libc: cLibrary && [cLibrary === "gnu" ? "glibc" : "musl"] };

@@ -21,9 +21,20 @@ const pollMs = 250;
  */
 export async function ensureInstalled() {
   if (isInstalled()) return;
+  await withInstallationLock(async () => {
+    if (!isInstalled()) await install();
+  });
+}
+
+/**
+ * Does something to this folder while no other process does. Waits for one that does.
+ *
+ * @param {() => Promise<void>} action
+ */
+export async function withInstallationLock(action) {
   await takeLock();
   try {
-    if (!isInstalled()) await install();
+    await action();
   } finally {
     rmSync(lockFolder, { recursive: true, force: true });
   }

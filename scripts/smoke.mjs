@@ -1,5 +1,5 @@
 // node scripts/smoke.mjs: does what a new user does. Clones the last commit into an empty folder, runs `npm start`
-// there, pastes the curl line that it prints, asks again for a stream and for a picture, and ends it with SIGTERM.
+// there, reads the dashboard's page and script, pastes the curl line that it prints, asks again for a stream and for a picture, and ends it with SIGTERM.
 // Runs on any Node >= 18 without dependencies, on the Node and npm that are first in PATH. Needs git, bash and curl.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
@@ -28,6 +28,7 @@ try {
   const server = startServer(ports);
   try {
     const curl = await step("npm start prints a curl line", () => readCurlLine(server));
+    await step("the dashboard is built and served", () => checkPages(ports[0]));
     await step("the pasted curl line gives an answer", () => checkAnswer(curl));
     await step('with "stream": true it gives a stream', () => checkStream(curl));
     await step("the image model gives a PNG", () => checkPicture(curl));
@@ -82,6 +83,13 @@ async function readCurlLine(server) {
   const [, curl] = command.exec(server.standardOutput);
   assert.match(server.standardOutput, /\bsk_parley_[0-9A-Za-z]{46}\b/, "a first API key is printed");
   return curl;
+}
+
+async function checkPages(port) {
+  const page = await paste(`curl --fail --silent --show-error http://127.0.0.1:${port}/`);
+  const [, script] = /<script type="module" crossorigin src="([^"]+)"/.exec(page) ?? [];
+  assert.ok(script, `the page names its script: ${page}`);
+  assert.notEqual(await paste(`curl --fail --silent --show-error http://127.0.0.1:${port}${script}`), "");
 }
 
 async function checkAnswer(curl) {

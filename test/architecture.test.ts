@@ -81,6 +81,18 @@ describe("the architecture", () => {
     expect(files.flatMap(findSiblingDialects)).toEqual([]);
   });
 
+  it("lets the pages import nothing of the server, and the server nothing of the pages but their paths", () => {
+    const crossing = files.flatMap((file) => {
+      const isPage = file.path.startsWith("console/web/");
+      const targets = file.imports.filter((name) => name.startsWith(".")).map((name) => resolveImport(file, name));
+      return targets
+        .filter((target) => !target.startsWith("../gen/") && target !== "console/web/paths.ts")
+        .filter((target) => target.startsWith("console/web/") !== isPage)
+        .map((target) => `${file.path} imports ${target}`);
+    });
+    expect(crossing).toEqual([]);
+  });
+
   it.each(confinedPackages)("imports %s only where it belongs", (prefix, folders) => {
     const others = files.filter((file) => !isIn(file, [...folders, "gateway", "cli"]));
     const found = others.filter((file) => file.imports.some((name) => name.startsWith(prefix)));

@@ -14,12 +14,14 @@ import { Failure } from "../core/failure.ts";
 import { toConnectError } from "../edge/connect-error.ts";
 import type { Refusal } from "../edge/services.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
+import type { BuiltFiles } from "./built-files.ts";
 import { createAccountService } from "./account-service.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import { createNetworkFinder } from "./client-address.ts";
 import { createSessionCookie } from "./cookies.ts";
 import { createGate, MAX_BODY_BYTES } from "./gate.ts";
 import { createKeyService } from "./key-service.ts";
+import { createPages } from "./pages.ts";
 import { admit, POLICIES } from "./policy.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { createSessionService, SIGN_UP_MODES } from "./session-service.ts";
@@ -42,9 +44,11 @@ export interface ConsoleOptions {
   readonly publicUrl: string | undefined;
   /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[];
+  /** The built pages; undefined when they are not built, which the pages' addresses then say. */
+  readonly files?: BuiltFiles | undefined;
 }
 
-/** The dashboard's services, to be mounted by the HTTP front. */
+/** The dashboard's pages and services, to be mounted by the HTTP front. */
 export interface Console {
   /** Whether the path, without a query, is one of the console's. */
   handles(path: string): boolean;
@@ -53,12 +57,13 @@ export interface Console {
 }
 
 /** Builds the console. Throws a TypeError for options that cannot be. */
-export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies }: ConsoleOptions): Console {
+export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, files }: ConsoleOptions): Console {
   const address = publicUrl === undefined ? undefined : new URL(publicUrl);
   const isSecure = address?.protocol === "https:";
   const headers = securityHeaders(isSecure);
   const cookie = createSessionCookie(isSecure);
   const check = createGate(address);
+  const pages = createPages(files, address);
   const findNetwork = createNetworkFinder(trustedProxies);
   const calls = new WeakMap<object, ConsoleCall>();
   const serve = createAdapter(ports, { cookie, callOf: (request) => calls.get(request) });
@@ -78,7 +83,7 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies }
   };
 
   const answer = async (request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> => {
-    const [path = ""] = request.url!.split("?", 1);
+    const path = pathOf(request.url!);
     try {
       calls.set(request, await open(request, path, requestId));
       if (request.headers.expect !== undefined) response.writeContinue();
@@ -91,9 +96,11 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies }
   };
 
   return {
-    handles: (path) => path.startsWith(PREFIX),
+    handles: (path) => path.startsWith(PREFIX) || pages.handles(path),
     handle(request, response, requestId) {
       response.setHeader("x-request-id", requestId);
+      const path = pathOf(request.url!);
+      if (pages.handles(path)) return pages.handle(path, request, response);
       for (const [name, value] of headers) response.setHeader(name, value);
       void answer(request, response, requestId);
     },
@@ -101,6 +108,12 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies }
 }
 
 const PREFIX = "/parley.console.v1.";
+
+/** The path of a request's target, which proxies write as a whole URL. */
+function pathOf(target: string): string {
+  const [path = ""] = target.split("?", 1);
+  return path.startsWith("/") || !URL.canParse(target) ? path : new URL(target).pathname;
+}
 
 interface AdapterOptions {
   readonly cookie: ReturnType<typeof createSessionCookie>;

@@ -21,7 +21,7 @@ export function createGate(publicUrl: URL | undefined): (knock: Knock) => void {
   return ({ method, headers }) => {
     const { host = "", origin } = headers;
     const site = headers["sec-fetch-site"];
-    if (!isOwnHost(host, publicUrl)) throw forbidden(`The console is not served for the host "${host.slice(0, 100)}"`);
+    checkHost(host, publicUrl);
     if (method !== "POST") throw new Failure("invalid_request", "The console's services are called with POST.");
     if (site !== undefined ? site !== "same-origin" : origin !== undefined && !isOwnOrigin(origin, host, publicUrl)) {
       throw forbidden("The console's services are only for its own pages");
@@ -33,6 +33,12 @@ export function createGate(publicUrl: URL | undefined): (knock: Knock) => void {
       throw new Failure("request_too_large", `The request is larger than ${MAX_BODY_BYTES / 1024} KiB.`);
     }
   };
+}
+
+/** Throws a Failure for a host that somebody else can give a name to: anything but an IP address, localhost and the public URL's. */
+export function checkHost(host: string, publicUrl: URL | undefined): void {
+  if (isOwnHost(host, publicUrl)) return;
+  throw forbidden(`The console is not served for the host "${host.slice(0, 100)}"`);
 }
 
 function isOwnHost(host: string, publicUrl: URL | undefined): boolean {

@@ -1,7 +1,9 @@
+import { fileURLToPath } from "node:url";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
+import { readBuiltFiles } from "../console/built-files.ts";
 import { type Console, createConsole } from "../console/console.ts";
 import { makes } from "../core/model.ts";
 import type { Router } from "../core/router.ts";
@@ -15,9 +17,16 @@ interface ConsoleParts {
   readonly observer: { refused(refusal: Refusal): void };
 }
 
-/** The dashboard's services on the parts of this gateway. */
-export function consoleOf({ http }: Config, { access, store, router, observer }: ConsoleParts): Console {
-  return createConsole(
+/** Where `npm start` builds the pages. */
+const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.url));
+
+/** The dashboard on the parts of this gateway. */
+export async function consoleOf(
+  { http }: Config,
+  { access, store, router, observer }: ConsoleParts,
+): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
+  const files = await readBuiltFiles(PAGES_FOLDER);
+  const console = createConsole(
     {
       access,
       keys: store.keys,
@@ -26,6 +35,7 @@ export function consoleOf({ http }: Config, { access, store, router, observer }:
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),
     },
-    http,
+    { ...http, files },
   );
+  return { console, hasPages: files !== undefined };
 }

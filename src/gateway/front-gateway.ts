@@ -82,6 +82,7 @@ async function assemble(
     httpPort: http.port,
     grpcPort: 0,
     operationsPort: operations.port,
+    hasPages: false,
     activeCalls: () => calls.active,
     firstKey: undefined,
     // Models and providers are the cores'.

@@ -34,6 +34,8 @@ export interface Gateway {
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
+  /** Whether the dashboard's pages are served: only beside a core, and when they are built. */
+  readonly hasPages: boolean;
   /** Calls under way now. */
   activeCalls(): number;
   /** The secret of the key that was made because there was none. */
@@ -150,17 +152,16 @@ async function assemble(
     startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
   );
   undo.push(() => grpc.close());
-  const mounted = consoleOf(config, { access, store, router, observer });
+  const mounted = role === "core" ? undefined : await consoleOf(config, { access, store, router, observer });
   const http =
-    role === "core"
-      ? undefined
-      : await startListening("http", config, () =>
-          startHttpServer(services, {
-            ...config.http.listen,
-            corsOrigins: config.http.corsOrigins,
-            console: mounted,
-          }),
-        );
+    mounted &&
+    (await startListening("http", config, () =>
+      startHttpServer(services, {
+        ...config.http.listen,
+        corsOrigins: config.http.corsOrigins,
+        console: mounted.console,
+      }),
+    ));
   undo.push(() => http?.close());
 
   // Last, when nothing can fail any more: a secret that nobody was shown would be a key that nobody has.
@@ -170,6 +171,7 @@ async function assemble(
     httpPort: http?.port ?? 0,
     grpcPort: grpc.port,
     operationsPort: operations.port,
+    hasPages: mounted?.hasPages === true,
     activeCalls: () => calls.active,
     firstKey: firstKey?.secret,
     async reload(next) {

@@ -93,8 +93,11 @@ function stopSignal(): Promise<undefined> {
   });
 }
 
+const NOT_BUILT = "not built; `npm run build:web` builds it, or says why it cannot";
+
 /** What a person at the terminal needs: where everything is, and on a fresh data directory a key and a first request. */
-function greeting(config: Config, role: Role, { httpPort, grpcPort, operationsPort, firstKey }: Gateway): string {
+function greeting(config: Config, role: Role, gateway: Gateway): string {
+  const { httpPort, grpcPort, operationsPort, hasPages, firstKey } = gateway;
   const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
   const base = `http://${at(config.http.listen, httpPort)}`;
   const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
@@ -102,6 +105,7 @@ function greeting(config: Config, role: Role, { httpPort, grpcPort, operationsPo
     `Parley is ready${role.name === "all" ? "" : ` as a ${role.name}`}.`,
     "",
     ...(role.name === "core" ? [] : [`  OpenAI-compatible HTTP   ${base}/v1`]),
+    ...(role.name === "all" ? [`  dashboard                ${hasPages ? `${base}/` : NOT_BUILT}`] : []),
     ...(role.name === "front"
       ? [`  core                     ${role.core}`]
       : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),

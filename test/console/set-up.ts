@@ -69,7 +69,7 @@ export const JSON_TYPE = { "content-type": "application/json" };
 export async function startConsole(
   options: Partial<ConsoleOptions> & Parameters<typeof setUpAccess>[0] = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
   const ledger = askedLedger();
@@ -81,7 +81,7 @@ export async function startConsole(
   ];
   const console = createConsole(
     { access, keys, ledger, models, version: "1.2.3", refused },
-    { publicUrl, trustedProxies },
+    { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
   const never = (): never => {

@@ -63,6 +63,18 @@ describe("completing the lock file", () => {
     expect(run("--check", lock).status).toBe(0);
   });
 
+  it("knows that WebAssembly is for every system", () => {
+    const wasm = { version: "1.2.3", dev: true, optionalDependencies: { "@tool/wasm32-wasi": "1.2.3" } };
+    const lock = writeLock({ "node_modules/tool": wasm });
+    expect(run(lock).status).toBe(0);
+    expect(readLock(lock)["node_modules/@tool/wasm32-wasi"]).toEqual({
+      version: "1.2.3",
+      cpu: ["wasm32"],
+      dev: true,
+      optional: true,
+    });
+  });
+
   it("does not guess the platform of a package whose name has none", () => {
     const odd = { version: "1.0.0", optionalDependencies: { extra: "^2.0.0" } };
     const { status, errors } = run(writeLock({ "node_modules/odd": odd }));

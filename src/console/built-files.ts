@@ -1,0 +1,58 @@
+import { createHash } from "node:crypto";
+import { readdir, readFile } from "node:fs/promises";
+import { extname, join, sep } from "node:path";
+
+/** One file of the dashboard, in every form in which it is sent. */
+export interface BuiltFile {
+  readonly type: string;
+  /** A strong validator, with its quotes. */
+  readonly etag: string;
+  readonly content: Buffer;
+  /** Compressed ones by the name of their encoding, the best first. */
+  readonly encoded: readonly (readonly [encoding: string, content: Buffer])[];
+}
+
+/** The built dashboard: what is at a path, without its leading slash, such as `assets/main-4f2a.js`. */
+export type BuiltFiles = ReadonlyMap<string, BuiltFile>;
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".html": "text/html; charset=utf-8",
+  ".js": "text/javascript; charset=utf-8",
+  ".css": "text/css; charset=utf-8",
+  ".svg": "image/svg+xml",
+  ".woff2": "font/woff2",
+};
+
+/** Encodings by the ending that the build gives to their files, the best first. */
+const ENCODINGS = [
+  ["br", ".br"],
+  ["gzip", ".gz"],
+] as const;
+
+/** Reads the whole folder, which is small, into memory; undefined when nothing complete is there. */
+export async function readBuiltFiles(folder: string): Promise<BuiltFiles | undefined> {
+  const contents = new Map<string, Buffer>();
+  try {
+    const names = await readdir(folder, { recursive: true, withFileTypes: true });
+    for (const entry of names.filter((each) => each.isFile())) {
+      const path = join(entry.parentPath, entry.name);
+      const name = path.slice(join(folder, sep).length).replaceAll(sep, "/");
+      contents.set(name, await readFile(path));
+    }
+  } catch {
+    return undefined;
+  }
+  const files = new Map<string, BuiltFile>();
+  for (const [name, content] of contents) {
+    const type = TYPES[extname(name)];
+    // Compressed forms, and what the build notes for itself.
+    if (type === undefined) continue;
+    const etag = `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`;
+    const encoded = ENCODINGS.flatMap(([encoding, ending]) => {
+      const compressed = contents.get(name + ending);
+      return compressed === undefined ? [] : [[encoding, compressed] as const];
+    });
+    files.set(name, { type, etag, content, encoded });
+  }
+  return files.has("index.html") ? files : undefined;
+}

@@ -1,0 +1,34 @@
+import type { ComponentProps } from "react";
+
+const LOOKS = {
+  primary: "bg-accent text-on-accent hover:bg-accent-strong",
+  secondary: "border border-line bg-surface text-ink hover:bg-sunken",
+  quiet: "text-accent hover:bg-accent-soft",
+  danger: "bg-danger text-on-danger hover:bg-danger-strong",
+  "quiet danger": "text-danger hover:bg-danger-soft",
+} as const;
+
+/** The classes of a button, also for those that a library renders. */
+export function buttonClass(look: keyof typeof LOOKS, size: "normal" | "small" = "normal"): string {
+  const room = size === "small" ? "min-h-9 px-3 text-sm" : "min-h-11 px-4 text-[0.9375rem] sm:min-h-10";
+  return `inline-flex items-center justify-center gap-2 rounded-lg font-medium transition-colors disabled:opacity-60 ${room} ${LOOKS[look]}`;
+}
+
+interface ButtonProps extends ComponentProps<"button"> {
+  readonly look?: keyof typeof LOOKS;
+  readonly size?: "normal" | "small";
+  /** What it does is under way: it cannot be pressed again. */
+  readonly busy?: boolean;
+}
+
+export function Button({ look = "primary", size = "normal", busy = false, className = "", ...rest }: ButtonProps) {
+  return (
+    <button
+      type="button"
+      {...rest}
+      disabled={busy || rest.disabled === true}
+      aria-busy={busy || undefined}
+      className={`${buttonClass(look, size)} ${className}`}
+    />
+  );
+}

@@ -1,0 +1,91 @@
+import { type ComponentProps, type ReactNode, useId } from "react";
+
+const BOX =
+  "block w-full min-h-11 sm:min-h-10 rounded-lg border border-edge bg-surface px-3 py-2 text-base sm:text-[0.9375rem] " +
+  "placeholder:text-muted aria-invalid:border-danger";
+
+interface Named {
+  readonly label: string;
+  /** What a person needs to know before filling it in. */
+  readonly hint?: ReactNode;
+  /** What is wrong with it. */
+  readonly error?: string | undefined;
+}
+
+/** A text that somebody writes, with its label, its hint and what is wrong with it. */
+export function TextField({ label, hint, error, ...rest }: Named & ComponentProps<"input">) {
+  const id = useId();
+  return (
+    <Frame {...{ id, label, hint, error }}>
+      <input {...rest} id={id} {...describedBy(id, hint, error)} className={BOX} />
+    </Frame>
+  );
+}
+
+/** A choice of one. */
+export function SelectField({ label, hint, error, children, ...rest }: Named & ComponentProps<"select">) {
+  const id = useId();
+  return (
+    <Frame {...{ id, label, hint, error }}>
+      <select {...rest} id={id} {...describedBy(id, hint, error)} className={BOX}>
+        {children}
+      </select>
+    </Frame>
+  );
+}
+
+/** Choices of which each can be made or not. */
+export function CheckField({ label, ...rest }: { readonly label: ReactNode } & ComponentProps<"input">) {
+  return (
+    <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
+      <input {...rest} type="checkbox" className="size-4.5 shrink-0" />
+      <span className="min-w-0 wrap-anywhere">{label}</span>
+    </label>
+  );
+}
+
+/** Several fields about one thing. */
+export function FieldGroup({ label, hint, error, children }: Named & { readonly children: ReactNode }) {
+  const id = useId();
+  return (
+    <fieldset {...describedBy(id, hint, error)} className="space-y-1.5">
+      <legend className="text-sm font-medium">{label}</legend>
+      {children}
+      <Notes {...{ id, hint, error }} />
+    </fieldset>
+  );
+}
+
+function Frame({ id, label, hint, error, children }: Named & { readonly id: string; readonly children: ReactNode }) {
+  return (
+    <div className="min-w-0 space-y-1.5">
+      <label htmlFor={id} className="block text-sm font-medium">
+        {label}
+      </label>
+      {children}
+      <Notes {...{ id, hint, error }} />
+    </div>
+  );
+}
+
+function Notes({ id, hint, error }: Omit<Named, "label"> & { readonly id: string }) {
+  return (
+    <>
+      {error !== undefined && (
+        <p id={`${id}-error`} className="text-sm text-danger">
+          {error}
+        </p>
+      )}
+      {hint !== undefined && (
+        <p id={`${id}-hint`} className="text-sm text-muted">
+          {hint}
+        </p>
+      )}
+    </>
+  );
+}
+
+function describedBy(id: string, hint: ReactNode, error: string | undefined) {
+  const notes = [error === undefined ? "" : `${id}-error`, hint === undefined ? "" : `${id}-hint`].join(" ").trim();
+  return { "aria-invalid": error === undefined ? undefined : true, "aria-describedby": notes || undefined } as const;
+}

@@ -1,0 +1,28 @@
+import { type ReactNode, useState } from "react";
+
+interface FoldProps {
+  readonly title: string;
+  /** What is inside, in a few words. */
+  readonly summary: string;
+  /** Something inside has to be seen: it opens. */
+  readonly isOpen: boolean;
+  readonly children: ReactNode;
+}
+
+/** What most people leave as it is. */
+export function Fold({ title, summary, isOpen, children }: FoldProps) {
+  const [wasOpened, setOpened] = useState(false);
+  return (
+    <details
+      open={isOpen || wasOpened}
+      onToggle={(event) => setOpened(event.currentTarget.open)}
+      className="group rounded-lg border border-line"
+    >
+      <summary className="flex min-h-11 items-center justify-between gap-4 rounded-lg px-4 text-[0.9375rem] font-medium">
+        {title}
+        <span className="text-sm font-normal text-muted group-open:hidden">{summary}</span>
+      </summary>
+      <div className="space-y-5 border-t border-line p-4">{children}</div>
+    </details>
+  );
+}

@@ -1,0 +1,67 @@
+import { type ReactNode, useEffect, useRef } from "react";
+
+interface PageProps {
+  readonly title: string;
+  readonly description?: string;
+  /** What can be done here, beside the title. */
+  readonly actions?: ReactNode;
+  readonly children: ReactNode;
+}
+
+/** One page: its title, also in the browser's tab, and what is on it. */
+export function Page({ title, description, actions, children }: PageProps) {
+  return (
+    <>
+      <header className="mb-6 flex flex-wrap items-start justify-between gap-x-6 gap-y-4">
+        <div className="min-w-0">
+          <Title className="text-2xl font-semibold tracking-tight">{title}</Title>
+          {description !== undefined && <p className="mt-1 text-[0.9375rem] text-muted">{description}</p>}
+        </div>
+        {actions}
+      </header>
+      {children}
+    </>
+  );
+}
+
+/** The page's title. It gets the focus when the page is new, so that those who do not see it hear where they are. */
+export function Title({ children, className }: { readonly children: string; readonly className: string }) {
+  const heading = useRef<HTMLHeadingElement>(null);
+  useEffect(() => {
+    document.title = `${children} · Parley`;
+    // Where the browser has just put it there is nothing to move.
+    if (document.activeElement === document.body || document.activeElement?.closest("nav") != null) {
+      heading.current?.focus({ preventScroll: true });
+    }
+  }, [children]);
+  return (
+    <h1 ref={heading} tabIndex={-1} className={className}>
+      {children}
+    </h1>
+  );
+}
+
+/** Something is on its way. */
+export function Loading({ what, rows = 3 }: { readonly what: string; readonly rows?: number }) {
+  return (
+    <div role="status" className="space-y-3">
+      <span className="sr-only">Loading {what}</span>
+      {Array.from({ length: rows }, (_, row) => (
+        <div
+          key={row}
+          className="h-28 animate-pulse rounded-xl border border-line bg-surface motion-reduce:animate-none"
+        />
+      ))}
+    </div>
+  );
+}
+
+/** There is nothing yet, and what to do about it. */
+export function Empty({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <div className="rounded-xl border border-dashed border-line px-6 py-14 text-center">
+      <p className="text-lg font-medium">{title}</p>
+      <div className="mx-auto mt-2 max-w-md text-[0.9375rem] text-muted">{children}</div>
+    </div>
+  );
+}

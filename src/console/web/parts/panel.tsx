@@ -1,0 +1,21 @@
+import { type ReactNode, useId } from "react";
+
+interface PanelProps {
+  readonly title: string;
+  readonly description?: string;
+  readonly children: ReactNode;
+}
+
+/** One of several things on a page. */
+export function Panel({ title, description, children }: PanelProps) {
+  const id = useId();
+  return (
+    <section aria-labelledby={id} className="rounded-xl border border-line bg-surface p-5 sm:p-6">
+      <h2 id={id} className="text-base font-semibold">
+        {title}
+      </h2>
+      {description !== undefined && <p className="mt-1 text-sm text-muted">{description}</p>}
+      <div className="mt-5">{children}</div>
+    </section>
+  );
+}

@@ -1,0 +1,12 @@
+/** Every address of the app. The server answers exactly these with the page, and everything else as before. */
+export const PATHS = {
+  home: "/",
+  signIn: "/sign-in",
+  signUp: "/sign-up",
+  keys: "/keys",
+  usage: "/usage",
+  models: "/models",
+  account: "/account",
+} as const;
+
+export const PAGE_PATHS: readonly string[] = Object.values(PATHS);

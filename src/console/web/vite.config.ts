@@ -1,0 +1,17 @@
+import tailwindcss from "@tailwindcss/vite";
+import react from "@vitejs/plugin-react";
+import { defineConfig } from "vite";
+
+export default defineConfig({
+  root: import.meta.dirname,
+  publicDir: false,
+  plugins: [react(), tailwindcss()],
+  build: {
+    // Browsers since the middle of 2024.
+    target: ["chrome123", "firefox125", "safari17.5"],
+    // The policy of the pages lets no style or script stand in the page itself.
+    assetsInlineLimit: 0,
+    modulePreload: { polyfill: false },
+    reportCompressedSize: false,
+  },
+});

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Page } from "playwright-core";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+let site: Site;
+let visit: Visit;
+
+beforeAll(async () => {
+  site = await startSite({ config: { sign_up: "open" } });
+  visit = await site.visit("/");
+});
+afterAll(() => site?.close());
+
+/** Presses Tab until this has the focus, as somebody without a mouse does. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const label = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`;
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press("Tab");
+    if ((await page.evaluate(label)) === name) return;
+  }
+  throw new Error(`Tab does not lead to ${name}`);
+}
+
+describe("every page, at 1440 and 390 pixels, light and dark", () => {
+  const barriers = () => findBarriersEverywhere(visit.page);
+
+  it("would be found to have one", async () => {
+    const { page } = await site.visit("/sign-in");
+    await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
+    await page.evaluate("document.querySelector('main').append(document.createElement('img'))");
+    expect(await findBarriersEverywhere(page)).toHaveLength(4);
+  });
+
+  it("has no barrier before anybody is signed in", async () => {
+    const { page } = visit;
+    await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.locator("[aria-invalid]").waitFor();
+    expect(await barriers()).toEqual([]);
+    await setUp(page);
+    const stranger = await site.visit("/sign-in");
+    await stranger.page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
+    await stranger.page.getByRole("link", { name: "Create an account" }).click();
+    await stranger.page.getByRole("heading", { name: "Create an account" }).waitFor();
+    expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
+  });
+
+  it("has no barrier in the list of keys and its dialogs", async () => {
+    const { page } = visit;
+    await createKey(page, "laptop");
+    expect(await barriers()).toEqual([]);
+    await page.getByRole("button", { name: "Create key" }).click();
+    for (const fold of ["Permissions", "Limits"]) await page.locator("summary", { hasText: fold }).click();
+    await page.getByLabel("Only these").check();
+    expect(await barriers()).toEqual([]);
+    await page.getByLabel("Name", { exact: true }).fill("with limits");
+    await page.getByLabel("alpha-haiku-4.5", { exact: true }).check();
+    await page.getByLabel("Budget per month").fill("5");
+    await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+    await page.getByTestId("secret").waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.getByRole("button", { name: "I have saved it" }).click();
+    for (const act of ["Edit", "Rotate", "Revoke"]) {
+      await page.getByRole("button", { name: `${act} laptop` }).click();
+      await page.getByRole("dialog").waitFor();
+      expect(await barriers()).toEqual([]);
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    site.forgetPasswords();
+    await page.getByRole("button", { name: "Revoke laptop" }).click();
+    await page.getByRole("button", { name: "Revoke key" }).click();
+    await page.getByLabel("Password", { exact: true }).waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Show 1 ended key" }).click();
+    expect(await barriers()).toEqual([]);
+  });
+
+  it.each(["Usage", "Models", "Account"])("has no barrier in %s", async (name) => {
+    await visit.page.goto(`${site.product.url}/${name.toLowerCase()}`);
+    await visit.page.getByRole("heading", { name, exact: true }).waitFor();
+    await visit.page.waitForLoadState("networkidle");
+    expect(await barriers()).toEqual([]);
+  });
+
+  it("gives the browser nothing to complain about", () => {
+    expect(visit.complaints).toEqual([]);
+  });
+});
+
+describe("somebody without a mouse", () => {
+  it("signs in, makes a key and goes to another page", async () => {
+    const { page, complaints } = await site.visit("/sign-in");
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await tabTo(page, "E-mail");
+    await page.keyboard.type("ada@example.com");
+    await tabTo(page, "Password");
+    await page.keyboard.type(PASSWORD);
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+
+    await tabTo(page, "Create key");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor();
+    // The dialog has taken the focus, and keeps it.
+    await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("name");
+    await page.keyboard.type("by keyboard");
+    await tabTo(page, "LimitsNone of its own");
+    await page.keyboard.press("Enter");
+    await tabTo(page, "Requests per minute");
+    await page.keyboard.type("30");
+    await tabTo(page, "Create key");
+    await page.keyboard.press("Enter");
+    await page.getByTestId("secret").waitFor();
+    await tabTo(page, "curl");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("ArrowRight");
+    await page.keyboard.press("Enter");
+    await page.getByText("from openai import OpenAI").waitFor();
+    await tabTo(page, "I have saved it");
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("listitem").filter({ hasText: "by keyboard" }).getByText("30 requests/min").waitFor();
+    // Back where it was opened.
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Create key");
+
+    await page.goto(`${site.product.url}/keys`);
+    await tabTo(page, "Skip to the page");
+    await tabTo(page, "Models");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Models", exact: true }).waitFor();
+    expect(await page.evaluate("document.activeElement.tagName")).toBe("H1");
+    expect(complaints).toEqual([]);
+  });
+});
+
+describe("the switch between light and dark", () => {
+  it("takes precedence over the system, and is remembered", async () => {
+    const { page } = await site.visit("/sign-in", { colorScheme: "light" });
+    await page.getByLabel("E-mail").fill("ada@example.com");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByText("Dark", { exact: true }).click();
+    const background = () => page.evaluate<string>("getComputedStyle(document.body).backgroundColor");
+    await expect.poll(background).toBe("rgb(17, 20, 22)");
+    await page.reload();
+    await expect.poll(background).toBe("rgb(17, 20, 22)");
+    await page.getByText("Auto", { exact: true }).click();
+    await expect.poll(background).toBe("rgb(246, 246, 243)");
+  });
+});

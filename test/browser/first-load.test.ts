@@ -1,0 +1,46 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { setUp, type Site, startSite } from "./support/site.ts";
+
+/** Of JavaScript, compressed as browsers ask for it. */
+const MAX_BYTES = 120_000;
+
+let site: Site;
+
+beforeAll(async () => {
+  site = await startSite();
+});
+afterAll(() => site?.close());
+
+const LOADED = `performance.getEntriesByType("resource")
+  .filter(({ name }) => name.endsWith(".js"))
+  .map(({ name, encodedBodySize, decodedBodySize }) => ({ name: name.split("/").at(-1), encodedBodySize, decodedBodySize }))`;
+
+interface Loaded {
+  readonly name: string;
+  readonly encodedBodySize: number;
+  readonly decodedBodySize: number;
+}
+
+describe("the first load", () => {
+  it("takes at most 120 kB of JavaScript, for the first page of all and for the list of keys", async () => {
+    const { page } = await site.visit("/");
+    await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
+    const sizes: Record<string, number> = { "set-up": sum(await page.evaluate<Loaded[]>(LOADED)) };
+    await setUp(page);
+    // Anew, and with an empty cache.
+    const context = await page.context().browser()!.newContext();
+    await context.addCookies(await page.context().cookies());
+    const again = await context.newPage();
+    await again.goto(`${site.product.url}/keys`);
+    await again.getByText("first key").waitFor();
+    const loaded = await again.evaluate<Loaded[]>(LOADED);
+    sizes["keys"] = sum(loaded);
+    for (const [name, bytes] of Object.entries(sizes)) console.log(`${name}: ${bytes} bytes of JavaScript, compressed`);
+    expect(loaded.every(({ encodedBodySize, decodedBodySize }) => encodedBodySize < decodedBodySize)).toBe(true);
+    expect(Math.max(...Object.values(sizes))).toBeLessThanOrEqual(MAX_BYTES);
+  });
+});
+
+function sum(loaded: readonly Loaded[]): number {
+  return loaded.reduce((total, { encodedBodySize }) => total + encodedBodySize, 0);
+}

@@ -1,0 +1,215 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+/** What would run, or end an element, if anything took it for more than a text. */
+const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>{{7*7}}\u202Eevil`;
+
+let site: Site;
+let ada: Visit;
+
+beforeAll(async () => {
+  site = await startSite({ config: { sign_up: "invited" } });
+  ada = await site.visit("/");
+});
+afterAll(() => site?.close());
+
+/** The field that was complained about, and how. */
+async function complaint({ page }: Visit): Promise<string> {
+  const field = page.locator("input[aria-invalid]:focus");
+  await field.waitFor();
+  const notes = (await field.getAttribute("aria-describedby"))?.split(" ") ?? [];
+  return page.locator(`[id="${notes[0]}"]`).innerText();
+}
+
+describe("the set-up", () => {
+  it("says at the field what is wrong with it, and keeps what was written", async () => {
+    const { page } = ada;
+    const create = page.getByRole("button", { name: "Create the administrator" });
+    await create.click();
+    expect(await complaint(ada)).toMatch(/e-mail address/);
+    await page.getByLabel("E-mail").fill("ada@example.com");
+    await page.getByLabel("Password").fill("short");
+    await create.click();
+    await expect.poll(() => complaint(ada)).toMatch(/12 characters/);
+    await page.getByLabel("Password").fill("passwordpassword");
+    await create.click();
+    await expect.poll(() => complaint(ada)).toMatch(/guessed first/);
+    expect(await page.getByLabel("E-mail").inputValue()).toBe("ada@example.com");
+    await setUp(page);
+  });
+});
+
+describe("the sign-in", () => {
+  it("says the same of an unknown address and of a wrong password", async () => {
+    const visit = await site.visit("/usage");
+    const { page } = visit;
+    const answers: string[] = [];
+    for (const email of ["nobody@example.com", "ada@example.com"]) {
+      await page.getByLabel("E-mail").fill(email);
+      await page.getByLabel("Password").fill("not this password");
+      await page.getByRole("button", { name: "Sign in" }).click();
+      await page.getByRole("alert").waitFor();
+      answers.push(await page.getByRole("alert").innerText());
+    }
+    expect(new Set(answers).size).toBe(1);
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    // Where somebody wanted to go is where the sign-in leads.
+    await page.getByRole("heading", { name: "Usage" }).waitFor();
+    expect(visit.complaints).toEqual([]);
+  });
+});
+
+describe("the sign-up by invitation", () => {
+  it("is closed without a link, and refuses one that was not sent", async () => {
+    const { page } = await site.visit("/sign-up");
+    await page.getByRole("heading", { name: "Sign-up is not open" }).waitFor();
+    const guessed = await site.visit("/sign-up#invitation=guessed");
+    await guessed.page.getByLabel("E-mail").fill("eve@example.com");
+    await guessed.page.getByLabel("Password").fill(PASSWORD);
+    await guessed.page.getByRole("button", { name: "Create account" }).click();
+    await guessed.page.getByRole("alert").waitFor();
+    expect(await guessed.page.getByRole("alert").innerText()).toMatch(/invitation/i);
+  });
+
+  it("lets whoever has the link in as a member, who sees only their own keys", async () => {
+    const token = await invite(ada);
+    const bob = await site.visit(`/sign-up#invitation=${token}`);
+    await bob.page.getByRole("heading", { name: "Accept your invitation" }).waitFor();
+    await bob.page.getByLabel("E-mail").fill("bob@example.com");
+    await bob.page.getByLabel("Password").fill(PASSWORD);
+    await bob.page.getByRole("button", { name: "Create account" }).click();
+    await bob.page.getByText("No keys in use").waitFor();
+    await createKey(bob.page, "bob's");
+    expect(await bob.page.getByText("first key").count()).toBe(0);
+    expect(await bob.page.getByText("Member").count()).toBe(1);
+    expect(new URL(bob.page.url()).hash).toBe("");
+    await ada.page.reload();
+    await ada.page.getByRole("listitem").filter({ hasText: "bob's" }).getByText("of bob").waitFor();
+    expect(bob.complaints).toEqual([]);
+  });
+});
+
+describe("the form of a key", () => {
+  it("says at each field what is wrong with it", async () => {
+    const { page } = ada;
+    await page.getByRole("button", { name: "Create key" }).click();
+    const create = page.getByRole("dialog").getByRole("button", { name: "Create key" });
+    await create.click();
+    expect(await complaint(ada)).toMatch(/1 to 100 characters/);
+    await page.getByLabel("Name", { exact: true }).fill("limited");
+    await page.locator("summary", { hasText: "Limits" }).click();
+    for (const [label, wrong, what] of [
+      ["Requests per minute", "many", /whole number/],
+      ["Tokens per minute", "0", /from 1 to/],
+      ["Requests at the same time", "2000000", /from 1 to/],
+      ["Budget per month", "1.5.2", /amount/],
+    ] as const) {
+      await page.getByLabel(label).fill(wrong);
+      await create.click();
+      await expect.poll(() => complaint(ada)).toMatch(what);
+      await page.getByLabel(label).fill("");
+    }
+    await page.locator("summary", { hasText: "Permissions" }).click();
+    await page.getByLabel("Only these").check();
+    await create.click();
+    await page.getByText("Choose at least one model, or all.").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+  });
+
+  it("keeps what was chosen, to be changed later", async () => {
+    const { page } = ada;
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("limited");
+    await page.getByLabel("Expires").selectOption("In 7 days");
+    await page.locator("summary", { hasText: "Permissions" }).click();
+    await page.getByLabel("Only these").check();
+    await page.getByLabel("beta-3-flash", { exact: true }).check();
+    await page.getByLabel("Generated images").uncheck();
+    await page.locator("summary", { hasText: "Limits" }).click();
+    await page.getByLabel("Requests per minute").fill("1,200");
+    await page.getByLabel("Budget per month").fill("7.50");
+    await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
+    const item = page.getByRole("listitem").filter({ hasText: "limited" });
+    expect(await item.innerText()).toMatch(
+      /expires in 7 days[\s\S]*of \$7\.50[\s\S]*beta-3-flash; only chat[\s\S]*1\.2K requests/,
+    );
+
+    await item.getByRole("button", { name: "Edit limited" }).click();
+    expect(await page.getByLabel("beta-3-flash", { exact: true }).isChecked()).toBe(true);
+    expect(await page.getByLabel("Generated images").isChecked()).toBe(false);
+    await page.locator("summary", { hasText: "Limits" }).click();
+    expect(await page.getByLabel("Budget per month").inputValue()).toBe("7.5");
+    await page.getByLabel("Requests per minute").fill("");
+    await page.getByLabel("Name", { exact: true }).fill("renamed");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    const renamed = page.getByRole("listitem").filter({ hasText: "renamed" });
+    await renamed.waitFor();
+    expect(await renamed.innerText()).not.toContain("requests/min");
+  });
+
+  it("takes a hostile name for a text, wherever it is shown", async () => {
+    const { page } = ada;
+    await createKey(page, HOSTILE);
+    await page.getByRole("heading", { name: HOSTILE }).waitFor();
+    for (const act of ["Edit", "Rotate", "Revoke"]) {
+      await page.getByRole("button", { name: `${act} ${HOSTILE}` }).click();
+      await page.getByRole("dialog").waitFor();
+      await page.keyboard.press("Escape");
+      await page.getByRole("dialog").waitFor({ state: "detached" });
+    }
+    await page.goto(`${site.product.url}/account`);
+    await page.getByLabel("Name", { exact: true }).fill(HOSTILE);
+    await page.getByRole("button", { name: "Save name" }).click();
+    await page.getByText("Saved.").waitFor();
+    expect(await page.locator("img[src=x], script:not([src])").count()).toBe(0);
+    expect(await page.title()).toBe("Account · Parley");
+  });
+});
+
+describe("the change of a password", () => {
+  it("says what is wrong, and ends the sessions elsewhere", async () => {
+    const elsewhere = await site.visit("/sign-in");
+    await elsewhere.page.getByLabel("E-mail").fill("ada@example.com");
+    await elsewhere.page.getByLabel("Password").fill(PASSWORD);
+    await elsewhere.page.getByRole("button", { name: "Sign in" }).click();
+    await elsewhere.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+
+    const { page } = ada;
+    await page.goto(`${site.product.url}/account`);
+    await page.getByLabel("Current password").fill("not my password");
+    await page.getByLabel("New password").fill("five entirely other words");
+    await page.getByRole("button", { name: "Change password" }).click();
+    expect(await complaint(ada)).toMatch(/is not your password/i);
+    await page.getByLabel("Current password").fill(PASSWORD);
+    await page.getByLabel("New password").fill("short");
+    await page.getByRole("button", { name: "Change password" }).click();
+    await expect.poll(() => complaint(ada)).toMatch(/12 characters/);
+    await page.getByLabel("New password").fill("five entirely other words");
+    await page.getByRole("button", { name: "Change password" }).click();
+    await page.getByText("Other browsers are signed out.").waitFor();
+    expect(await page.getByLabel("New password").inputValue()).toBe("");
+
+    await elsewhere.page.getByRole("link", { name: "Models" }).click();
+    await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+});
+
+describe("all of this", () => {
+  it("gives the browser nothing to complain about", () => {
+    expect(ada.complaints).toEqual([]);
+  });
+});
+
+/** Makes an invitation as the page of administrators will: by its service, with the session of this browser. */
+async function invite({ page }: Visit): Promise<string> {
+  const answer: { token: string } = await page.evaluate(`fetch("/parley.console.v1.AccountService/CreateInvitation", {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify({ role: "ACCOUNT_ROLE_MEMBER" }),
+  }).then((response) => response.json())`);
+  return answer.token;
+}

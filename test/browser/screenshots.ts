@@ -1,0 +1,131 @@
+// npm run screenshots: pictures of every page, for people to look at, in screenshots/. Builds nothing: `npm run build:web`.
+import { mkdirSync } from "node:fs";
+import { join } from "node:path";
+import OpenAI from "openai";
+import type { Page } from "playwright-core";
+import { createKey, PASSWORD, setUp, startSite } from "./support/site.ts";
+
+const folder = join(import.meta.dirname, "../../screenshots");
+mkdirSync(folder, { recursive: true });
+const site = await startSite({ config: { sign_up: "open" } });
+const { page } = await site.visit("/");
+
+/** Takes the page as it is, wide and narrow, light and dark. */
+async function shoot(name: string): Promise<void> {
+  for (const [size, width, height] of [
+    ["1440", 1440, 900],
+    ["390", 390, 844],
+  ] as const) {
+    await page.setViewportSize({ width, height });
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.locator(`html[data-theme=${colorScheme}]`).waitFor();
+      await page.screenshot({ path: join(folder, `${name}-${size}-${colorScheme}.png`), fullPage: true });
+    }
+  }
+  await page.setViewportSize({ width: 1440, height: 900 });
+}
+
+const go = async (path: string, heading: string): Promise<void> => {
+  await page.goto(site.product.url + path);
+  await page.getByRole("heading", { name: heading, exact: true }).waitFor();
+  await settled(page);
+};
+
+async function settled(shown: Page): Promise<void> {
+  await shown.waitForLoadState("networkidle");
+}
+
+try {
+  await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
+  await shoot("set-up");
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.locator("[aria-invalid]").first().waitFor();
+  await shoot("set-up-wrong");
+  await setUp(page);
+  await settled(page);
+  await shoot("keys-first");
+  await page.getByRole("button", { name: "Revoke first key" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
+  await page.getByText("No keys in use").waitFor();
+  await shoot("keys-none");
+
+  await page.getByRole("button", { name: "Create key" }).first().click();
+  await page.getByLabel("Name", { exact: true }).fill("Production web app");
+  await settled(page);
+  await shoot("key-new");
+  await page.locator("summary", { hasText: "Permissions" }).click();
+  await page.getByLabel("Only these").check();
+  await page.getByLabel("beta-3-pro-preview", { exact: true }).check();
+  await page.getByLabel("alpha-haiku-4.5", { exact: true }).check();
+  await page.locator("summary", { hasText: "Limits" }).click();
+  await page.getByLabel("Requests per minute").fill("many");
+  await page.getByLabel("Budget per month").fill("2.50");
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  await page.getByText("Must be a whole number").waitFor();
+  await shoot("key-new-wrong");
+  await page.getByLabel("Requests per minute").fill("600");
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  const secret = await page.getByTestId("secret").textContent();
+  await shoot("key-secret");
+  await page.getByRole("tab", { name: "Node" }).click();
+  await shoot("key-secret-node");
+  await page.getByRole("button", { name: "I have saved it" }).click();
+
+  const other = await createKey(
+    page,
+    "CI <script>alert(1)</script> with a name that goes on and on, because nobody stops it",
+  );
+  await createKey(page, "Laptop");
+  for (const [apiKey, model] of [
+    [secret, "alpha-haiku-4.5"],
+    [other, "beta-3-pro-preview"],
+    [other, "nothing"],
+  ] as const) {
+    const client = new OpenAI({ apiKey: apiKey ?? "", baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+    await client.chat.completions
+      .create({ model, messages: [{ role: "user", content: "Hello, who are you?" }] })
+      .catch(() => undefined);
+  }
+  await page.getByRole("button", { name: "Rotate Laptop" }).click();
+  await settled(page);
+  await shoot("key-rotate");
+  await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();
+  await page.getByRole("button", { name: "I have saved it" }).click();
+  await go("/keys", "Keys");
+  await page.getByRole("button", { name: "ended key" }).click();
+  await shoot("keys");
+  await page.getByRole("button", { name: "Revoke CI" }).click();
+  await page.getByRole("dialog").waitFor();
+  await shoot("key-revoke");
+  await page.keyboard.press("Escape");
+  site.forgetPasswords();
+  await page.getByRole("button", { name: "Revoke CI" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
+  await page.getByRole("heading", { name: "Re-enter your password" }).waitFor();
+  await shoot("password");
+  for (const [path, heading] of [
+    ["/usage", "Usage"],
+    ["/models", "Models"],
+    ["/account", "Account"],
+  ] as const) {
+    await go(path, heading);
+    await shoot(heading.toLowerCase());
+  }
+  await page.setViewportSize({ width: 390, height: 844 });
+  await page.getByRole("button", { name: "Menu" }).click();
+  await page.screenshot({ path: join(folder, "menu-390-dark.png") });
+  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  await shoot("sign-in");
+  await page.getByLabel("E-mail").fill("ada@example.com");
+  await page.getByLabel("Password").fill(`not ${PASSWORD}`);
+  await page.getByRole("button", { name: "Sign in" }).click();
+  await page.getByRole("alert").waitFor();
+  await shoot("sign-in-wrong");
+  await go("/sign-up", "Create an account");
+  await shoot("sign-up");
+} finally {
+  await site.close();
+}
+console.log(`see ${folder}`);

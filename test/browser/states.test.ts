@@ -1,0 +1,85 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+const LIST = "**/parley.console.v1.KeyService/List";
+
+let site: Site;
+let visit: Visit;
+
+beforeAll(async () => {
+  site = await startSite();
+  visit = await site.visit("/");
+  await setUp(visit.page);
+});
+afterEach(() => visit.page.unrouteAll());
+afterAll(() => site?.close());
+
+describe("a page whose data", () => {
+  it("is on its way says so", async () => {
+    const { page } = visit;
+    let answer = (): void => undefined;
+    const asked = new Promise<void>((resolve) => (answer = resolve));
+    await page.route(LIST, async (route) => {
+      await asked;
+      await route.continue();
+    });
+    await page.reload();
+    await page.getByText("Loading the keys").waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    answer();
+    await page.getByText("first key").waitFor();
+    expect(await page.getByText("Loading the keys").count()).toBe(0);
+  });
+
+  it("cannot be had says why, and tries again when it is told to", async () => {
+    const { page } = visit;
+    await page.route(LIST, (route) => route.abort());
+    await page.reload();
+    const alert = page.getByRole("alert");
+    await alert.waitFor();
+    expect(await alert.innerText()).toContain("Parley does not answer");
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.unroute(LIST);
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("first key").waitFor();
+  });
+
+  it("is refused says what the service has said", async () => {
+    const { page } = visit;
+    const info = { type: "google.rpc.ErrorInfo", value: "CgdVTktOT1dOEgZwYXJsZXk" };
+    const body = JSON.stringify({ code: "unavailable", message: "The ledger <b>rests</b>.", details: [info] });
+    await page.route(LIST, (route) => route.fulfill({ status: 503, contentType: "application/json", body }));
+    await page.reload();
+    await page.getByText("The ledger <b>rests</b>.").waitFor();
+    expect(await page.locator("main b").count()).toBe(0);
+  });
+
+  it("is out of reach from the very beginning can be asked for again", async () => {
+    const { page } = visit;
+    await page.route("**/parley.console.v1.SessionService/GetSession", (route) => route.abort());
+    await page.reload();
+    await page.getByRole("alert").waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.unrouteAll();
+    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByText("first key").waitFor();
+  });
+});
+
+describe("many keys", () => {
+  it("are found by their names", async () => {
+    const { page } = visit;
+    await page.evaluate(`Promise.all(Array.from({ length: 12 }, (_, index) => fetch("/parley.console.v1.KeyService/Create", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ name: "program " + index }),
+    })))`);
+    await page.reload();
+    await page.getByLabel("Find a key").fill("PROGRAM 7");
+    await expect.poll(() => page.getByRole("list", { name: "Keys in use" }).getByRole("listitem").count()).toBe(1);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByLabel("Find a key").fill("nothing like it");
+    await page.getByText("No key in use has this").waitFor();
+  });
+});

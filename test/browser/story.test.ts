@@ -1,0 +1,110 @@
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { createKey, PASSWORD, readSecret, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+let site: Site;
+let visit: Visit;
+let first = "";
+let second = "";
+
+beforeAll(async () => {
+  site = await startSite();
+  visit = await site.visit("/");
+});
+afterAll(() => site?.close());
+
+/** Asks as a program with this key would. */
+function ask(apiKey: string): Promise<string | null | undefined> {
+  const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+  const messages = [{ role: "user", content: "Hello!" }] as const;
+  return client.chat.completions
+    .create({ model: "alpha-haiku-4.5", messages: [...messages] })
+    .then(({ choices }) => choices[0]?.message.content);
+}
+
+const listed = (name: string) =>
+  visit.page.getByRole("list", { name: "Keys in use" }).getByRole("listitem").filter({ hasText: name });
+
+// Each step goes on where the one before has ended.
+describe("the first day with Parley", () => {
+  it("begins with the administrator's account", async () => {
+    await visit.page.getByRole("heading", { name: "Set up Parley" }).waitFor();
+    await setUp(visit.page);
+    expect(await visit.page.getByText("ada@example.com").count()).toBe(1);
+    expect(await visit.page.getByText("Administrator").count()).toBe(1);
+  });
+
+  it("has the key that the greeting has shown", async () => {
+    await listed("first key").waitFor();
+    expect(await listed("first key").innerText()).toContain(site.product.firstKey.slice(-4));
+  });
+
+  it("goes on with a key that works at once", async () => {
+    first = await createKey(visit.page, "web app");
+    expect(first).toMatch(/^sk_parley_\w{46}$/);
+    expect(await ask(first)).toBeTruthy();
+  });
+
+  it("shows that the key was used, and what it cost", async () => {
+    await expect
+      .poll(async () => {
+        await visit.page.reload();
+        return listed("web app").innerText({ timeout: 5_000 });
+      })
+      .toMatch(/just now[\s\S]*\$0\.0/);
+  });
+
+  it("asks for the password when it was given long ago, and then goes on", async () => {
+    site.forgetPasswords();
+    await visit.page.getByRole("button", { name: "Rotate web app" }).click();
+    await visit.page.getByRole("button", { name: "Rotate key" }).click();
+    const dialog = visit.page.getByRole("dialog", { name: "Re-enter your password" });
+    await dialog.getByLabel("Password").fill(`not ${PASSWORD}`);
+    await dialog.getByRole("button", { name: "Continue" }).click();
+    await dialog.getByText("Is not your password.").waitFor();
+    await dialog.getByLabel("Password").fill(PASSWORD);
+    await dialog.getByRole("button", { name: "Continue" }).click();
+    second = await readSecret(visit.page);
+    expect(second).not.toBe(first);
+  });
+
+  it("leaves both keys working after the rotation", async () => {
+    expect(await Promise.all([ask(first), ask(second)])).toEqual([expect.any(String), expect.any(String)]);
+    await listed("Rotated, ends in 24 hours").waitFor();
+  });
+
+  it("refuses a revoked key within a second", async () => {
+    const revoked = listed("web app").filter({ hasNotText: "Rotated" });
+    await revoked.getByRole("button", { name: "Revoke web app" }).click();
+    await visit.page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
+    await expect
+      .poll(() => ask(second).catch((error: { status: number }) => error.status), { timeout: 1000 })
+      .toBe(401);
+    await visit.page.getByRole("dialog").waitFor({ state: "detached" });
+    expect(await listed("web app").count()).toBe(1);
+    expect(await ask(first)).toBeTruthy();
+  });
+
+  it("adds up what was used", async () => {
+    await visit.page.getByRole("link", { name: "Usage" }).click();
+    await visit.page.getByLabel("By", { exact: true }).selectOption("Key");
+    await expect.poll(() => visit.page.getByRole("row", { name: /^web app/ }).count()).toBe(2);
+    await visit.page.getByLabel("By", { exact: true }).selectOption("Model");
+    await visit.page.getByRole("row", { name: /^alpha-haiku-4.5 \d+ 0 / }).waitFor();
+  });
+
+  it("ends with a session that is over", async () => {
+    const cookies = await visit.page.context().cookies();
+    await visit.page.getByRole("button", { name: "Sign out" }).click();
+    await visit.page.getByRole("heading", { name: "Sign in" }).waitFor();
+    expect(await visit.page.context().cookies()).toEqual([]);
+    // Not even the cookie of before opens it again.
+    await visit.page.context().addCookies(cookies);
+    await visit.page.reload();
+    await visit.page.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+
+  it("gives the browser nothing to complain about", () => {
+    expect(visit.complaints).toEqual([]);
+  });
+});

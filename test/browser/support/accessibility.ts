@@ -1,0 +1,38 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import type { Page } from "playwright-core";
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
+
+/** What axe-core finds wrong with the page as it is now, one line for each. */
+export async function findBarriers(page: Page): Promise<string[]> {
+  // Colours on their way from one theme to the other are of neither.
+  await page.evaluate("Promise.allSettled(document.getAnimations().map((animation) => animation.finished))");
+  await page.evaluate(AXE);
+  return page.evaluate(`axe
+    .run({ resultTypes: ["violations"] })
+    .then(({ violations }) => violations.flatMap(({ id, nodes }) => nodes.map(({ target, failureSummary }) => id + " " + target + " " + failureSummary)))`);
+}
+
+export const SIZES = [
+  [1440, 900],
+  [390, 844],
+] as const;
+
+/** What axe-core finds wrong with the page as it is now, in every size and theme. */
+export async function findBarriersEverywhere(page: Page): Promise<string[]> {
+  const found: string[] = [];
+  for (const [width, height] of SIZES) {
+    await page.setViewportSize({ width, height });
+    for (const colorScheme of ["light", "dark"] as const) {
+      await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+      await page.locator(`html[data-theme=${colorScheme}]`).waitFor();
+      const where = `${new URL(page.url()).pathname} at ${width} ${colorScheme}`;
+      found.push(...(await findBarriers(page)).map((barrier) => `${where}: ${barrier}`));
+      const isWide: boolean = await page.evaluate("document.documentElement.scrollWidth > innerWidth");
+      if (isWide) found.push(`${where}: scrolls sideways`);
+    }
+  }
+  await page.setViewportSize({ width: 1440, height: 900 });
+  return found;
+}

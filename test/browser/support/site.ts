@@ -1,0 +1,90 @@
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import type { Browser, BrowserContextOptions, Page } from "playwright-core";
+import { type Product, type ProductOptions, startProduct } from "../../support/product.ts";
+import { startChromium } from "./chromium.ts";
+
+/** Somebody's browser window at the dashboard. */
+export interface Visit {
+  readonly page: Page;
+  /** What the browser complained about so far: faults of scripts, violations of the policy, missing files. */
+  readonly complaints: string[];
+}
+
+/** The product and a browser. */
+export interface Site {
+  readonly product: Product;
+  /** A new visitor, without cookies, at this address. */
+  visit(path: string, options?: BrowserContextOptions): Promise<Visit>;
+  /** All sessions are from now on as if the password had been given an hour ago. */
+  forgetPasswords(): void;
+  close(): Promise<void>;
+}
+
+/** A password that may be one. */
+export const PASSWORD = "four unrelated words";
+
+/** Starts the product with the simulator behind it, and a browser. */
+export async function startSite(options: ProductOptions = {}): Promise<Site> {
+  const browser = await startChromium();
+  const product = await startProduct(options).catch(async (error: unknown) => {
+    await browser.close();
+    throw error;
+  });
+  return {
+    product,
+    visit: (path, contextOptions) => visit(browser, product.url + path, contextOptions),
+    forgetPasswords() {
+      const database = new DatabaseSync(join(product.home, "data/parley.db"));
+      database.exec("PRAGMA busy_timeout = 5000");
+      database.prepare("UPDATE sessions SET authenticated_at_ms = authenticated_at_ms - 3600000").run();
+      database.close();
+    },
+    async close() {
+      await browser.close();
+      await product.stop();
+    },
+  };
+}
+
+async function visit(browser: Browser, url: string, options: BrowserContextOptions = {}): Promise<Visit> {
+  const context = await browser.newContext({ viewport: { width: 1440, height: 900 }, ...options });
+  await context.grantPermissions(["clipboard-read", "clipboard-write"]);
+  const page = await context.newPage();
+  page.setDefaultTimeout(15_000);
+  const complaints: string[] = [];
+  page.on("pageerror", (error) => complaints.push(String(error)));
+  page.on("console", (message) => {
+    // A call that is refused, which the page then shows, is an error for the browser.
+    const isRefusal =
+      message.text().startsWith("Failed to load resource") && message.location().url.includes("/parley.console.v1.");
+    if (!isRefusal && ["error", "warning"].includes(message.type())) complaints.push(message.text());
+  });
+  await page.goto(url);
+  return { page, complaints };
+}
+
+/** Makes the account of the first person, who is then signed in. */
+export async function setUp(page: Page, email = "ada@example.com"): Promise<void> {
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Name (optional)").fill("Ada");
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+}
+
+/** Makes a key by its name alone and gives its secret; the dialog is closed again. */
+export async function createKey(page: Page, name: string): Promise<string> {
+  await page.getByRole("button", { name: "Create key" }).first().click();
+  await page.getByLabel("Name", { exact: true }).fill(name);
+  await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
+  return readSecret(page);
+}
+
+/** Reads the secret that is shown, and closes its dialog. */
+export async function readSecret(page: Page): Promise<string> {
+  const secret = (await page.getByTestId("secret").textContent()) ?? "";
+  await page.getByRole("button", { name: "I have saved it" }).click();
+  await page.getByRole("dialog").waitFor({ state: "detached" });
+  return secret;
+}

@@ -1,0 +1,79 @@
+import { spawnSync } from "node:child_process";
+import {
+  appendFileSync,
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+
+const root = join(import.meta.dirname, "../..");
+let folder: string;
+
+/** A checkout with the real scripts, a program that only says that it serves, and no dependency at all. */
+beforeEach(() => {
+  folder = mkdtempSync(join(tmpdir(), "parley-web-app-"));
+  for (const path of ["scripts", "node_modules", "src/console/web", "gen/parley/console", "gen/google/rpc"]) {
+    mkdirSync(join(folder, path), { recursive: true });
+  }
+  for (const name of readdirSync(join(root, "scripts")).filter((each) => each.endsWith(".mjs"))) {
+    copyFileSync(join(root, "scripts", name), join(folder, "scripts", name));
+  }
+  copyFileSync(join(root, "package.json"), join(folder, "package.json"));
+  for (const path of ["package-lock.json", "node_modules/.package-lock.json"]) {
+    writeFileSync(join(folder, path), JSON.stringify({ packages: {} }));
+  }
+  writeFileSync(join(folder, "src/main.ts"), "console.log('serving');");
+  writeFileSync(join(folder, "src/console/web/main.tsx"), "");
+});
+afterEach(() => rmSync(folder, { recursive: true, force: true }));
+
+/** A bundler that writes one page. */
+function installBundler(): void {
+  const vite = join(folder, "node_modules/vite");
+  mkdirSync(vite);
+  writeFileSync(join(vite, "package.json"), JSON.stringify({ name: "vite", type: "module", main: "vite.js" }));
+  writeFileSync(
+    join(vite, "vite.js"),
+    `import { writeFileSync } from "node:fs";
+     export const build = async ({ build: { outDir } }) => writeFileSync(outDir + "/index.html", "a page");`,
+  );
+}
+
+/** `npm start`, or another command of Parley. */
+function start(...args: string[]): { status: number | null; stdout: string; built: boolean; stderr: string } {
+  const run = ["scripts/run.mjs", "src/main.ts", ...args];
+  const { status, stdout, stderr } = spawnSync(process.execPath, run, { cwd: folder, encoding: "utf8" });
+  return { status, stdout, stderr, built: stderr.includes("Building the dashboard") };
+}
+
+describe("npm start", () => {
+  it("builds the dashboard once, and again when its sources have changed", () => {
+    installBundler();
+    expect(start()).toMatchObject({ status: 0, stdout: "serving\n", built: true });
+    expect(readFileSync(join(folder, "dist/console/index.html"), "utf8")).toBe("a page");
+    expect(start("serve")).toMatchObject({ stdout: "serving\n", built: false });
+    appendFileSync(join(folder, "src/console/web/main.tsx"), "// changed");
+    expect(start("--config", "parley.yaml")).toMatchObject({ stdout: "serving\n", built: true });
+    expect(start()).toMatchObject({ built: false });
+    expect(readdirSync(join(folder, "dist"))).toEqual(["console"]);
+  });
+
+  it("serves without the dashboard when it cannot be built, and says why", () => {
+    const { status, stdout, stderr } = start();
+    expect({ status, stdout }).toEqual({ status: 0, stdout: "serving\n" });
+    expect(stderr).toContain("vite");
+    expect(stderr).toContain("everything else works without it");
+  });
+
+  it("leaves the dashboard alone for other commands", () => {
+    expect(start("keys", "list")).toMatchObject({ status: 0, built: false });
+    expect(start("--version")).toMatchObject({ status: 0, built: false });
+  });
+});
