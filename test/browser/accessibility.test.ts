@@ -68,7 +68,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
       await page.getByRole("dialog").waitFor();
       expect(await barriers()).toEqual([]);
       await page.keyboard.press("Escape");
-      await page.getByRole("dialog").waitFor({ state: "detached" });
+      await page.getByRole("dialog").first().waitFor({ state: "detached" });
     }
     site.forgetPasswords();
     await page.getByRole("button", { name: "Revoke laptop" }).click();
@@ -124,7 +124,7 @@ describe("somebody without a mouse", () => {
     await page.getByText("from openai import OpenAI").waitFor();
     await tabTo(page, "I have saved it");
     await page.keyboard.press("Enter");
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("dialog").first().waitFor({ state: "detached" });
     await page.getByRole("listitem").filter({ hasText: "by keyboard" }).getByText("30 requests/min").waitFor();
     // Back where it was opened.
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Create key");

@@ -115,7 +115,7 @@ describe("the form of a key", () => {
     await create.click();
     await page.getByText("Choose at least one model, or all.").waitFor();
     await page.keyboard.press("Escape");
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("dialog").first().waitFor({ state: "detached" });
   });
 
   it("keeps what was chosen, to be changed later", async () => {
@@ -145,7 +145,7 @@ describe("the form of a key", () => {
     await page.getByLabel("Requests per minute").fill("");
     await page.getByLabel("Name", { exact: true }).fill("renamed");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("dialog").first().waitFor({ state: "detached" });
     const renamed = page.getByRole("listitem").filter({ hasText: "renamed" });
     await renamed.waitFor();
     expect(await renamed.innerText()).not.toContain("requests/min");
@@ -159,7 +159,7 @@ describe("the form of a key", () => {
       await page.getByRole("button", { name: `${act} ${HOSTILE}` }).click();
       await page.getByRole("dialog").waitFor();
       await page.keyboard.press("Escape");
-      await page.getByRole("dialog").waitFor({ state: "detached" });
+      await page.getByRole("dialog").first().waitFor({ state: "detached" });
     }
     await page.goto(`${site.product.url}/account`);
     await page.getByLabel("Name", { exact: true }).fill(HOSTILE);

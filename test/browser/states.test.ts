@@ -73,10 +73,10 @@ describe("many keys", () => {
     await page.evaluate(`Promise.all(Array.from({ length: 12 }, (_, index) => fetch("/parley.console.v1.KeyService/Create", {
       method: "POST",
       headers: { "content-type": "application/json" },
-      body: JSON.stringify({ name: "program " + index }),
+      body: JSON.stringify({ name: "program-" + index }),
     })))`);
     await page.reload();
-    await page.getByLabel("Find a key").fill("PROGRAM 7");
+    await page.getByLabel("Find a key").fill("PROGRAM-7");
     await expect.poll(() => page.getByRole("list", { name: "Keys in use" }).getByRole("listitem").count()).toBe(1);
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByLabel("Find a key").fill("nothing like it");

@@ -80,7 +80,7 @@ describe("the first day with Parley", () => {
     await expect
       .poll(() => ask(second).catch((error: { status: number }) => error.status), { timeout: 1000 })
       .toBe(401);
-    await visit.page.getByRole("dialog").waitFor({ state: "detached" });
+    await visit.page.getByRole("dialog").first().waitFor({ state: "detached" });
     expect(await listed("web app").count()).toBe(1);
     expect(await ask(first)).toBeTruthy();
   });

@@ -85,6 +85,6 @@ export async function createKey(page: Page, name: string): Promise<string> {
 export async function readSecret(page: Page): Promise<string> {
   const secret = (await page.getByTestId("secret").textContent()) ?? "";
   await page.getByRole("button", { name: "I have saved it" }).click();
-  await page.getByRole("dialog").waitFor({ state: "detached" });
+  await page.getByRole("dialog").first().waitFor({ state: "detached" });
   return secret;
 }
