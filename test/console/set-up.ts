@@ -3,12 +3,14 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type ConsoleOptions, createConsole } from "../../src/console/console.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import type { Completions } from "../../src/core/completions.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
@@ -31,6 +33,7 @@ export interface Browser {
   readonly key: Client<typeof KeyService>;
   readonly usage: Client<typeof UsageService>;
   readonly settings: Client<typeof SettingsService>;
+  readonly playground: Client<typeof PlaygroundService>;
   /** As the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -43,6 +46,8 @@ export interface ConsoleUnderTest {
   readonly ledger: AskedLedger;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
+  /** The calls under way. */
+  readonly calls: Calls;
   browser(): Browser;
   /** A browser with a new account: the first one is the administrator. */
   signedUp(name: string): Promise<Browser & { readonly id: string }>;
@@ -67,9 +72,10 @@ export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory. */
 export async function startConsole(
-  options: Partial<ConsoleOptions> & Parameters<typeof setUpAccess>[0] = {},
+  options: Partial<ConsoleOptions> &
+    Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, stream = never, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
   const ledger = askedLedger();
@@ -79,21 +85,19 @@ export async function startConsole(
     { id: "words", images: false },
     { id: "pictures", images: true },
   ];
+  const calls = new Calls(systemClock);
   const console = createConsole(
-    { access, keys, ledger, models, version: "1.2.3", refused },
+    { access, keys, ledger, models, completions: { stream }, calls, version: "1.2.3", refused },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
-  const never = (): never => {
-    throw new Error("nothing is completed here");
-  };
   const server = await startHttpServer(
     {
       completions: { create: never, stream: never },
       models: { list: never, get: never },
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
-      calls: new Calls(systemClock),
+      calls,
       clock: systemClock,
       refused,
     },
@@ -106,6 +110,7 @@ export async function startConsole(
     ledger,
     refusals,
     server,
+    calls,
     browser,
     async signedUp(name) {
       const opened = browser();
@@ -115,6 +120,10 @@ export async function startConsole(
     send: (path, sent = {}) => send(server.port, path, sent),
     close: () => server.close(),
   };
+}
+
+function never(): never {
+  throw new Error("nothing is completed here");
 }
 
 function openBrowser(baseUrl: string): Browser {
@@ -136,6 +145,7 @@ function openBrowser(baseUrl: string): Browser {
     key: createClient(KeyService, transport),
     usage: createClient(UsageService, transport),
     settings: createClient(SettingsService, transport),
+    playground: createClient(PlaygroundService, transport),
     cookie: () => cookie,
     setCookies,
   };
