@@ -1,4 +1,5 @@
 import type { ServerResponse } from "node:http";
+import type { JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { Failure } from "../core/failure.ts";
@@ -9,16 +10,38 @@ import { CALL } from "./call.ts";
 /** Is told of calls that did not work. */
 export type Refused = (refusal: Refusal) => void;
 
-/** Answers a request with a failure before any handler has begun to. */
-export function refuse(response: ServerResponse, failure: Failure, requestId: string): void {
+/** How a call is refused. */
+export interface RefusalForm {
+  readonly requestId: string;
+  /** The content type of a stream's messages; undefined where none was asked for. */
+  readonly streamType: string | undefined;
+}
+
+/**
+ * Answers a request with a failure before any handler has begun to. Who asks for a stream only reads what the stream says,
+ * so there it is its end; of any other answer its client would see no more than the status.
+ */
+export function refuse(response: ServerResponse, failure: Failure, { requestId, streamType }: RefusalForm): void {
   if (response.destroyed || response.headersSent) return;
   const error = toConnectError(failure, requestId);
-  const body = JSON.stringify(errorToJson(error, undefined));
-  const status = error.code === Code.Unimplemented ? 404 : codeToHttpStatus(error.code);
+  const json = errorToJson(error, undefined);
+  const isStream = streamType !== undefined;
+  const status = isStream ? 200 : error.code === Code.Unimplemented ? 404 : codeToHttpStatus(error.code);
+  const body = isStream ? endOfStream(json) : Buffer.from(JSON.stringify(json));
   response
-    .writeHead(status, { "content-type": "application/json", "content-length": Buffer.byteLength(body) })
+    .writeHead(status, { "content-type": streamType ?? "application/json", "content-length": body.length })
     .end(body);
 }
+
+/** The last message of a stream of Connect's protocol: always JSON, after a flag that says so and its length. */
+function endOfStream(error: JsonValue): Buffer {
+  const message = Buffer.from(JSON.stringify({ error }));
+  const head = Buffer.from([END_OF_STREAM, 0, 0, 0, 0]);
+  head.writeUInt32BE(message.length, 1);
+  return Buffer.concat([head, message]);
+}
+
+const END_OF_STREAM = 0b10;
 
 /**
  * Turns failures of the handlers into Connect's errors; those of the library, such as a body that is no message, are such

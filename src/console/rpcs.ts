@@ -57,35 +57,36 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     interceptors: [translateFailures(refused)],
   });
 
-  /** What is known of a call before its body is read. Throws a Failure when it may not be made. */
-  const admitCall = async ({ request, path, requestId }: RpcExchange) => {
+  /** The policy of a call that may come from the console's own page. Throws a Failure for any other. */
+  const knock = ({ request, path }: RpcExchange): RpcPolicy => {
     const policy = policies.get(path);
     ports.gate(request, policy ?? UNKNOWN);
     if (policy === undefined) throw new Failure("not_found", `There is nothing at ${path.slice(0, 256)}.`);
-    const sessionId = ports.readSessionId(request);
-    const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
-    admit(policy, signedIn, access.clock.now());
-    return { policy, caller: { requestId, network: ports.findNetwork(request), sessionId, signedIn } };
+    return policy;
   };
 
-  const run = async (exchange: RpcExchange): Promise<void> => {
-    const { request, response, path } = exchange;
-    const arrivedMs = access.clock.monotonic();
-    const { policy, caller } = await admitCall(exchange);
+  const run = async (exchange: RpcExchange, policy: RpcPolicy): Promise<void> => {
+    const { request, response, path, requestId } = exchange;
+    const { maxBodyBytes, streams, endsWithDrain } = policy;
+    const { clock } = access;
+    const arrivedMs = clock.monotonic();
+    const sessionId = ports.readSessionId(request);
+    const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
+    admit(policy, signedIn, clock.now());
     const deadlineMs = connectTimeoutMs(exchange);
-    const { open, done } = openCall(policy.endsWithDrain ? endless : calls, exchange, deadlineMs);
-    if (policy.endsWithDrain && draining) open.end(stopping());
-    const call: ConsoleCall = { ...caller, arrivedMs, open };
+    const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
+    if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));
+    const call: ConsoleCall = { requestId, network: ports.findNetwork(request), sessionId, signedIn, arrivedMs, open };
     try {
       await answerConnect(handlers.get(path)!, {
         request,
         response,
         path,
         call: open,
-        clock: access.clock,
-        maxBodyBytes: policy.maxBodyBytes,
+        clock,
+        maxBodyBytes,
         contextValues: createContextValues().set(CALL, call),
-        headerList: (header) => [...(policy.streams ? STREAM_HEADERS : []), ...[...header].flat()],
+        headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
       });
     } finally {
       done();
@@ -94,15 +95,18 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
 
   return {
     async answer(exchange) {
-      const { response, requestId, path } = exchange;
+      const { request, response, requestId, path } = exchange;
+      let policy: RpcPolicy | undefined;
       try {
-        await run(exchange);
+        policy = knock(exchange);
+        await run(exchange, policy);
       } catch (reason) {
         const failure = Failure.from(reason);
         // Whoever left needs no answer; one that has begun can only be cut off.
         if (response.headersSent || failure.code === "cancelled") return void response.destroy();
         refused({ entrance: "console", requestId, target: path.slice(0, 256), failure });
-        refuse(response, failure, requestId);
+        const streamType = policy?.streams ? request.headers["content-type"] : undefined;
+        refuse(response, failure, { requestId, streamType });
       }
     },
 
@@ -123,8 +127,4 @@ async function lookUp(access: AccessContext, sessionId: string): Promise<SignedI
   } catch (cause) {
     throw new Failure("overloaded", "Sessions cannot be checked at the moment. Try again shortly.", { cause });
   }
-}
-
-function stopping(): Failure {
-  return new Failure("overloaded", "The gateway is shutting down.");
 }
