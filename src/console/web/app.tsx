@@ -15,6 +15,7 @@ import { Shell } from "./shell/shell.tsx";
 const Keys = lazy(() => import("./keys/keys.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
+const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 
 /** The dashboard: the pages of whoever is signed in, or the way to become that. */
@@ -47,6 +48,7 @@ function Inside() {
           <Switch>
             <Route path={PATHS.keys} component={Keys} />
             <Route path={PATHS.usage} component={Usage} />
+            <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
             <Route path={PATHS.account} component={Account} />
             <Route>

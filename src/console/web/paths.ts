@@ -5,6 +5,7 @@ export const PATHS = {
   signUp: "/sign-up",
   keys: "/keys",
   usage: "/usage",
+  playground: "/playground",
   models: "/models",
   account: "/account",
 } as const;

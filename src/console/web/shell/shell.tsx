@@ -12,6 +12,7 @@ const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
 const PLACES = [
   [PATHS.keys, "Keys"],
   [PATHS.usage, "Usage"],
+  [PATHS.playground, "Playground"],
   [PATHS.models, "Models"],
   [PATHS.account, "Account"],
 ] as const;
