@@ -4,6 +4,7 @@ import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-conn
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
@@ -23,6 +24,8 @@ import { createGate, MAX_BODY_BYTES } from "./gate.ts";
 import { createKeyService } from "./key-service.ts";
 import { createPages } from "./pages.ts";
 import { admit, POLICIES } from "./policy.ts";
+import type { RequestFeed } from "./request-feed.ts";
+import { createRequestService } from "./request-service.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { createSessionService, SIGN_UP_MODES } from "./session-service.ts";
 import { createUsageService } from "./usage-service.ts";
@@ -31,7 +34,9 @@ import { createUsageService } from "./usage-service.ts";
 export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
-  readonly ledger: Pick<LedgerStore, "usage" | "list">;
+  readonly ledger: Pick<LedgerStore, "usage" | "list" | "find">;
+  /** This process' requests as they end. */
+  readonly feed: RequestFeed;
   /** The models there are now, in the order of the registry. */
   readonly models: () => readonly { readonly id: string; readonly images: boolean }[];
   readonly version: string;
@@ -121,7 +126,7 @@ interface AdapterOptions {
 }
 
 function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) {
-  const { access, keys, ledger, models, version } = ports;
+  const { access, keys, ledger, feed, models, version } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   return connectNodeAdapter({
     grpc: false,
@@ -137,6 +142,7 @@ function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) 
       router.service(AccountService, createAccountService(access));
       router.service(KeyService, createKeyService({ access, keys, models: ids }));
       router.service(UsageService, createUsageService(ledger, access.clock));
+      router.service(RequestService, createRequestService({ ledger, keys, feed }));
       router.service(SettingsService, {
         get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),
       });
