@@ -117,7 +117,7 @@ function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookie: SessionCo
   router.service(AccountService, createAccountService(access));
   router.service(KeyService, createKeyService({ access, keys, models: ids }));
   router.service(UsageService, createUsageService(ledger, access.clock));
-  router.service(RequestService, createRequestService({ ledger, keys, feed }));
+  router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
   router.service(SettingsService, {
     get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),
   });

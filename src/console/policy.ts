@@ -35,6 +35,7 @@ const SIGNED_IN: Policy = { who: "signed in" };
 const SIGNED_IN_FRESH: Policy = { who: "signed in", fresh: true };
 /** Prompts have pictures. */
 const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024 };
+const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
 
@@ -77,7 +78,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     revoke: SIGNED_IN_FRESH,
   }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, listCompletions: SIGNED_IN }),
-  ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: SIGNED_IN }),
+  ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
   ...entries(SettingsService.method, { get: SIGNED_IN }),
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
 ]);
