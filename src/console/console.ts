@@ -3,6 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
@@ -21,6 +22,8 @@ import { createKeyService } from "./key-service.ts";
 import { createPages } from "./pages.ts";
 import { createPlaygroundService } from "./playground-service.ts";
 import { POLICIES } from "./policy.ts";
+import type { RequestFeed } from "./request-feed.ts";
+import { createRequestService } from "./request-service.ts";
 import { createRpcs } from "./rpcs.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { createSessionService, SIGN_UP_MODES } from "./session-service.ts";
@@ -31,7 +34,9 @@ import { createUsageService } from "./usage-service.ts";
 export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
-  readonly ledger: Pick<LedgerStore, "usage" | "list">;
+  readonly ledger: Pick<LedgerStore, "usage" | "list" | "find">;
+  /** The requests of this process as they end. */
+  readonly feed: RequestFeed;
   /** The models there are now, in the order of the registry. */
   readonly models: () => readonly { readonly id: string; readonly images: boolean }[];
   readonly completions: Pick<Completions, "stream">;
@@ -105,13 +110,14 @@ function pathOf(target: string): string {
 }
 
 function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookie: SessionCookie): void {
-  const { access, keys, ledger, models, completions, version } = ports;
+  const { access, keys, ledger, feed, models, completions, version } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);
   router.service(SessionService, createSessionService(access, cookie));
   router.service(AccountService, createAccountService(access));
   router.service(KeyService, createKeyService({ access, keys, models: ids }));
   router.service(UsageService, createUsageService(ledger, access.clock));
+  router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
   router.service(SettingsService, {
     get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),
   });

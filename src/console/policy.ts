@@ -2,6 +2,7 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
@@ -34,6 +35,7 @@ const SIGNED_IN: Policy = { who: "signed in" };
 const SIGNED_IN_FRESH: Policy = { who: "signed in", fresh: true };
 /** Prompts have pictures. */
 const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024 };
+const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
 
@@ -43,6 +45,7 @@ export const SERVICES = [
   AccountService,
   KeyService,
   UsageService,
+  RequestService,
   SettingsService,
   PlaygroundService,
 ] as const;
@@ -75,6 +78,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     revoke: SIGNED_IN_FRESH,
   }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, listCompletions: SIGNED_IN }),
+  ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
   ...entries(SettingsService.method, { get: SIGNED_IN }),
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
 ]);

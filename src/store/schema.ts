@@ -115,6 +115,13 @@ export interface CompletionRow {
   readonly first_content_ms: number | null;
   readonly partial: number;
   readonly estimated: number;
+  /** Null where there was no limit, and in rows of before it was kept. */
+  readonly request_limit: number | null;
+  readonly request_limit_remaining: number | null;
+  readonly request_limit_reset_ms: number | null;
+  readonly token_limit: number | null;
+  readonly token_limit_remaining: number | null;
+  readonly token_limit_reset_ms: number | null;
 }
 
 /** What a key or an account has spent in a month, and what is held for completions under way. */

@@ -4,14 +4,15 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
-import { type ConsoleOptions, createConsole } from "../../src/console/console.ts";
+import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../src/console/console.ts";
+import { RequestFeed } from "../../src/console/request-feed.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Completions } from "../../src/core/completions.ts";
-import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
@@ -20,10 +21,9 @@ import type { LedgerStore, UsageQuery } from "../../src/ledger/ledger-store.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
 
-/** A ledger that remembers what it was asked. */
-export interface AskedLedger extends Pick<LedgerStore, "usage" | "list"> {
-  readonly asked: (UsageQuery | Parameters<LedgerStore["list"]>[0])[];
-  readonly entries: LedgerEntry[];
+/** A ledger without entries, which remembers what it was asked. */
+export interface AskedLedger extends Pick<LedgerStore, "usage" | "list" | "find"> {
+  readonly asked: UsageQuery[];
 }
 
 /** One browser: a client with a cookie of its own. */
@@ -32,6 +32,7 @@ export interface Browser {
   readonly account: Client<typeof AccountService>;
   readonly key: Client<typeof KeyService>;
   readonly usage: Client<typeof UsageService>;
+  readonly request: Client<typeof RequestService>;
   readonly settings: Client<typeof SettingsService>;
   readonly playground: Client<typeof PlaygroundService>;
   /** As the browser would send it; empty without one. */
@@ -44,6 +45,7 @@ export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
   readonly keys: ReturnType<typeof memoryKeyStore>;
   readonly ledger: AskedLedger;
+  readonly feed: RequestFeed;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   /** The calls under way. */
@@ -70,15 +72,17 @@ export interface Answer {
 
 export const JSON_TYPE = { "content-type": "application/json" };
 
-/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory. */
+/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
+    Partial<Pick<ConsolePorts, "ledger">> &
     Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, stream = never, ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, ledger: kept, stream = never, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
   const ledger = askedLedger();
+  const feed = new RequestFeed(access.clock);
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
   const models = () => [
@@ -87,7 +91,7 @@ export async function startConsole(
   ];
   const calls = new Calls(systemClock);
   const console = createConsole(
-    { access, keys, ledger, models, completions: { stream }, calls, version: "1.2.3", refused },
+    { access, keys, ledger: kept ?? ledger, feed, models, completions: { stream }, calls, version: "1.2.3", refused },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
@@ -108,6 +112,7 @@ export async function startConsole(
     access,
     keys,
     ledger,
+    feed,
     refusals,
     server,
     calls,
@@ -144,6 +149,7 @@ function openBrowser(baseUrl: string): Browser {
     account: createClient(AccountService, transport),
     key: createClient(KeyService, transport),
     usage: createClient(UsageService, transport),
+    request: createClient(RequestService, transport),
     settings: createClient(SettingsService, transport),
     playground: createClient(PlaygroundService, transport),
     cookie: () => cookie,
@@ -167,17 +173,13 @@ function send(port: number, path: string, { method = "POST", headers = {}, body 
 
 function askedLedger(): AskedLedger {
   const asked: AskedLedger["asked"] = [];
-  const entries: LedgerEntry[] = [];
   return {
     asked,
-    entries,
     async usage(query) {
       asked.push(query);
       return [];
     },
-    async list(query) {
-      asked.push(query);
-      return entries.filter(({ startedAtMs }) => startedAtMs < query.beforeMs).slice(0, query.limit);
-    },
+    list: async () => ({ entries: [], next: undefined }),
+    find: async () => undefined,
   };
 }
