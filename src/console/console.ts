@@ -14,6 +14,7 @@ import { Failure } from "../core/failure.ts";
 import { toConnectError } from "../edge/connect-error.ts";
 import type { Refusal } from "../edge/services.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
+import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createAccountService } from "./account-service.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
@@ -31,7 +32,8 @@ import { createUsageService } from "./usage-service.ts";
 export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
-  readonly ledger: Pick<LedgerStore, "usage" | "list">;
+  readonly ledger: Pick<LedgerStore, "spending">;
+  readonly usage: UsageStore;
   /** The models there are now, in the order of the registry. */
   readonly models: () => readonly { readonly id: string; readonly images: boolean }[];
   readonly version: string;
@@ -121,7 +123,7 @@ interface AdapterOptions {
 }
 
 function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) {
-  const { access, keys, ledger, models, version } = ports;
+  const { access, keys, ledger, usage, models, version } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   return connectNodeAdapter({
     grpc: false,
@@ -135,8 +137,8 @@ function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) 
     routes(router) {
       router.service(SessionService, createSessionService(access, cookie));
       router.service(AccountService, createAccountService(access));
-      router.service(KeyService, createKeyService({ access, keys, models: ids }));
-      router.service(UsageService, createUsageService(ledger, access.clock));
+      router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
+      router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
       router.service(SettingsService, {
         get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),
       });

@@ -50,7 +50,7 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
     rotate: SIGNED_IN_FRESH,
     revoke: SIGNED_IN_FRESH,
   }),
-  ...entries(UsageService.method, { summarize: SIGNED_IN, listCompletions: SIGNED_IN }),
+  ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(SettingsService.method, { get: SIGNED_IN }),
 ]);
 

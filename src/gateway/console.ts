@@ -31,6 +31,7 @@ export async function consoleOf(
       access,
       keys: store.keys,
       ledger: store.ledger,
+      usage: store.usage,
       models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),

@@ -176,7 +176,8 @@ describe("who may call what", () => {
     "AccountService/ListSecurityEvents",
     "KeyService/List",
     "UsageService/Summarize",
-    "UsageService/ListCompletions",
+    "UsageService/GetLatency",
+    "UsageService/GetSpending",
     "SettingsService/Get",
   ];
   const FRESH = ["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`);

@@ -9,19 +9,25 @@ import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type ConsoleOptions, createConsole } from "../../src/console/console.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
-import type { LedgerStore, UsageQuery } from "../../src/ledger/ledger-store.ts";
+import type { LedgerStore } from "../../src/ledger/ledger-store.ts";
+import type { LatencyQuery, UsageQuery, UsageStore } from "../../src/ledger/usage-store.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
 
-/** A ledger that remembers what it was asked. */
-export interface AskedLedger extends Pick<LedgerStore, "usage" | "list"> {
-  readonly asked: (UsageQuery | Parameters<LedgerStore["list"]>[0])[];
-  readonly entries: LedgerEntry[];
+/** A ledger in which each subject has spent as many millionths as its name has letters. */
+const ledger: Pick<LedgerStore, "spending"> = {
+  async spending(subjects) {
+    return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
+  },
+};
+
+/** Usage that remembers what it was asked, and answers that there is none. */
+export interface AskedUsage extends UsageStore {
+  readonly asked: (UsageQuery | LatencyQuery)[];
 }
 
 /** One browser: a client with a cookie of its own. */
@@ -40,7 +46,7 @@ export interface Browser {
 export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
   readonly keys: ReturnType<typeof memoryKeyStore>;
-  readonly ledger: AskedLedger;
+  readonly usage: AskedUsage;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   browser(): Browser;
@@ -72,7 +78,7 @@ export async function startConsole(
   const { publicUrl, trustedProxies = [], files, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
-  const ledger = askedLedger();
+  const usage = askedUsage();
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
   const models = () => [
@@ -80,7 +86,7 @@ export async function startConsole(
     { id: "pictures", images: true },
   ];
   const console = createConsole(
-    { access, keys, ledger, models, version: "1.2.3", refused },
+    { access, keys, ledger, usage, models, version: "1.2.3", refused },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
@@ -103,7 +109,7 @@ export async function startConsole(
   return {
     access,
     keys,
-    ledger,
+    usage,
     refusals,
     server,
     browser,
@@ -155,19 +161,18 @@ function send(port: number, path: string, { method = "POST", headers = {}, body 
   });
 }
 
-function askedLedger(): AskedLedger {
-  const asked: AskedLedger["asked"] = [];
-  const entries: LedgerEntry[] = [];
+function askedUsage(): AskedUsage {
+  const asked: AskedUsage["asked"] = [];
   return {
     asked,
-    entries,
-    async usage(query) {
+    async summarize(query) {
       asked.push(query);
       return [];
     },
-    async list(query) {
+    async latency(query) {
       asked.push(query);
-      return entries.filter(({ startedAtMs }) => startedAtMs < query.beforeMs).slice(0, query.limit);
+      return { overall: undefined, points: [], sinceMs: undefined };
     },
+    prune: async () => 0,
   };
 }
