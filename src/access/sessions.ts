@@ -41,6 +41,19 @@ export async function startSession({ store, clock }: AccessContext, account: Acc
 
 /** Whose session this is; undefined when it has ended, or its account is disabled. Counts as a use. */
 export async function findSession(
+  context: Pick<AccessContext, "store" | "clock">,
+  id: string,
+): Promise<SignedIn | undefined> {
+  const found = await peekSession(context, id);
+  if (found === undefined) return undefined;
+  const { session } = found;
+  const nowMs = context.clock.now();
+  if (nowMs - session.lastSeenAtMs >= TOUCH_MS) await context.store.touchSession(session.hash, { lastSeenAtMs: nowMs });
+  return found;
+}
+
+/** The same for what goes on by itself: does not count as a use. */
+export async function peekSession(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   id: string,
 ): Promise<SignedIn | undefined> {
@@ -50,7 +63,6 @@ export async function findSession(
   const { session } = found;
   const nowMs = clock.now();
   if (nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_LIFETIME_MS) return undefined;
-  if (nowMs - session.lastSeenAtMs >= TOUCH_MS) await store.touchSession(session.hash, { lastSeenAtMs: nowMs });
   return found;
 }
 

@@ -4,6 +4,7 @@ import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-conn
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
@@ -24,6 +25,8 @@ import { createGate, MAX_BODY_BYTES } from "./gate.ts";
 import { createKeyService } from "./key-service.ts";
 import { createPages } from "./pages.ts";
 import { admit, POLICIES } from "./policy.ts";
+import type { RequestFeed } from "./request-feed.ts";
+import { createRequestService } from "./request-service.ts";
 import { securityHeaders } from "./security-headers.ts";
 import { createSessionService, SIGN_UP_MODES } from "./session-service.ts";
 import { createUsageService } from "./usage-service.ts";
@@ -32,8 +35,10 @@ import { createUsageService } from "./usage-service.ts";
 export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
-  readonly ledger: Pick<LedgerStore, "spending">;
+  readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
   readonly usage: UsageStore;
+  /** This process' requests as they end. */
+  readonly feed: RequestFeed;
   /** The models there are now, in the order of the registry. */
   readonly models: () => readonly { readonly id: string; readonly images: boolean }[];
   readonly version: string;
@@ -123,7 +128,7 @@ interface AdapterOptions {
 }
 
 function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) {
-  const { access, keys, ledger, usage, models, version } = ports;
+  const { access, keys, ledger, usage, feed, models, version } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   return connectNodeAdapter({
     grpc: false,
@@ -139,6 +144,7 @@ function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) 
       router.service(AccountService, createAccountService(access));
       router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
       router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
+      router.service(RequestService, createRequestService({ ledger, keys, feed }));
       router.service(SettingsService, {
         get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),
       });

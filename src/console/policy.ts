@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
@@ -21,7 +22,14 @@ const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
 
 /** The services of the console. */
-export const SERVICES = [SessionService, AccountService, KeyService, UsageService, SettingsService] as const;
+export const SERVICES = [
+  SessionService,
+  AccountService,
+  KeyService,
+  UsageService,
+  RequestService,
+  SettingsService,
+] as const;
 
 /** Every RPC by its path; one that is not here cannot be called. */
 export const POLICIES: ReadonlyMap<string, Policy> = new Map([
@@ -51,6 +59,7 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
     revoke: SIGNED_IN_FRESH,
   }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
+  ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: SIGNED_IN }),
   ...entries(SettingsService.method, { get: SIGNED_IN }),
 ]);
 

@@ -1,4 +1,3 @@
-import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type UsageFilter as FilterMessage,
@@ -20,6 +19,7 @@ import {
   wholeHours,
 } from "../ledger/usage-store.ts";
 import { accountInView, readId, signedInOf } from "./call.ts";
+import { readTime } from "./read-time.ts";
 import { toLatencyMessage, toSummaryMessage } from "./usage-messages.ts";
 
 const DEFAULT_SPAN_MS = 30 * STEP_MS.day;
@@ -94,13 +94,6 @@ function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs:
     model: readName("filter.model", asked?.model ?? ""),
     outcome: readName("filter.outcome", asked?.outcome ?? ""),
   };
-}
-
-/** A moment in Unix milliseconds. Throws `invalid_request` for one that no completion can have. */
-function readTime(field: string, time: Timestamp): number {
-  const atMs = timestampMs(time);
-  if (Number.isSafeInteger(atMs) && atMs >= 0) return atMs;
-  throw invalidField(field, "is not a time after 1970");
 }
 
 /** What a column is compared with: PostgreSQL takes no NUL in a text. */

@@ -51,7 +51,7 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
   } catch (reason) {
     const failure = Failure.from(reason);
     if (requested === undefined)
-      services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure });
+      services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure, principal });
     exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested));
   } finally {
     done();

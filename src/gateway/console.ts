@@ -5,6 +5,7 @@ import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
 import { readBuiltFiles } from "../console/built-files.ts";
 import { type Console, createConsole } from "../console/console.ts";
+import type { RequestFeed } from "../console/request-feed.ts";
 import { makes } from "../core/model.ts";
 import type { Router } from "../core/router.ts";
 import type { Refusal } from "../edge/services.ts";
@@ -14,6 +15,7 @@ interface ConsoleParts {
   readonly access: AccessContext;
   readonly store: Store;
   readonly router: Router;
+  readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
 }
 
@@ -23,7 +25,7 @@ const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.ur
 /** The dashboard on the parts of this gateway. */
 export async function consoleOf(
   { http }: Config,
-  { access, store, router, observer }: ConsoleParts,
+  { access, store, router, feed, observer }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(
@@ -32,6 +34,7 @@ export async function consoleOf(
       keys: store.keys,
       ledger: store.ledger,
       usage: store.usage,
+      feed,
       models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),

@@ -6,6 +6,35 @@ export interface Spending {
   readonly heldMicroUsd: number;
 }
 
+/** Where a page of the log has ended. */
+export interface LogPosition {
+  readonly endedAtMs: number;
+  readonly completionId: string;
+}
+
+/** Which entries of the log. What is left out does not narrow. */
+export interface LogQuery {
+  readonly limit: number;
+  readonly after?: LogPosition | undefined;
+  readonly accountId?: string | undefined;
+  readonly keyId?: string | undefined;
+  /** The requested one or the one that served. */
+  readonly model?: string | undefined;
+  /** `failed` is every one but `served`. */
+  readonly outcome?: LedgerEntry["outcome"] | "failed" | undefined;
+  /** Those that ended then or later, in Unix milliseconds. */
+  readonly sinceMs?: number | undefined;
+  /** Those that ended before. */
+  readonly untilMs?: number | undefined;
+}
+
+/** Some entries of the log. */
+export interface LogPage {
+  readonly entries: readonly LedgerEntry[];
+  /** Where the next page goes on; undefined after the last one. */
+  readonly next: LogPosition | undefined;
+}
+
 /** Where the ledger is kept. Every method answers, or rejects within a few seconds. */
 export interface LedgerStore {
   /**
@@ -15,19 +44,16 @@ export interface LedgerStore {
    */
   insert(entries: readonly NewLedgerEntry[]): Promise<void>;
   /**
-   * The newest entries first, at most `limit`, of those that started before `beforeMs`, or then and come after `beforeId`:
-   * within a millisecond the largest ID is first.
+   * A page of the log, the latest to end first, and within a millisecond the largest ID. For what no index leads to (a model,
+   * an outcome) it looks through a bounded number of entries: there may then be a next page although this one is not full.
    */
-  list(query: {
-    readonly limit: number;
-    readonly beforeMs: number;
-    readonly beforeId?: string | undefined;
-    readonly accountId?: string | undefined;
-  }): Promise<readonly LedgerEntry[]>;
+  list(query: LogQuery): Promise<LogPage>;
+  /** By the completion's ID or the request's: of several with the same request ID the latest. Of one account, or of any. */
+  find(id: string, accountId?: string): Promise<LedgerEntry | undefined>;
   /** What each of these subjects (`key:…` for a key's line, `account:…`) has spent in a month (`2026-11`), in their order. */
   spending(subjects: readonly string[], month: string): Promise<readonly Spending[]>;
   /**
-   * Removes the oldest entries that started before, at most a thousand, and answers how many: to be called again until
+   * Removes the oldest entries that ended before, at most a thousand, and answers how many: to be called again until
    * none is left. What months have spent and the sums of usage stay.
    */
   prune(beforeMs: number): Promise<number>;

@@ -1,8 +1,8 @@
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { retryWhileBusy } from "./busy.ts";
 import { chunksOf } from "./chunks.ts";
-import { inCodeUnits, type Database } from "./database.ts";
-import { toLedgerEntry } from "./ledger-rows.ts";
+import type { Database } from "./database.ts";
+import { createRequestLog } from "./request-log.ts";
 import type { SpendingRow } from "./schema.ts";
 
 /** How many entries are removed at a time: others wait meanwhile. */
@@ -16,24 +16,7 @@ export function createLedgerStore(database: Database, reports: Database): Ledger
       if (entries.length > 0) await database.perform("insertEntries", entries);
     },
 
-    async list({ limit, beforeMs, beforeId, accountId }) {
-      let newest = reports.query
-        .selectFrom("completions")
-        .selectAll()
-        .where("started_at_ms", "<=", beforeMs)
-        .where((entry) =>
-          entry.or([
-            entry("started_at_ms", "<", beforeMs),
-            // An ID below all others: nothing of that moment.
-            entry(inCodeUnits(reports, "id"), "<", beforeId ?? ""),
-          ]),
-        )
-        .orderBy("started_at_ms", "desc")
-        .orderBy(inCodeUnits(reports, "id"), "desc")
-        .limit(limit);
-      if (accountId !== undefined) newest = newest.where("account_id", "=", accountId);
-      return (await retryWhileBusy(() => newest.execute())).map(toLedgerEntry);
-    },
+    ...createRequestLog(reports),
 
     async spending(subjects, month) {
       const found = new Map<string, SpendingRow>();
@@ -51,8 +34,8 @@ export function createLedgerStore(database: Database, reports: Database): Ledger
       const oldest = query
         .selectFrom("completions")
         .select("id")
-        .where("started_at_ms", "<", beforeMs)
-        .orderBy("started_at_ms")
+        .where("ended_at_ms", "<", beforeMs)
+        .orderBy("ended_at_ms")
         .limit(PRUNE_ROWS);
       const removed = query.deleteFrom("completions").where("id", "in", oldest);
       return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);

@@ -116,6 +116,13 @@ export interface CompletionRow {
   readonly first_content_ms: number | null;
   readonly partial: number;
   readonly estimated: number;
+  /** Null where there was no limit, and in rows of before it was kept. */
+  readonly request_limit: number | null;
+  readonly request_limit_remaining: number | null;
+  readonly request_limit_reset_ms: number | null;
+  readonly token_limit: number | null;
+  readonly token_limit_remaining: number | null;
+  readonly token_limit_reset_ms: number | null;
 }
 
 /** What the completions of one kind come to that started in one hour. */

@@ -3,23 +3,26 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
-import { type ConsoleOptions, createConsole } from "../../src/console/console.ts";
+import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../src/console/console.ts";
+import { RequestFeed } from "../../src/console/request-feed.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
-import type { LedgerStore } from "../../src/ledger/ledger-store.ts";
 import type { LatencyQuery, UsageQuery, UsageStore } from "../../src/ledger/usage-store.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
 
-/** A ledger in which each subject has spent as many millionths as its name has letters. */
-const ledger: Pick<LedgerStore, "spending"> = {
+/** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
+const EMPTY_LEDGER: ConsolePorts["ledger"] = {
+  list: async () => ({ entries: [], next: undefined }),
+  find: async () => undefined,
   async spending(subjects) {
     return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
   },
@@ -36,6 +39,7 @@ export interface Browser {
   readonly account: Client<typeof AccountService>;
   readonly key: Client<typeof KeyService>;
   readonly usage: Client<typeof UsageService>;
+  readonly request: Client<typeof RequestService>;
   readonly settings: Client<typeof SettingsService>;
   /** As the browser would send it; empty without one. */
   readonly cookie: () => string;
@@ -47,6 +51,7 @@ export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
   readonly keys: ReturnType<typeof memoryKeyStore>;
   readonly usage: AskedUsage;
+  readonly feed: RequestFeed;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   browser(): Browser;
@@ -71,14 +76,17 @@ export interface Answer {
 
 export const JSON_TYPE = { "content-type": "application/json" };
 
-/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory. */
+/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
-  options: Partial<ConsoleOptions> & Parameters<typeof setUpAccess>[0] = {},
+  options: Partial<ConsoleOptions> &
+    Partial<Pick<ConsolePorts, "ledger" | "usage">> &
+    Parameters<typeof setUpAccess>[0] = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
   const usage = askedUsage();
+  const feed = new RequestFeed(access.clock);
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
   const models = () => [
@@ -86,7 +94,7 @@ export async function startConsole(
     { id: "pictures", images: true },
   ];
   const console = createConsole(
-    { access, keys, ledger, usage, models, version: "1.2.3", refused },
+    { access, keys, ledger: kept ?? EMPTY_LEDGER, usage: used ?? usage, feed, models, version: "1.2.3", refused },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
@@ -110,6 +118,7 @@ export async function startConsole(
     access,
     keys,
     usage,
+    feed,
     refusals,
     server,
     browser,
@@ -141,6 +150,7 @@ function openBrowser(baseUrl: string): Browser {
     account: createClient(AccountService, transport),
     key: createClient(KeyService, transport),
     usage: createClient(UsageService, transport),
+    request: createClient(RequestService, transport),
     settings: createClient(SettingsService, transport),
     cookie: () => cookie,
     setCookies,

@@ -87,6 +87,10 @@ export function* historyOf({
       firstContentMs: streamed && failed === undefined ? Math.min(firstContentMs, durationMs) : undefined,
       partial: false,
       estimated: index % 503 === 502,
+      limits: {
+        requests: { limit: 600, remaining: 599 - (index % 500), resetMs: (index % 500) * 100 },
+        tokens: undefined,
+      },
     };
   }
 }
