@@ -13,6 +13,7 @@ import type { Completions } from "../core/completions.ts";
 import type { Calls } from "../edge/calls.ts";
 import type { Refusal } from "../edge/services.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
+import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createAccountService } from "./account-service.ts";
 import { createNetworkFinder } from "./client-address.ts";
@@ -34,7 +35,8 @@ import { createUsageService } from "./usage-service.ts";
 export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
-  readonly ledger: Pick<LedgerStore, "usage" | "list" | "find">;
+  readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
+  readonly usage: UsageStore;
   /** The requests of this process as they end. */
   readonly feed: RequestFeed;
   /** The models there are now, in the order of the registry. */
@@ -110,13 +112,13 @@ function pathOf(target: string): string {
 }
 
 function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookie: SessionCookie): void {
-  const { access, keys, ledger, feed, models, completions, version } = ports;
+  const { access, keys, ledger, usage, feed, models, completions, version } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);
   router.service(SessionService, createSessionService(access, cookie));
   router.service(AccountService, createAccountService(access));
-  router.service(KeyService, createKeyService({ access, keys, models: ids }));
-  router.service(UsageService, createUsageService(ledger, access.clock));
+  router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
+  router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
   router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
   router.service(SettingsService, {
     get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),

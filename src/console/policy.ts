@@ -77,7 +77,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     rotate: SIGNED_IN_FRESH,
     revoke: SIGNED_IN_FRESH,
   }),
-  ...entries(UsageService.method, { summarize: SIGNED_IN, listCompletions: SIGNED_IN }),
+  ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
   ...entries(SettingsService.method, { get: SIGNED_IN }),
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),

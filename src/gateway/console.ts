@@ -33,6 +33,7 @@ export async function consoleOf(
       access,
       keys: store.keys,
       ledger: store.ledger,
+      usage: store.usage,
       feed,
       models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
       completions,

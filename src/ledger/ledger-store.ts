@@ -1,34 +1,9 @@
 import type { LedgerEntry, NewLedgerEntry } from "../core/ledger.ts";
 
-/** What usage is added up by. */
-export type UsageGroup = "model" | "key" | "account" | "day";
-
-/** Which completions: by when they started (Unix milliseconds; `untilMs` exclusive), and whose. */
-export interface UsageQuery {
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  readonly by: UsageGroup;
-  readonly accountId?: string | undefined;
-  readonly keyId?: string | undefined;
-}
-
-/** What the completions of one group come to. */
-export interface UsageRow {
-  /** The served model (or the requested one when none served), the key's or the account's ID, or the day in UTC as `2026-11-21`. */
-  readonly group: string;
-  /** The key's or the account's name (its e-mail address where it has one); undefined for the other groups. */
-  readonly name: string | undefined;
-  readonly completions: number;
-  /** Of them: those that were not served. */
-  readonly failed: number;
-  readonly partial: number;
-  readonly estimated: number;
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly reasoningTokens: number;
-  readonly imageTokens: number;
-  readonly costMicroUsd: number;
+/** What a key's line or an account has spent in a month, and what is held for completions under way. */
+export interface Spending {
+  readonly spentMicroUsd: number;
+  readonly heldMicroUsd: number;
 }
 
 /** Where a page of the log has ended. */
@@ -64,11 +39,10 @@ export interface LogPage {
 export interface LedgerStore {
   /**
    * Writes all or none, durably. Entries that are there already change nothing; the others also settle what budgets hold for
-   * them, are added to the month's spending of their key and account, and note when the key was last used.
+   * them, are added to the month's spending of their key and account and to the usage of their hour, and note when the key
+   * was last used.
    */
   insert(entries: readonly NewLedgerEntry[]): Promise<void>;
-  /** Largest cost first; days in order. */
-  usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /**
    * A page of the log, the latest to end first, and within a millisecond the largest ID. For what no index leads to (a model,
    * an outcome) it looks through a bounded number of entries: there may then be a next page although this one is not full.
@@ -76,11 +50,11 @@ export interface LedgerStore {
   list(query: LogQuery): Promise<LogPage>;
   /** By the completion's ID or the request's: of several with the same request ID the latest. Of one account, or of any. */
   find(id: string, accountId?: string): Promise<LedgerEntry | undefined>;
-  /** What a key or an account (`key:…`, `account:…`) has spent in a month (`2026-11`), and what is held besides. */
-  spending(subject: string, month: string): Promise<{ readonly spentMicroUsd: number; readonly heldMicroUsd: number }>;
+  /** What each of these subjects (`key:…` for a key's line, `account:…`) has spent in a month (`2026-11`), in their order. */
+  spending(subjects: readonly string[], month: string): Promise<readonly Spending[]>;
   /**
    * Removes the oldest entries that ended before, at most a thousand, and answers how many: to be called again until
-   * none is left. What months have spent stays.
+   * none is left. What months have spent and the sums of usage stay.
    */
   prune(beforeMs: number): Promise<number>;
 }

@@ -208,7 +208,8 @@ describe("who may call what", () => {
     "AccountService/ListSecurityEvents",
     "KeyService/List",
     "UsageService/Summarize",
-    "UsageService/ListCompletions",
+    "UsageService/GetLatency",
+    "UsageService/GetSpending",
     "SettingsService/Get",
     "PlaygroundService/Stream",
   ];

@@ -17,13 +17,22 @@ import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
-import type { LedgerStore, UsageQuery } from "../../src/ledger/ledger-store.ts";
+import type { LatencyQuery, UsageQuery, UsageStore } from "../../src/ledger/usage-store.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
 
-/** A ledger without entries, which remembers what it was asked. */
-export interface AskedLedger extends Pick<LedgerStore, "usage" | "list" | "find"> {
-  readonly asked: UsageQuery[];
+/** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
+const EMPTY_LEDGER: ConsolePorts["ledger"] = {
+  list: async () => ({ entries: [], next: undefined }),
+  find: async () => undefined,
+  async spending(subjects) {
+    return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
+  },
+};
+
+/** Usage that remembers what it was asked, and answers that there is none. */
+export interface AskedUsage extends UsageStore {
+  readonly asked: (UsageQuery | LatencyQuery)[];
 }
 
 /** One browser: a client with a cookie of its own. */
@@ -44,7 +53,7 @@ export interface Browser {
 export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
   readonly keys: ReturnType<typeof memoryKeyStore>;
-  readonly ledger: AskedLedger;
+  readonly usage: AskedUsage;
   readonly feed: RequestFeed;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
@@ -72,16 +81,16 @@ export interface Answer {
 
 export const JSON_TYPE = { "content-type": "application/json" };
 
-/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger. */
+/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
-    Partial<Pick<ConsolePorts, "ledger">> &
+    Partial<Pick<ConsolePorts, "ledger" | "usage">> &
     Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, ledger: kept, stream = never, ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, stream = never, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
-  const ledger = askedLedger();
+  const usage = askedUsage();
   const feed = new RequestFeed(access.clock);
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
@@ -91,7 +100,18 @@ export async function startConsole(
   ];
   const calls = new Calls(systemClock);
   const console = createConsole(
-    { access, keys, ledger: kept ?? ledger, feed, models, completions: { stream }, calls, version: "1.2.3", refused },
+    {
+      access,
+      keys,
+      ledger: kept ?? EMPTY_LEDGER,
+      usage: used ?? usage,
+      feed,
+      models,
+      completions: { stream },
+      calls,
+      version: "1.2.3",
+      refused,
+    },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
@@ -111,7 +131,7 @@ export async function startConsole(
   return {
     access,
     keys,
-    ledger,
+    usage,
     feed,
     refusals,
     server,
@@ -171,15 +191,18 @@ function send(port: number, path: string, { method = "POST", headers = {}, body 
   });
 }
 
-function askedLedger(): AskedLedger {
-  const asked: AskedLedger["asked"] = [];
+function askedUsage(): AskedUsage {
+  const asked: AskedUsage["asked"] = [];
   return {
     asked,
-    async usage(query) {
+    async summarize(query) {
       asked.push(query);
       return [];
     },
-    list: async () => ({ entries: [], next: undefined }),
-    find: async () => undefined,
+    async latency(query) {
+      asked.push(query);
+      return { overall: undefined, points: [], sinceMs: undefined };
+    },
+    prune: async () => 0,
   };
 }

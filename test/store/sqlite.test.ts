@@ -13,7 +13,7 @@ import { openStore, type Store } from "../../src/store/store.ts";
 import { startProcess } from "../support/processes.ts";
 import { EXACT, raceForBudget } from "./budget-race.ts";
 import { demand } from "./contracts/demands.ts";
-import { entry } from "./contracts/entries.ts";
+import { entry, NOON } from "./contracts/entries.ts";
 
 let dataDir: string;
 let location: { dataDir: string; databaseUrl: undefined };
@@ -183,8 +183,10 @@ describe("a backup", () => {
     expect(await copy.findDamage()).toEqual([]);
     expect(await copy.keys.list()).toEqual([record]);
     const copied = (await copy.ledger.list({ limit: 999 })).entries;
-    const { spentMicroUsd } = await copy.ledger.spending("key:key_gone", "2026-11");
-    expect(spentMicroUsd).toBe(copied.length * 30);
+    const [spending] = await copy.ledger.spending(["key:key_gone"], "2026-11");
+    expect(spending?.spentMicroUsd).toBe(copied.length * 30);
+    const [sums] = await copy.usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
+    expect(sums?.sums.completions ?? 0).toBe(copied.length);
   });
 
   it("overwrites nothing, and leaves nothing behind when it fails", async () => {

@@ -2,14 +2,10 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
+import { monthOf } from "../../../src/core/month.ts";
 import type { LedgerStore, LogPosition, LogQuery } from "../../../src/ledger/ledger-store.ts";
-import { monthOf } from "../../../src/limits/budgets.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
-
-const DAY_MS = 86_400_000;
-
-const ALWAYS = { sinceMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
 
 /** What every LedgerStore promises. */
 export function describeLedgerStore(open: () => Promise<Store>): void {
@@ -111,9 +107,9 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       await ledger.insert([...entries.slice(5), entry()]);
       expect((await ledger.list({ limit: 99 })).entries).toHaveLength(21);
       const spent = { spentMicroUsd: 21 * 30, heldMicroUsd: 0 };
-      expect(await ledger.spending(`account:${DEFAULT_ACCOUNT_ID}`, "2026-11")).toEqual(spent);
-      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual(spent);
-      expect(await ledger.spending("key:key_gone", "2026-12")).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
+      expect(await ledger.spending([`account:${DEFAULT_ACCOUNT_ID}`], "2026-11")).toEqual([spent]);
+      expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([spent]);
+      expect(await ledger.spending(["key:key_gone"], "2026-12")).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });
 
     it("charges the line of a rotated key, in the month whose budget let it in", async () => {
@@ -122,18 +118,31 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const completionId = "chatcmpl-rotated";
       await budgets.hold({ id: completionId, holds, amountMicroUsd: 500, lastsMs: 60_000 });
       const month = monthOf(Date.now());
-      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 500 });
+      expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 500 }]);
       // Its process has another month.
       await ledger.insert([{ ...entry({ completionId, startedAtMs: 0 }), lineId: "key_first" }]);
-      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 0 });
-      expect(await ledger.spending("key:key_gone", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
+      expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
+      expect(await ledger.spending(["key:key_gone"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });
 
     it("takes more entries at once than a statement has room for", async () => {
       const { ledger } = await open();
       await ledger.insert(Array.from({ length: 1201 }, () => entry({ costMicroUsd: 1 })));
-      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual({ spentMicroUsd: 1201, heldMicroUsd: 0 });
-      expect((await ledger.usage({ ...ALWAYS, by: "model" }))[0]).toMatchObject({ completions: 1201 });
+      expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([{ spentMicroUsd: 1201, heldMicroUsd: 0 }]);
+    });
+
+    it("says what many have spent in their order, and of some nothing", async () => {
+      const { ledger } = await open();
+      await ledger.insert([entry({ keyId: "key_b", costMicroUsd: 7 }), entry({ keyId: "key_a" })]);
+      const subjects = [
+        "key:key_b",
+        "key:key_none",
+        "key:key_a",
+        ...Array.from({ length: 700 }, (_, at) => `key:${at}`),
+      ];
+      const spent = await ledger.spending(subjects, "2026-11");
+      expect(spent.map(({ spentMicroUsd }) => spentMicroUsd)).toEqual([7, 0, 30, ...Array(700).fill(0)]);
+      expect(await ledger.spending([], "2026-11")).toEqual([]);
     });
 
     it("notes when a key was last used, and never an earlier moment", async () => {
@@ -151,43 +160,11 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const month = new Date().toISOString().slice(0, 7);
       const holds = [{ subject, limitMicroUsd: 1000 }];
       await budgets.hold({ id: completionId, holds, amountMicroUsd: 100, lastsMs: 60_000 });
-      expect(await ledger.spending(subject, month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+      expect(await ledger.spending([subject], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
       await ledger.insert([{ completionId, ...rest }]);
       await ledger.insert([{ completionId, ...rest }]);
       await budgets.cancel(completionId);
-      expect(await ledger.spending(subject, month)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 0 });
-    });
-
-    it("adds up usage by model, key, account and day", async () => {
-      const { ledger, keys, accounts } = await open();
-      const { record } = await createKey({ store: keys, clock: systemClock }, { name: "mine" });
-      await accounts.update(DEFAULT_ACCOUNT_ID, { name: "Default" });
-      await ledger.insert([
-        entry({ keyId: record.id }),
-        entry({ keyId: record.id, servedModel: "n", costMicroUsd: 100, partial: true, startedAtMs: NOON + DAY_MS }),
-        entry({ servedModel: undefined, outcome: "upstream_timeout", costMicroUsd: 0, estimated: true }),
-      ]);
-      const byModel = await ledger.usage({ ...ALWAYS, by: "model" });
-      expect(byModel).toEqual([
-        row({ group: "n", partial: 1, costMicroUsd: 100 }),
-        row(
-          { group: "m", completions: 2, failed: 1, estimated: 1, promptTokens: 20, cachedTokens: 4 },
-          { doubled: true },
-        ),
-      ]);
-      const byKey = await ledger.usage({ ...ALWAYS, by: "key" });
-      expect(byKey.map(({ group, name, completions }) => [group, name, completions])).toEqual([
-        [record.id, "mine", 2],
-        ["key_gone", undefined, 1],
-      ]);
-      const byAccount = await ledger.usage({ ...ALWAYS, by: "account", keyId: record.id });
-      expect(byAccount).toMatchObject([{ group: DEFAULT_ACCOUNT_ID, name: "Default", costMicroUsd: 130 }]);
-      const byDay = await ledger.usage({ ...ALWAYS, by: "day", accountId: DEFAULT_ACCOUNT_ID });
-      expect(byDay.map(({ group, completions }) => [group, completions])).toEqual([
-        ["2026-11-21", 2],
-        ["2026-11-22", 1],
-      ]);
-      expect(await ledger.usage({ sinceMs: NOON + 1, untilMs: NOON + DAY_MS, by: "day" })).toEqual([]);
+      expect(await ledger.spending([subject], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
     });
 
     it("forgets old entries a bounded number at a time, and not what was spent", async () => {
@@ -198,7 +175,9 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.prune(NOON)).toBe(500);
       expect(await ledger.prune(NOON)).toBe(0);
       expect((await ledger.list({ limit: 9 })).entries).toHaveLength(1);
-      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual({ spentMicroUsd: 1501 * 30, heldMicroUsd: 0 });
+      expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([
+        { spentMicroUsd: 1501 * 30, heldMicroUsd: 0 },
+      ]);
     });
   });
 }
@@ -213,22 +192,4 @@ async function readAll(ledger: LedgerStore, query: LogQuery): Promise<string[][]
     after = next;
   } while (after !== undefined);
   return pages;
-}
-
-function row(changes: object, { doubled = false } = {}): object {
-  const times = doubled ? 2 : 1;
-  return {
-    name: undefined,
-    completions: 1,
-    failed: 0,
-    partial: 0,
-    estimated: 0,
-    promptTokens: 10,
-    cachedTokens: 2,
-    completionTokens: 5 * times,
-    reasoningTokens: times,
-    imageTokens: 0,
-    costMicroUsd: 30,
-    ...changes,
-  };
 }
