@@ -24,6 +24,7 @@ import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
+import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
 import { createObserver } from "./observer.ts";
 import { openRates } from "./rates.ts";
@@ -153,12 +154,14 @@ async function assemble(
   );
   undo.push(() => grpc.close());
   const mounted = role === "core" ? undefined : await consoleOf(config, { access, store, router, observer });
+  const documents = await documentsOf();
   const http =
     mounted &&
     (await startListening("http", config, () =>
       startHttpServer(services, {
         ...config.http.listen,
         corsOrigins: config.http.corsOrigins,
+        documents,
         console: mounted.console,
       }),
     ));
