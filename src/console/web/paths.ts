@@ -7,6 +7,7 @@ export const PATHS = {
   usage: "/usage",
   models: "/models",
   account: "/account",
+  docs: "/docs",
 } as const;
 
 export const PAGE_PATHS: readonly string[] = Object.values(PATHS);
