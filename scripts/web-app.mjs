@@ -23,6 +23,8 @@ const sources = [
   "gen/parley/v1",
   "src/front/openapi",
   "src/front/openai",
+  "src/front/exchange.ts",
+  "src/front/json.ts",
   "src/core/failure.ts",
   "src/core/validate.ts",
   "src/edge/failure-table.ts",

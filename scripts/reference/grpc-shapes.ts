@@ -36,7 +36,7 @@ export function readGrpcShapes(descriptors: Uint8Array): GrpcShapes {
     file.enums.forEach((type, index) => {
       const fields = type.values.map(({ name }, at) => {
         const text = comment(PLACES.enum, index, PLACES.value, at);
-        return { anchor: `${anchorOf(type)}.${name}`, name, type: [], isRequired: false, facts: [], text };
+        return { anchor: `${anchorOf(type)}.${name}`, name, type: [], facts: [], text };
       });
       shapes.set(type.name, { ...head(type), text: comment(PLACES.enum, index), fields });
     });
@@ -75,9 +75,9 @@ function toField(message: DescMessage, field: DescField, comment: string): Field
     anchor: `${anchorOf(message)}.${field.name}`,
     name: field.name,
     type: typeOf(field),
-    isRequired: required !== undefined,
     facts,
     text: text!.charAt(0).toUpperCase() + text!.slice(1),
+    ...(required !== undefined && { presence: "required" }),
   };
 }
 

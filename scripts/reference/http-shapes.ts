@@ -4,8 +4,8 @@ import type { JsonSchema } from "../../src/front/openapi/components.ts";
 /** Bounds that only say how far JSON's or the contract's whole numbers go. */
 const UNTOLD = new Set([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0x7fffffff]);
 
-/** A schema of the document as people read it: its fields, those of inner objects behind dots. */
-export function toHttpShape(name: string, schema: JsonSchema): Shape {
+/** A schema of what is written as people read it: its fields, those of inner objects behind dots. */
+export function toWrittenShape(name: string, schema: JsonSchema): Shape {
   const anchor = `http-${name}`;
   const fields = fieldsOf(schema, { anchor, path: "" });
   return {
@@ -17,25 +17,28 @@ export function toHttpShape(name: string, schema: JsonSchema): Shape {
   };
 }
 
-/** The same for what is read, where null is everywhere as good as nothing and need not be said. */
+/** The same of what is read, where null is everywhere as good as nothing and need not be said. */
 export function toReadShape(name: string, schema: JsonSchema): Shape {
-  const shape = toHttpShape(name, schema);
+  const shape = toWrittenShape(name, schema);
   const withoutNull = (type: readonly TypePart[]): readonly TypePart[] =>
     type.at(-1)?.text === "null" ? type.slice(0, -2) : type;
-  return { ...shape, fields: shape.fields.map((field) => ({ ...field, type: withoutNull(field.type) })) };
+  const fields = shape.fields.map(({ presence, ...field }): Field => {
+    return { ...field, type: withoutNull(field.type), ...(presence !== undefined && { presence: "required" }) };
+  });
+  return { ...shape, fields };
 }
 
 function fieldsOf(schema: JsonSchema, at: { readonly anchor: string; readonly path: string }): Field[] {
   const required = new Set(schema["required"] as readonly string[] | undefined);
   const own = Object.entries(schema.properties ?? {}).flatMap(([key, value]): Field[] => {
     const path = at.path === "" ? key : `${at.path}.${key}`;
-    const field = {
+    const field: Field = {
       anchor: `${at.anchor}.${path}`,
       name: path,
       type: typeOf(value),
-      isRequired: required.has(key),
       facts: factsOf(value),
       text: textOf(value),
+      ...(required.has(key) && { presence: "always" }),
     };
     return [field, ...fieldsOf(value, { anchor: at.anchor, path })];
   });

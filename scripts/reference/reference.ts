@@ -1,14 +1,17 @@
 import type { ErrorRow, Reference, Shape, Topic } from "../../src/console/web/docs/reference.ts";
 import { errorAnchor } from "../../src/console/web/docs/reference.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import { MAX_FALLBACKS, MAX_MESSAGES, MAX_STOPS } from "../../src/core/validate.ts";
 import { FAILURE_TABLE, GRPC_STATUS, retryAfterMs } from "../../src/edge/failure-table.ts";
+import { MAX_BODY_BYTES } from "../../src/front/exchange.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_TOKENS } from "../../src/front/json.ts";
 import { openaiSchemas } from "../../src/front/openapi/components.ts";
 import { errorCodesOf } from "../../src/front/openapi/errors.ts";
 import { ANSWER_HEADERS, type HeaderText, REQUEST_HEADERS } from "../../src/front/openapi/headers.ts";
 import type { Contract } from "./contract.ts";
 import { readGrpcShapes } from "./grpc-shapes.ts";
 import { REQUEST_TEXTS } from "../../src/front/openapi/request-texts.ts";
-import { toHttpShape, toReadShape } from "./http-shapes.ts";
+import { toReadShape, toWrittenShape } from "./http-shapes.ts";
 
 /** Which shapes are about the same thing, in the order of the page. Each shape is in exactly one topic. */
 const TOPICS: readonly { id: string; title: string; http: readonly string[]; grpc: readonly string[] }[] = [
@@ -103,7 +106,7 @@ export function makeReference({ descriptors, files }: Contract): Reference {
   const http = new Map(
     Object.entries(openaiSchemas()).map(([name, schema]) => [
       name,
-      name in REQUEST_TEXTS ? toReadShape(name, schema) : toHttpShape(name, schema),
+      name in REQUEST_TEXTS ? toReadShape(name, schema) : toWrittenShape(name, schema),
     ]),
   );
   const topics = TOPICS.map(({ id, title, ...names }): Topic => ({
@@ -125,6 +128,14 @@ export function makeReference({ descriptors, files }: Contract): Reference {
     methods: grpc.methods,
     headers: { request: toHeaders(REQUEST_HEADERS, "request"), answer: toHeaders(ANSWER_HEADERS, "header") },
     errors: (Object.keys(FAILURE_TABLE) as FailureCode[]).map(toErrorRow),
+    limits: {
+      bodyMebibytes: MAX_BODY_BYTES / 1024 / 1024,
+      jsonDepth: MAX_JSON_DEPTH,
+      jsonValues: MAX_JSON_TOKENS,
+      messages: MAX_MESSAGES,
+      fallbacks: MAX_FALLBACKS,
+      stops: MAX_STOPS,
+    },
     downloads: [...files].map(([path, { length }]) => ({ path: `/proto/${path}`, bytes: length })),
   };
 }

@@ -27,7 +27,7 @@ export default function Docs() {
   return (
     <div className="mx-auto max-w-[90rem] lg:grid lg:grid-cols-[17rem_1fr] print:block">
       <a
-        href="#start"
+        href="#main"
         className="sr-only focus:not-sr-only focus:fixed focus:top-3 focus:left-3 focus:z-10 focus:rounded-lg focus:bg-accent focus:px-4 focus:py-2 focus:text-on-accent"
       >
         Skip to the reference
@@ -53,7 +53,7 @@ export default function Docs() {
           <ThemeSwitch />
         </div>
       </header>
-      <main className="min-w-0 px-4 py-8 sm:px-8 lg:py-10 print:p-0">
+      <main id="main" tabIndex={-1} className="min-w-0 px-4 py-8 sm:px-8 lg:py-10 print:p-0">
         <Title className="text-3xl font-semibold tracking-tight">API reference</Title>
         <div className="text-[0.9375rem] leading-relaxed">
           {PARTS.map(({ id, title, topics: ids = [], render }) => (

@@ -22,7 +22,7 @@ export function examplesFor({ origin, hostname }: { readonly origin: string; rea
     text: `curl ${options}${origin}/v1/chat/completions \\
   -H "authorization: Bearer $${KEY_VARIABLE}" \\
   -H 'content-type: application/json' \\
-  -d '${JSON.stringify(body)}'`,
+  -d '${toLines(body)}'`,
   });
   const get = (path: string): Example => ({
     name: "curl",
@@ -34,7 +34,7 @@ export function examplesFor({ origin, hostname }: { readonly origin: string; rea
     const write = (options: string, address: string): string => `curl -sO ${origin}/proto/parley.binpb
 buf curl ${options} --schema parley.binpb \\
   --header "authorization: Bearer $${KEY_VARIABLE}" \\
-  --data '${JSON.stringify(message)}' \\
+  --data '${toLines(message)}' \\
   ${address}/parley.v1.${method}`;
     return [
       { name: "buf curl", needs: "The Connect protocol, in a shell", text: write("--protocol connect", origin) },
@@ -124,6 +124,21 @@ for await (const chunk of stream) {
     models: [get("/v1/models"), ...bufCurl("ModelService/List", {})],
     keys: bufCurl("KeyService/GetCurrent", {}),
   } as const satisfies Record<string, readonly Example[]>;
+}
+
+/** A message as JSON, with a line for each of its fields. */
+function toLines(message: object): string {
+  const fields = Object.entries(message).map(([name, value]) => `    "${name}": ${toLine(value)}`);
+  return fields.length === 0 ? "{}" : `{\n${fields.join(",\n")}\n  }`;
+}
+
+/** A value as JSON with a space after each colon and comma. */
+function toLine(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  if (Array.isArray(value)) return `[${value.map(toLine).join(", ")}]`;
+  return `{${Object.entries(value)
+    .map(([name, inner]) => `"${name}": ${toLine(inner)}`)
+    .join(", ")}}`;
 }
 
 function pythonClient(origin: string): string {

@@ -1,4 +1,5 @@
 import type { ReactNode } from "react";
+import { formatCount } from "../text/number.ts";
 import { Errors } from "./errors.tsx";
 import { ExampleTabs } from "./example-tabs.tsx";
 import { type examplesFor, KEY_VARIABLE } from "./examples.ts";
@@ -146,9 +147,14 @@ export const PARTS: readonly Part[] = [
     render: ({ reference, examples }) => (
       <>
         <Operation
-          http="GET /v1/models · GET /v1/models/{id}"
-          httpText={<Prose text="The models that the key may use, and one of them. Each call counts as a request." />}
-          methods={methodsOf(reference, "ModelService/List", "ModelService/Get")}
+          http="GET /v1/models"
+          httpText={<Prose text="Lists the models that the key may use. Each call counts as a request." />}
+          methods={methodsOf(reference, "ModelService/List")}
+        />
+        <Operation
+          http="GET /v1/models/{id}"
+          httpText={<Prose text="Returns one model, or a 404 when it does not exist or the key may not use it." />}
+          methods={methodsOf(reference, "ModelService/Get")}
         />
         <ExampleTabs about="list the models" examples={examples.models} />
         <TopicShapes of={reference} id="model-shapes" />
@@ -199,16 +205,19 @@ export const PARTS: readonly Part[] = [
   {
     id: "limits",
     title: "Limits",
-    render: () => (
+    render: ({ reference: { limits } }) => (
       <>
         <Prose text="A key and its account can have limits: requests per minute, tokens per minute, requests at the same moment, and a budget per calendar month in UTC. Rates fill up again continuously. What is left stands in the `x-ratelimit-…` headers of every answer." />
         <Facts
           facts={[
-            ["Body", "At most 32 MiB, not compressed."],
-            ["JSON", "At most 64 levels deep, with 200,000 keys and values."],
-            ["Messages", "1 to 2,000."],
-            ["Fallback models", "At most 8."],
-            ["Stop sequences", "At most 4."],
+            ["Body", `At most ${limits.bodyMebibytes} MiB, not compressed.`],
+            [
+              "JSON",
+              `At most ${limits.jsonDepth} levels deep, with ${formatCount(limits.jsonValues)} keys and values.`,
+            ],
+            ["Messages", `1 to ${formatCount(limits.messages)}.`],
+            ["Fallback models", `At most ${limits.fallbacks}.`],
+            ["Stop sequences", `At most ${limits.stops}.`],
             ["Tokens of an answer", "At most the model’s `max_output_tokens`."],
           ]}
         />

@@ -5,7 +5,18 @@ export interface Reference {
   readonly methods: readonly Method[];
   readonly headers: { readonly request: readonly Header[]; readonly answer: readonly Header[] };
   readonly errors: readonly ErrorRow[];
+  readonly limits: Limits;
   readonly downloads: readonly Download[];
+}
+
+/** How much a request may be, whoever sends it. */
+export interface Limits {
+  readonly bodyMebibytes: number;
+  readonly jsonDepth: number;
+  readonly jsonValues: number;
+  readonly messages: number;
+  readonly fallbacks: number;
+  readonly stops: number;
 }
 
 /** Some shapes about one thing, over HTTP and over gRPC. */
@@ -31,7 +42,8 @@ export interface Field {
   readonly name: string;
   /** Empty for a value of an enumeration. */
   readonly type: readonly TypePart[];
-  readonly isRequired: boolean;
+  /** Whether it must be asked with, or is always answered. */
+  readonly presence?: "required" | "always";
   /** Ranges, defaults and the like, in a few words each. */
   readonly facts: readonly string[];
   readonly text: string;

@@ -59,7 +59,7 @@ function ShapeView({ shape: { anchor, name, text, fields, choices } }: { readonl
   );
 }
 
-function FieldRow({ field: { anchor, name, type, isRequired, facts, text } }: { readonly field: Field }) {
+function FieldRow({ field: { anchor, name, type, presence, facts, text } }: { readonly field: Field }) {
   return (
     <div
       id={anchor}
@@ -74,7 +74,7 @@ function FieldRow({ field: { anchor, name, type, isRequired, facts, text } }: { 
             <Type parts={type} />
           </span>
         )}
-        {isRequired && <Badge look="plain">required</Badge>}
+        {presence !== undefined && <Badge look="plain">{presence}</Badge>}
       </dt>
       <dd className="mt-0.5 space-y-0.5 text-sm">
         {facts.length > 0 && (
