@@ -25,6 +25,7 @@ import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
+import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
 import { createObserver, joinObservers } from "./observer.ts";
 import { openRates } from "./rates.ts";
@@ -159,12 +160,14 @@ async function assemble(
   undo.push(() => grpc.close());
   const mounted =
     role === "core" ? undefined : await consoleOf(config, { ...services, access, store, router, feed, observer });
+  const documents = await documentsOf();
   const http =
     mounted &&
     (await startListening("http", config, () =>
       startHttpServer(services, {
         ...config.http.listen,
         corsOrigins: config.http.corsOrigins,
+        documents,
         console: mounted.console,
       }),
     ));

@@ -8,6 +8,7 @@ export const PATHS = {
   playground: "/playground",
   models: "/models",
   account: "/account",
+  docs: "/docs",
 } as const;
 
 export const PAGE_PATHS: readonly string[] = Object.values(PATHS);

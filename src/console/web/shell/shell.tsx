@@ -45,7 +45,15 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           </div>
           <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-6 lg:mt-8 lg:flex`}>
             <Places onGo={() => setOpen(false)} />
-            <Person />
+            <div className="mt-auto space-y-4">
+              <Link
+                href={PATHS.docs}
+                className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink"
+              >
+                API reference
+              </Link>
+              <Person />
+            </div>
           </div>
         </div>
       </header>
@@ -83,7 +91,7 @@ function Person() {
   const account = useAccount();
   const signOut = useSignOut();
   return (
-    <div className="space-y-4 border-t border-line pt-4 lg:mt-auto">
+    <div className="space-y-4 border-t border-line pt-4">
       <ThemeSwitch />
       <div className="px-1 text-sm">
         <p className="truncate font-medium" title={account.name}>
