@@ -18,7 +18,7 @@ import { Tokens } from "./tokens.tsx";
 
 /** One request: what became of it, and why. */
 export default function Request() {
-  const id = decode(useParams<{ readonly id: string }>().id);
+  const id = useId();
   const found = useQuery(requestQuery(id));
   return (
     <Page
@@ -115,11 +115,12 @@ function Note({ children }: { readonly children: ReactNode }) {
   return <p className="text-muted">{children}</p>;
 }
 
-/** The router has decoded most of it; callers choose IDs, and some are no good escapes. */
-function decode(text: string): string {
+/** The ID in the page's address. Callers choose IDs, and what the router has decoded cannot always be decoded further. */
+function useId(): string {
+  const { id } = useParams<{ readonly id: string }>();
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(location.pathname.split("/").at(-1) ?? id);
   } catch {
-    return text;
+    return id;
   }
 }
