@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { openStore } from "../../src/store/store.ts";
 import { entry } from "../store/contracts/entries.ts";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 const DAY_MS = 86_400_000;
@@ -50,9 +51,8 @@ function groups(page: Page, by: string): Promise<string[][]> {
 /** Writes what was used at other times, by others or by models that there are not. */
 async function write(entries: readonly Partial<LedgerEntry>[]): Promise<void> {
   const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
-  const nowMs = Date.now();
-  const moments = { startedAtMs: nowMs, endedAtMs: nowMs };
-  await store.ledger.insert(entries.map((each) => entry({ ...moments, ...each })));
+  const at = ({ startedAtMs = Date.now() }: Partial<LedgerEntry>) => ({ startedAtMs, endedAtMs: startedAtMs });
+  await store.ledger.insert(entries.map((each) => entry({ ...each, ...at(each) })));
   await store.close();
 }
 
@@ -151,6 +151,10 @@ describe("the page of usage", () => {
     expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+3$/);
     await page.getByRole("region", { name: "Duration", exact: true }).getByText("Show as a table").click();
     await page.getByRole("region", { name: "Duration over time" }).getByText("3", { exact: true }).waitFor();
+    await slider.focus();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await open(page);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
   });
 
   it("draws again in the other theme and for another width", async () => {
