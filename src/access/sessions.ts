@@ -46,13 +46,14 @@ export async function findSession(
 ): Promise<SignedIn | undefined> {
   const found = await peekSession(context, id);
   if (found === undefined) return undefined;
-  const { session } = found;
-  const nowMs = context.clock.now();
-  if (nowMs - session.lastSeenAtMs >= TOUCH_MS) await context.store.touchSession(session.hash, { lastSeenAtMs: nowMs });
+  const { store, clock } = context;
+  const nowMs = clock.now();
+  const { hash, lastSeenAtMs } = found.session;
+  if (nowMs - lastSeenAtMs >= TOUCH_MS) await store.touchSession(hash, { lastSeenAtMs: nowMs });
   return found;
 }
 
-/** The same for what goes on by itself: does not count as a use. */
+/** The same without counting as a use: for what goes on without anybody there. */
 export async function peekSession(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   id: string,
@@ -62,8 +63,8 @@ export async function peekSession(
   if (found === undefined || found.account.disabledAtMs !== undefined) return undefined;
   const { session } = found;
   const nowMs = clock.now();
-  if (nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_LIFETIME_MS) return undefined;
-  return found;
+  const hasEnded = nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_LIFETIME_MS;
+  return hasEnded ? undefined : found;
 }
 
 /** Until when the session may do what needs a fresh password, in Unix milliseconds. */

@@ -1,28 +1,25 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { RequestService } from "../../gen/parley/console/v1/request_pb.js";
-import type { KeyStore } from "../access/key-store.ts";
 import { invalidField } from "../core/failure.ts";
 import type { LedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore, LogPosition } from "../ledger/ledger-store.ts";
 import { accountInView, signedInOf } from "./call.ts";
 import { pageSize } from "./page-size.ts";
-import type { EndedRequest, RequestFeed } from "./request-feed.ts";
+import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
 import { toRequestMessage } from "./request-messages.ts";
+import { watchRequests, type WatchPorts } from "./request-watch.ts";
+import type { Streams } from "./streams.ts";
 
 /** What the request log stands on. */
-export interface RequestServicePorts {
+export interface RequestServicePorts extends WatchPorts {
   readonly ledger: Pick<LedgerStore, "list" | "find">;
-  readonly keys: Pick<KeyStore, "names">;
-  readonly feed: RequestFeed;
+  readonly streams: Streams;
 }
 
 /** Single requests: of one's own account, and of all for administrators. */
-export function createRequestService({
-  ledger,
-  keys,
-  feed,
-}: RequestServicePorts): Omit<ServiceImpl<typeof RequestService>, "watch"> {
+export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
+  const { ledger, keys, feed, streams } = ports;
   /** Entries with what the ledger does not have of them. */
   const complete = async (entries: readonly LedgerEntry[]): Promise<EndedRequest[]> => {
     const names = await keys.names([...new Set(entries.map(({ keyId }) => keyId))]);
@@ -53,6 +50,20 @@ export function createRequestService({
       const [found] = isLater ? [refused] : await complete(entry === undefined ? [] : [entry]);
       if (found === undefined) throw invalidField("id", "there is no such request, or no longer");
       return { request: toRequestMessage(found) };
+    },
+
+    watch({ filter }, context) {
+      return streams.run(context, async function* ({ open: { signal } }) {
+        if (filter?.since !== undefined) throw invalidField("filter.since", "cannot be watched for");
+        if (filter?.until !== undefined) throw invalidField("filter.until", "cannot be watched for");
+        for await (const { requests, skipped } of watchRequests(
+          ports,
+          readFilter(filter, signedInOf(context)),
+          signal,
+        )) {
+          yield { requests: requests.map(toRequestMessage), skipped: BigInt(skipped) };
+        }
+      });
     },
   };
 }

@@ -29,7 +29,7 @@ interface Metered {
 type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "failure" | "entry">;
 
 /** Outcomes of an attempt that was stopped from our side: the provider may have worked on it, and bill it. */
-const STOPPED: ReadonlySet<string> = new Set(["cancelled", "deadline_exceeded", "overloaded"]);
+const STOPPED: ReadonlySet<string> = new Set(["cancelled", "deadline_exceeded", "overloaded", "unauthenticated"]);
 
 /** What is noted of one completion while it runs, and written down once when it is over. */
 export class Meter {

@@ -35,8 +35,8 @@ export interface CompletionRecord {
   readonly entry: LedgerEntry | undefined;
 }
 
-/** How a request came in. */
-export type Entrance = "http" | "grpc" | "connect";
+/** How a request came in; `console` is the dashboard, whose completions are those of its playground. */
+export type Entrance = "http" | "grpc" | "connect" | "console";
 
 /** Is told about every completion, exactly once, however it ended. */
 export interface Recorder {

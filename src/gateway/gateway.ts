@@ -157,7 +157,8 @@ async function assemble(
     startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
   );
   undo.push(() => grpc.close());
-  const mounted = role === "core" ? undefined : await consoleOf(config, { access, store, router, feed, observer });
+  const mounted =
+    role === "core" ? undefined : await consoleOf(config, { ...services, access, store, router, feed, observer });
   const http =
     mounted &&
     (await startListening("http", config, () =>

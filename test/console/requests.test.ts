@@ -5,12 +5,12 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema } from "../../gen/google/rpc/error_details_pb.js";
-import type { CompletionRecord } from "../../src/core/record.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { entry, NOON } from "../store/contracts/entries.ts";
 import { somebody } from "../support/core-ports.ts";
+import { kept as keptRecord, refusal } from "./ended-requests.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 let dataDir: string;
@@ -37,33 +37,6 @@ async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
     () => expect.fail("the call succeeded"),
     (reason: unknown) => ConnectError.from(reason),
   );
-}
-
-/** What core tells of a request of this account that was refused. */
-function refusal(accountId: string, changes: Partial<CompletionRecord> = {}): CompletionRecord {
-  const failure = new Failure("model_not_found", "There is no model <b>nothing</b>.");
-  const { completionId, requestId, attempts, startedAtMs, endedAtMs } = entry();
-  return {
-    completionId,
-    requestId,
-    attempts,
-    startedAtMs,
-    endedAtMs,
-    principal: { ...somebody, accountId, keyName: "ci" },
-    entrance: "grpc",
-    requestedModel: "<b>nothing</b>",
-    servedModel: undefined,
-    streamed: false,
-    outcome: failure.code,
-    limits: undefined,
-    usage: undefined,
-    costMicroUsd: undefined,
-    durationMs: 0.5,
-    firstContentMs: undefined,
-    failure,
-    entry: undefined,
-    ...changes,
-  };
 }
 
 describe("the list of requests", () => {
@@ -208,11 +181,10 @@ describe("one request", () => {
     await store.ledger.insert([kept]);
     const failure = new Failure("upstream_timeout", "m did not answer in time.");
     const id = kept.completionId;
-    site.feed.record(refusal(bob.id, { completionId: id, failure, entry: kept }));
+    site.feed.record(keptRecord(kept, failure));
     expect((await bob.request.get({ id })).request).toMatchObject({ message: failure.message, refused: false });
     for (let index = 0; index < 1000; index += 1) {
-      const another = entry();
-      site.feed.record(refusal(ada.id, { completionId: another.completionId, failure, entry: another }));
+      site.feed.record(keptRecord(entry(), failure));
     }
     expect((await bob.request.get({ id })).request).toMatchObject({ message: "", outcome: "upstream_timeout" });
   });

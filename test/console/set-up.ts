@@ -3,6 +3,7 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
@@ -11,6 +12,7 @@ import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../src/console/console.ts";
 import { RequestFeed } from "../../src/console/request-feed.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import type { Completions } from "../../src/core/completions.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
@@ -41,6 +43,7 @@ export interface Browser {
   readonly usage: Client<typeof UsageService>;
   readonly request: Client<typeof RequestService>;
   readonly settings: Client<typeof SettingsService>;
+  readonly playground: Client<typeof PlaygroundService>;
   /** As the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -54,6 +57,8 @@ export interface ConsoleUnderTest {
   readonly feed: RequestFeed;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
+  /** The calls under way. */
+  readonly calls: Calls;
   browser(): Browser;
   /** A browser with a new account: the first one is the administrator. */
   signedUp(name: string): Promise<Browser & { readonly id: string }>;
@@ -80,9 +85,9 @@ export const JSON_TYPE = { "content-type": "application/json" };
 export async function startConsole(
   options: Partial<ConsoleOptions> &
     Partial<Pick<ConsolePorts, "ledger" | "usage">> &
-    Parameters<typeof setUpAccess>[0] = {},
+    Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, stream = never, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
   const usage = askedUsage();
@@ -93,21 +98,22 @@ export async function startConsole(
     { id: "words", images: false },
     { id: "pictures", images: true },
   ];
+  const calls = new Calls(systemClock);
   const console = createConsole(
-    { access, keys, ledger: kept ?? EMPTY_LEDGER, usage: used ?? usage, feed, models, version: "1.2.3", refused },
+    {
+      ...{ access, keys, ledger: kept ?? EMPTY_LEDGER, usage: used ?? usage, feed, models, completions: { stream } },
+      ...{ calls, version: "1.2.3", refused },
+    },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
-  const never = (): never => {
-    throw new Error("nothing is completed here");
-  };
   const server = await startHttpServer(
     {
       completions: { create: never, stream: never },
       models: { list: never, get: never },
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
-      calls: new Calls(systemClock),
+      calls,
       clock: systemClock,
       refused,
     },
@@ -121,6 +127,7 @@ export async function startConsole(
     feed,
     refusals,
     server,
+    calls,
     browser,
     async signedUp(name) {
       const opened = browser();
@@ -130,6 +137,10 @@ export async function startConsole(
     send: (path, sent = {}) => send(server.port, path, sent),
     close: () => server.close(),
   };
+}
+
+function never(): never {
+  throw new Error("nothing is completed here");
 }
 
 function openBrowser(baseUrl: string): Browser {
@@ -152,6 +163,7 @@ function openBrowser(baseUrl: string): Browser {
     usage: createClient(UsageService, transport),
     request: createClient(RequestService, transport),
     settings: createClient(SettingsService, transport),
+    playground: createClient(PlaygroundService, transport),
     cookie: () => cookie,
     setCookies,
   };

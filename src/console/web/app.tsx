@@ -15,6 +15,8 @@ import { Shell } from "./shell/shell.tsx";
 const Keys = lazy(() => import("./keys/keys.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
+const Requests = lazy(() => import("./requests/requests.tsx"));
+const Request = lazy(() => import("./requests/request.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 
 /** The dashboard: the pages of whoever is signed in, or the way to become that. */
@@ -47,6 +49,8 @@ function Inside() {
           <Switch>
             <Route path={PATHS.keys} component={Keys} />
             <Route path={PATHS.usage} component={Usage} />
+            <Route path={PATHS.requests} component={Requests} />
+            <Route path={`${PATHS.requests}/:id`} component={Request} />
             <Route path={PATHS.models} component={Models} />
             <Route path={PATHS.account} component={Account} />
             <Route>

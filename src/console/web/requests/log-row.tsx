@@ -1,0 +1,136 @@
+import type { ReactNode } from "react";
+import { Link } from "wouter";
+import type { LoggedRequest } from "../../../../gen/parley/console/v1/request_pb.js";
+import { noteRequest } from "../api/requests.ts";
+import { requestPath } from "../paths.ts";
+import { formatDuration } from "../text/duration.ts";
+import { formatMicroUsd } from "../text/money.ts";
+import { formatShort } from "../text/number.ts";
+import { formatClock, formatPreciseMoment } from "../text/time.ts";
+import { ENTRANCES } from "./entrances.ts";
+import { OutcomeBadge } from "./outcome-badge.tsx";
+
+/** The columns where there is room for them; on a phone each request is a card. */
+const GRID =
+  "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.5fr)_minmax(0,1fr)_11.5rem_5.5rem_4rem_5rem] lg:items-baseline lg:gap-y-0";
+
+const COLUMNS = ["Time", "Model", "Key", "Outcome", "Tokens", "Cost", "Duration"] as const;
+
+/** The names of the columns; only heard on a phone. */
+export function LogHead() {
+  return (
+    <div role="rowgroup" className="max-lg:sr-only">
+      <div role="row" className={`${GRID} border-b border-line px-5 py-3 font-medium text-muted`}>
+        {COLUMNS.map((column, index) => (
+          <span key={column} role="columnheader" className={index > 3 ? "text-right" : ""}>
+            {column}
+          </span>
+        ))}
+      </div>
+    </div>
+  );
+}
+
+interface LogRowProps {
+  readonly request: LoggedRequest;
+  /** Whose it is, where it is somebody else's. */
+  readonly owner: string | undefined;
+}
+
+/** One request in the log; all of it leads to its page. */
+export function LogRow({ request, owner }: LogRowProps) {
+  const { endTime, requestedModel, servedModel, keyName, keyId, outcome, refused, durationMs, firstContentMs } =
+    request;
+  const { clock, day } = endTime === undefined ? { clock: "–", day: "" } : formatClock(endTime);
+  return (
+    <div
+      role="row"
+      className={`relative grid-cols-[minmax(0,1fr)_auto] gap-y-1 px-5 py-3 tabular-nums hover:bg-sunken has-focus-visible:bg-sunken ${GRID} ${refused ? "bg-[repeating-linear-gradient(135deg,transparent_0_6px,var(--color-sunken)_6px_12px)]" : ""}`}
+    >
+      <Cell className="order-3 text-muted lg:order-none">
+        <Link
+          href={requestPath(request.id)}
+          onClick={() => noteRequest(request)}
+          className="font-medium whitespace-nowrap text-ink after:absolute after:inset-0"
+          title={endTime && formatPreciseMoment(endTime)}
+        >
+          {clock}
+        </Link>
+        <span className="ml-2 text-xs lg:ml-0 lg:block">{day}</span>
+      </Cell>
+      <Cell className="order-1 font-medium lg:order-none">
+        <Model requested={requestedModel} served={servedModel} />
+      </Cell>
+      <Cell className="order-4 text-right text-muted lg:order-none lg:text-left lg:text-ink">
+        <bdi>{keyName || keyId}</bdi>
+        {owner !== undefined && (
+          <span className="block text-xs text-muted">
+            of <bdi>{owner}</bdi>
+          </span>
+        )}
+      </Cell>
+      <Cell className="order-2 text-right lg:order-none lg:text-left">
+        <OutcomeBadge code={outcome} refused={refused} />
+      </Cell>
+      <Cell className="order-5 text-muted lg:order-none lg:text-right lg:text-ink">
+        {refused ? <None /> : <Tokens request={request} />}
+      </Cell>
+      <Cell className="order-6 text-right text-muted lg:order-none lg:text-ink">
+        {refused ? <None /> : formatMicroUsd(request.costMicroUsd)}
+      </Cell>
+      <Cell className="order-7 col-span-2 text-muted lg:order-none lg:col-span-1 lg:text-right lg:text-ink">
+        {formatDuration(durationMs)}
+        <span className="text-xs text-muted max-lg:before:content-['_·_'] lg:block">
+          {firstContentMs === undefined
+            ? (ENTRANCES[request.entrance] ?? request.entrance)
+            : `first after ${formatDuration(firstContentMs)}`}
+        </span>
+      </Cell>
+    </div>
+  );
+}
+
+function Cell({ className, children }: { readonly className: string; readonly children: ReactNode }) {
+  return (
+    <div role="cell" className={`min-w-0 wrap-anywhere ${className}`}>
+      {children}
+    </div>
+  );
+}
+
+/** The model that answered, and the one in whose place it did. */
+function Model({ requested, served }: { readonly requested: string; readonly served: string }) {
+  const isFallback = served !== "" && served !== requested;
+  return (
+    <>
+      <bdi>{served || requested || "–"}</bdi>
+      {isFallback && (
+        <span className="block text-xs font-normal text-warn">
+          <span aria-hidden>↪ </span>fallback for <bdi>{requested}</bdi>
+        </span>
+      )}
+    </>
+  );
+}
+
+function Tokens({ request: { promptTokens, completionTokens } }: { readonly request: LoggedRequest }) {
+  return (
+    <span className="whitespace-nowrap">
+      {formatShort(promptTokens)}
+      <span aria-hidden> → </span>
+      <span className="sr-only"> in, </span>
+      {formatShort(completionTokens)}
+      <span className="sr-only"> out</span>
+      <span className="lg:hidden"> tokens</span>
+    </span>
+  );
+}
+
+function None() {
+  return (
+    <>
+      <span aria-hidden>–</span>
+      <span className="sr-only">None</span>
+    </>
+  );
+}
