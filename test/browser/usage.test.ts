@@ -138,6 +138,10 @@ describe("the page of usage", () => {
     expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests, per day: 3 in all, most on /);
     const legend = plot.getByRole("list");
     expect(await legend.innerText()).toMatch(/Served\s+3\s+Failed\s+0/);
+    await plot.getByRole("img").hover();
+    await expect.poll(() => legend.innerText()).toMatch(/Served\s+0\s+Failed\s+0/);
+    await page.mouse.move(0, 0);
+    await expect.poll(() => legend.innerText()).toMatch(/Served\s+3/);
     const slider = plot.getByRole("slider", { name: "Read out requests" });
     await slider.focus();
     expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Served 3, Failed 0$/);

@@ -88,8 +88,13 @@ export function drawChart(
   };
 }
 
-/** Each series together with all before it. */
-function stacked({ steps, series }: ChartContent): number[][] {
+/** Each series together with all before it; nothing where it adds nothing, or its edge would be drawn there. */
+function stacked({ steps, series }: ChartContent): (number | null)[][] {
   const sums = steps.map(() => 0);
-  return series.map(({ values }) => values.map((value = 0, step) => (sums[step] = sums[step]! + value)));
+  return series.map(({ values }) =>
+    values.map((value = 0, step) => {
+      sums[step] = sums[step]! + value;
+      return value === 0 ? null : sums[step];
+    }),
+  );
 }
