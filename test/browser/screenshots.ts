@@ -112,6 +112,9 @@ try {
     await go(path, heading);
     await shoot(heading.toLowerCase());
   }
+  await go("/docs", "API reference");
+  await shoot("docs");
+  await go("/account", "Account");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("button", { name: "Menu" }).click();
   await page.screenshot({ path: join(folder, "menu-390-dark.png") });
