@@ -28,7 +28,7 @@ const TYPES: Readonly<Record<string, string>> = {
   ".gz": "application/gzip",
 };
 
-/** `/openapi.json`, which is made when it is first asked for, and the contract's files. */
+/** `/openapi.json`, which is made when it is first asked for (most processes never are), and the contract's files. */
 export function createDocuments(version: string, downloads: Downloads): Documents {
   const files = new Map<string, PublicFile>();
   for (const [name, content] of downloads) {
