@@ -132,6 +132,19 @@ describe("the API reference", () => {
     expect(await page.getByLabel("Search this page").inputValue()).toBe("");
   });
 
+  it("shows one side alone, until somebody goes to the other", async () => {
+    const { page } = visit;
+    await page.getByRole("radio", { name: "HTTP" }).check({ force: true });
+    const temperature = page.locator(`[id="grpc-CompletionRequest.temperature"]`);
+    await temperature.waitFor({ state: "hidden" });
+    expect(await page.locator(`[id="http-ChatCompletionRequest.temperature"]`).isVisible()).toBe(true);
+    await page.getByLabel("Search this page").fill("CompletionService/Stream");
+    await page.getByRole("list", { name: "Found" }).getByRole("link", { name: "CompletionService/Stream" }).click();
+    await temperature.waitFor();
+    await expect.poll(() => isShown(page, "grpc-CompletionService.Stream")).toBe(true);
+    expect(await page.getByRole("radio", { name: "Both" }).isChecked()).toBe(true);
+  });
+
   it("is readable on paper, from either theme", async () => {
     const { page } = visit;
     await page.emulateMedia({ media: "print", colorScheme: "dark" });
