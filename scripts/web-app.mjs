@@ -24,7 +24,7 @@ export const webAppSources = [
   "src/front/openapi",
   "src/front/openai",
   "src/front/exchange.ts",
-  "src/front/json.ts",
+  "src/edge/http/json.ts",
   "src/core/failure.ts",
   "src/core/validate.ts",
   "src/edge/failure-table.ts",

@@ -32,9 +32,10 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 const confinedPackages: readonly (readonly [prefix: string, folders: readonly string[]])[] = [
   ["@grpc/", ["grpc"]],
   ["grpc-health-check", ["grpc"]],
-  ["@connectrpc/", ["front", "console", "edge/connect-error.ts"]],
-  // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere.
-  ["node:http", ["front", "console", "simulator", "telemetry"]],
+  ["@connectrpc/", ["front", "console", "edge/http", "edge/connect-error.ts"]],
+  // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere. `edge/http` is what
+  // the two share.
+  ["node:http", ["front", "console", "edge/http", "simulator", "telemetry"]],
 ];
 
 /** Programs of others, as texts. */

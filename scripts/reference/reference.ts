@@ -4,7 +4,7 @@ import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { MAX_FALLBACKS, MAX_MESSAGES, MAX_STOPS } from "../../src/core/validate.ts";
 import { FAILURE_TABLE, GRPC_STATUS, retryAfterMs } from "../../src/edge/failure-table.ts";
 import { MAX_BODY_BYTES } from "../../src/front/exchange.ts";
-import { MAX_JSON_DEPTH, MAX_JSON_TOKENS } from "../../src/front/json.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_TOKENS } from "../../src/edge/http/json.ts";
 import { openaiSchemas } from "../../src/front/openapi/components.ts";
 import { errorCodesOf } from "../../src/front/openapi/errors.ts";
 import { ANSWER_HEADERS, type HeaderText, REQUEST_HEADERS } from "../../src/front/openapi/headers.ts";

@@ -67,6 +67,8 @@ export interface KeyStore {
   /** Every key that was ever made (of one account), oldest first. */
   list(accountId?: string): Promise<readonly KeyRecord[]>;
   find(id: string): Promise<KeyRecord | undefined>;
+  /** What people call these keys, by their IDs; without those that are unknown. */
+  names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** `hash` is the whole hash of `hashApiKey`. */
   findByHash(hash: string): Promise<FoundKey | undefined>;
   /** Both or nothing; false when the key is revoked or has been replaced already. */

@@ -41,6 +41,20 @@ export async function startSession({ store, clock }: AccessContext, account: Acc
 
 /** Whose session this is; undefined when it has ended, or its account is disabled. Counts as a use. */
 export async function findSession(
+  context: Pick<AccessContext, "store" | "clock">,
+  id: string,
+): Promise<SignedIn | undefined> {
+  const found = await peekSession(context, id);
+  if (found === undefined) return undefined;
+  const { store, clock } = context;
+  const nowMs = clock.now();
+  const { hash, lastSeenAtMs } = found.session;
+  if (nowMs - lastSeenAtMs >= TOUCH_MS) await store.touchSession(hash, { lastSeenAtMs: nowMs });
+  return found;
+}
+
+/** The same without counting as a use: for what goes on without anybody there. */
+export async function peekSession(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   id: string,
 ): Promise<SignedIn | undefined> {
@@ -49,9 +63,8 @@ export async function findSession(
   if (found === undefined || found.account.disabledAtMs !== undefined) return undefined;
   const { session } = found;
   const nowMs = clock.now();
-  if (nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_LIFETIME_MS) return undefined;
-  if (nowMs - session.lastSeenAtMs >= TOUCH_MS) await store.touchSession(session.hash, { lastSeenAtMs: nowMs });
-  return found;
+  const hasEnded = nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_LIFETIME_MS;
+  return hasEnded ? undefined : found;
 }
 
 /** Until when the session may do what needs a fresh password, in Unix milliseconds. */

@@ -30,6 +30,8 @@ export interface Mounted {
   handles(path: string): boolean;
   /** Answers one request, whatever it is. Never throws. */
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+  /** The server is about to stop: ends what would go on for ever. */
+  drain(): void;
 }
 
 /** The HTTP entrance, listening. */
@@ -110,6 +112,7 @@ class Front {
 
   async drain(server: Server): Promise<void> {
     this.announce();
+    this.#console?.drain();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
     // Connections that were promised to be kept alive before the drain become idle one by one.
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);

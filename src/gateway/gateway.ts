@@ -3,6 +3,7 @@ import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config, ListenAddress } from "../config/config.ts";
+import { RequestFeed } from "../console/request-feed.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
@@ -26,7 +27,7 @@ import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
 import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
-import { createObserver } from "./observer.ts";
+import { createObserver, joinObservers } from "./observer.ts";
 import { openRates } from "./rates.ts";
 
 /** A running gateway: everything joined and listening. */
@@ -120,7 +121,11 @@ async function assemble(
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),
   });
-  const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
+  const feed = new RequestFeed(clock);
+  const observer = joinObservers([
+    createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined }),
+    ...(role === "core" ? [] : [feed]),
+  ]);
   const authenticator = createAuthenticator({ store: store.keys, clock });
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
   const services: EdgeServices = {
@@ -153,7 +158,8 @@ async function assemble(
     startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
   );
   undo.push(() => grpc.close());
-  const mounted = role === "core" ? undefined : await consoleOf(config, { access, store, router, observer });
+  const mounted =
+    role === "core" ? undefined : await consoleOf(config, { ...services, access, store, router, feed, observer });
   const documents = await documentsOf();
   const http =
     mounted &&

@@ -41,6 +41,10 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
         .map(({ record }) => record)
         .filter((record) => (accountId ?? record.accountId) === record.accountId),
     find: async (id) => rows.get(id)?.record,
+    names: async (ids) =>
+      new Map(
+        [...rows.values()].map(({ record: { id, name } }) => [id, name] as const).filter(([id]) => ids.includes(id)),
+      ),
     findByHash: async (hash) => {
       const row = [...rows.values()].find((each) => each.hash === hash);
       return row && { record: row.record, accountLimits: NO_LIMITS, accountDisabled: false };

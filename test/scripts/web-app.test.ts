@@ -32,7 +32,7 @@ const FILES: Readonly<Record<string, string>> = {
   "src/main.ts": "console.log('serving');",
   "src/console/web/main.tsx": "",
   "src/front/exchange.ts": "",
-  "src/front/json.ts": "",
+  "src/edge/http/json.ts": "",
   "src/core/failure.ts": "",
   "src/core/validate.ts": "",
   "src/edge/failure-table.ts": "",

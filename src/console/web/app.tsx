@@ -15,6 +15,9 @@ import { Shell } from "./shell/shell.tsx";
 const Keys = lazy(() => import("./keys/keys.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
+const Requests = lazy(() => import("./requests/requests.tsx"));
+const Request = lazy(() => import("./requests/request.tsx"));
+const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 const Docs = lazy(() => import("./docs/docs.tsx"));
 
@@ -61,6 +64,9 @@ function Inside() {
           <Switch>
             <Route path={PATHS.keys} component={Keys} />
             <Route path={PATHS.usage} component={Usage} />
+            <Route path={PATHS.requests} component={Requests} />
+            <Route path={`${PATHS.requests}/:id`} component={Request} />
+            <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
             <Route path={PATHS.account} component={Account} />
             <Route>

@@ -12,6 +12,8 @@ const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
 const PLACES = [
   [PATHS.keys, "Keys"],
   [PATHS.usage, "Usage"],
+  [PATHS.requests, "Requests"],
+  [PATHS.playground, "Playground"],
   [PATHS.models, "Models"],
   [PATHS.account, "Account"],
 ] as const;
@@ -74,7 +76,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
             <Link
               href={path}
               onClick={onGo}
-              aria-current={here === path ? "page" : undefined}
+              aria-current={here === path ? "page" : here.startsWith(`${path}/`) ? true : undefined}
               className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong"
             >
               {name}

@@ -3,6 +3,11 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
 
+const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat("en", { dateStyle: "short" });
+const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+const PRECISE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long" });
+
 const STEPS = [
   ["year", 365 * 24 * 60 * 60_000],
   ["month", 30 * 24 * 60 * 60_000],
@@ -22,4 +27,19 @@ export function formatFromNow(time: Timestamp, nowMs = Date.now()): string {
 /** A moment in the reader's own time zone: `Nov 21, 2026, 1:05 PM`. */
 export function formatMoment(time: Timestamp): string {
   return EXACT.format(timestampMs(time));
+}
+
+/** The same to the second, with the time zone: `Nov 21, 2026, 1:05:09 PM GMT+1`. */
+export function formatPreciseMoment(time: Timestamp): string {
+  return PRECISE.format(timestampMs(time));
+}
+
+/** Its time of day, `1:05:09 PM`, and its day, `Nov 20`, unless that is today, in the reader's own time zone. */
+export function formatClock(
+  time: Timestamp,
+  nowMs = Date.now(),
+): { readonly clock: string; readonly day: string | undefined } {
+  const ms = timestampMs(time);
+  const isToday = DATE.format(ms) === DATE.format(nowMs);
+  return { clock: CLOCK.format(ms), day: isToday ? undefined : DAY.format(ms) };
 }
