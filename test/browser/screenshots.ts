@@ -127,6 +127,9 @@ try {
     await page.locator("canvas").first().waitFor();
     await shoot(name);
   }
+  await go("/docs", "API reference");
+  await shoot("docs");
+  await go("/account", "Account");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("button", { name: "Menu" }).click();
   await page.screenshot({ path: join(folder, "menu-390-dark.png") });
