@@ -7,14 +7,8 @@ import { ACCEPTED, readPictures } from "./pictures.ts";
 import { openCalls, type Picture } from "./turns.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
-interface ComposerProps {
-  /** What is chosen now, also where nobody has chosen. */
-  readonly keyId: string;
-  readonly model: string | undefined;
-}
-
 /** Where a message is written, sent, and its answer stopped. */
-export function Composer({ keyId, model }: ComposerProps) {
+export function Composer() {
   const message = useWorkspace((state) => state.message);
   const pictures = useWorkspace((state) => state.pictures);
   const turns = useWorkspace((state) => state.turns);
@@ -23,12 +17,14 @@ export function Composer({ keyId, model }: ComposerProps) {
   const isWaiting = openCalls(turns).length > 0;
   const isSaid = message.trim() !== "" || pictures.length > 0;
   const canGoOn = turns.length > 0 && turns.at(-1)?.role !== "assistant";
-  const canSend = !isRunning && !isWaiting && model !== undefined && (isSaid || canGoOn);
 
   const send = (): void => {
-    if (!canSend) return;
-    workspace.draft({ keyId, model });
-    workspace.send();
+    if (isRunning) return;
+    const isAble = !isWaiting && (isSaid || canGoOn);
+    setError(
+      isAble ? undefined : isWaiting ? "The model waits for the results of its calls." : "Write something first.",
+    );
+    if (isAble) workspace.send();
   };
   const attach = async (files: readonly File[]): Promise<void> => {
     const read = await readPictures(files, workspace.state.pictures);
@@ -45,7 +41,6 @@ export function Composer({ keyId, model }: ComposerProps) {
     >
       <TextAreaField
         label="Message"
-        hint={isWaiting ? "The model waits for the results of its calls." : undefined}
         error={error}
         rows={3}
         value={message}
@@ -70,9 +65,7 @@ export function Composer({ keyId, model }: ComposerProps) {
               Stop
             </Button>
           ) : (
-            <Button type="submit" disabled={!canSend}>
-              {isSaid || !canGoOn ? "Send" : "Run"}
-            </Button>
+            <Button type="submit">{isSaid || !canGoOn ? "Send" : "Run"}</Button>
           )}
           <PicturePicker onPick={(files) => void attach(files)} />
           <span className="text-sm text-muted max-sm:hidden">Ctrl or ⌘ + Enter</span>

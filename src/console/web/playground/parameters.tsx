@@ -31,7 +31,7 @@ export function Parameters({ makesImages, errors }: ParametersProps) {
       summary={changed === 0 ? "The model’s own" : `${changed} changed`}
       isOpen={[...all, ...others].some((field) => errors(field) !== undefined)}
     >
-      <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
+      <div className="grid grid-cols-2 items-start gap-x-3 gap-y-4">
         {NUMBERS.map(({ field, label, hint }) => (
           <TextField
             key={field}
@@ -43,6 +43,8 @@ export function Parameters({ makesImages, errors }: ParametersProps) {
             {...written(field)}
           />
         ))}
+      </div>
+      <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
         <TextAreaField label="Stop sequences" hint="One on each line, at most 4" rows={2} {...written("stop")} />
         {CHOICES.map(({ field, label, words }) => (
           <SelectField key={field} label={label} {...written(field)}>

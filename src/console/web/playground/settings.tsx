@@ -28,11 +28,12 @@ export function Settings({ keys, current, models, model }: SettingsProps) {
           label="Key"
           value={current.id}
           error={errors("key_id")}
+          hint={<code className="font-mono">{current.display}</code>}
           onChange={(event) => workspace.draft({ keyId: event.target.value })}
         >
-          {keys.map(({ id, name, display }) => (
+          {keys.map(({ id, name }) => (
             <option key={id} value={id}>
-              {name} ({display})
+              {name}
             </option>
           ))}
         </SelectField>
