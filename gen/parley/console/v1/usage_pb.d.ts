@@ -246,7 +246,7 @@ export declare type CompletionEntry = Message<"parley.console.v1.CompletionEntry
   keyId: string;
 
   /**
-   * `http`, `connect` or `grpc`.
+   * `http`, `connect`, `grpc`, or `console` for the playground.
    *
    * @generated from field: string entrance = 5;
    */
