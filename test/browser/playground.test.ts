@@ -158,7 +158,6 @@ describe("an answer", () => {
 
   it("with a picture shows it", async () => {
     await choose("Model", "beta-3-pro-image-preview");
-    await open("Parameters");
     await page.getByLabel("The answer may hold images").check();
     await ask("Draw a picture of a cat");
     await complete();
@@ -271,6 +270,11 @@ describe("what is sent", () => {
     await page.getByRole("button", { name: "Run" }).click();
     await complete();
     expect(await answer().innerText()).toContain('You wrote: "Another"');
+    const before = await page.getByRole("tabpanel").getByRole("link").innerText();
+    await answer().getByRole("button", { name: "Retry" }).click();
+    await expect.poll(() => page.getByRole("tabpanel").getByRole("link").allInnerTexts()).not.toContain(before);
+    await complete();
+    expect(await page.locator("[data-role]").count()).toBe(2);
   });
 
   it("works the same when it is pasted into a shell", async () => {

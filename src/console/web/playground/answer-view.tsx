@@ -10,9 +10,11 @@ export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; rea
   return (
     <div className="space-y-3 text-[0.9375rem]">
       {reasoning !== "" && (
-        <details className="rounded-lg bg-sunken px-3 text-sm text-muted">
-          <summary className="flex min-h-9 items-center font-medium">
+        <details className="group rounded-lg bg-sunken px-3 text-sm text-muted">
+          <summary className="flex min-h-9 items-center justify-between gap-4 rounded-lg font-medium">
             {isGrowing && text === "" ? "Reasoning …" : "Reasoning"}
+            <span className="font-normal group-open:hidden">Show</span>
+            <span className="hidden font-normal group-open:inline">Hide</span>
           </summary>
           <p className="pb-3 wrap-anywhere whitespace-pre-wrap">{reasoning}</p>
         </details>

@@ -61,11 +61,12 @@ function Workbench({ keys, first, models }: WorkbenchProps) {
   const key = keys.find(({ id }) => id === draft.keyId) ?? first;
   const usable = models.filter(({ id }) => key.models?.all === true || key.models?.ids.includes(id) === true);
   const model = usable.find(({ id }) => id === draft.model) ?? usable.find(({ images }) => !images) ?? usable[0];
-  const [keyId, modelId] = [key.id, model?.id ?? ""];
+  const [keyId, modelId, makesImages] = [key.id, model?.id ?? "", model?.images === true];
   // What is shown is what is asked, also where nobody has chosen and where a choice has become impossible.
   useEffect(() => {
     if (keyId !== draft.keyId || modelId !== draft.model) workspace.draft({ keyId, model: modelId });
-  }, [keyId, modelId, draft]);
+    if (!makesImages && draft.parameters.modalities === "image") workspace.parameter("modalities", "");
+  }, [keyId, modelId, makesImages, draft]);
   return (
     <div className="grid items-start gap-6 lg:grid-cols-[17rem_minmax(0,1fr)]">
       <Settings keys={keys} current={key} models={usable} model={model} />

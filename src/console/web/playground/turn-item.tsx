@@ -33,6 +33,11 @@ export function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
         </h3>
         {!isFixed && !isEdited && (
           <div className="-mr-3 flex shrink-0" role="group" aria-label={`This turn of ${name}`}>
+            {isLast && turn.role === "assistant" && (
+              <Button look="quiet" size="small" onClick={() => workspace.retry()}>
+                Retry
+              </Button>
+            )}
             <Button look="quiet" size="small" onClick={() => setEdited(true)}>
               Edit
             </Button>
