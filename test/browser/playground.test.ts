@@ -165,6 +165,11 @@ describe("an answer", () => {
     expect(
       await picture.evaluate((shown) => (shown as unknown as { naturalWidth: number }).naturalWidth),
     ).toBeGreaterThan(0);
+    const [download] = await Promise.all([
+      page.waitForEvent("download"),
+      answer().getByRole("button", { name: "Download" }).click(),
+    ]);
+    expect(download.suggestedFilename()).toBe("image-1.png");
   });
 
   it("is text, whatever it holds", async () => {
@@ -290,7 +295,7 @@ describe("what is sent", () => {
     await page.getByRole("tab", { name: "Request" }).click();
     const env = { PATH: process.env["PATH"], PARLEY_API_KEY: secret };
     const copy = async (name: string): Promise<string> => {
-      await choose("As", name);
+      await choose("Written as", name);
       await page.getByRole("button", { name: `Copy the request as ${name}` }).click();
       await page.getByText("Copied").waitFor();
       return page.evaluate<string>("navigator.clipboard.readText()");

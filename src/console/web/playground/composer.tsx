@@ -1,7 +1,7 @@
 import { type ChangeEvent, useRef, useState } from "react";
 import { Button } from "../parts/button.tsx";
 import { TextAreaField } from "../parts/field.tsx";
-import { dataUrl } from "./chat-json.ts";
+import { DataImage } from "./data-image.tsx";
 import { Pace } from "./pace.tsx";
 import { ACCEPTED, readPictures } from "./pictures.ts";
 import { openCalls, type Picture } from "./turns.ts";
@@ -108,7 +108,7 @@ function Attached({ pictures }: { readonly pictures: readonly Picture[] }) {
     <ul aria-label="Attached images" className="flex flex-wrap gap-3">
       {pictures.map((picture) => (
         <li key={picture.id} className="flex items-center gap-2 rounded-lg border border-line py-1.5 pr-1 pl-2 text-sm">
-          <img src={dataUrl(picture.mediaType, picture.data)} alt="" className="size-9 rounded object-cover" />
+          <DataImage mediaType={picture.mediaType} data={picture.data} alt="" className="size-9 rounded object-cover" />
           <span className="max-w-40 truncate">{picture.name}</span>
           <Button
             look="quiet danger"
