@@ -106,6 +106,17 @@ describe("an answer", () => {
     expect(await page.evaluate("document.activeElement.tagName")).toBe("TEXTAREA");
   });
 
+  it("does not pull away somebody who reads further up", async () => {
+    const log = "document.querySelector('[role=log]')";
+    await ask("Say 3000 words");
+    await expect.poll(() => page.evaluate<number>(`${log}.scrollTop`)).toBeGreaterThan(100);
+    await page.evaluate(`${log}.scrollTop = 0`);
+    const height = await page.evaluate<number>(`${log}.scrollHeight`);
+    await expect.poll(() => page.evaluate<number>(`${log}.scrollHeight`)).toBeGreaterThan(height + 100);
+    expect(await page.evaluate(`${log}.scrollTop`)).toBe(0);
+    await stop().click();
+  });
+
   it("is shown from the inside: every event with its time", async () => {
     await ask("Hello");
     await complete();
