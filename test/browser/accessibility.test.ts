@@ -88,6 +88,34 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
   });
 
+  it("has no barrier in the playground", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/playground`);
+    const message = page.getByLabel("Message", { exact: true });
+    await message.waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.getByLabel("Key", { exact: true }).selectOption({ label: "first key" });
+    for (const fold of ["System message", "Parameters", "Tools", "Fallback models"]) {
+      await page.locator("summary", { hasText: fold }).click();
+    }
+    await page.getByRole("button", { name: "Insert an example" }).click();
+    await page.getByLabel("Add a model").selectOption({ index: 1 });
+    await page.getByLabel("Reasoning effort").selectOption("high");
+    await message.fill("What is the weather in a_very_long_name_without_any_spaces_that_goes_on_and_on_and_on?");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByLabel("Result of get_weather").waitFor();
+    for (const tab of ["Answer", "Request", "Events"]) {
+      await page.getByRole("tab", { name: tab }).click();
+      expect(await barriers()).toEqual([]);
+    }
+    await page.getByLabel("Temperature").fill("3");
+    await page.getByLabel("Result of get_weather").fill("clear");
+    await page.getByRole("button", { name: "Send result" }).click();
+    await page.getByRole("alert").waitFor();
+    await page.locator("[data-role=user]").getByRole("button", { name: "Edit" }).click();
+    expect(await barriers()).toEqual([]);
+  });
+
   it("gives the browser nothing to complain about", () => {
     expect(visit.complaints).toEqual([]);
   });
