@@ -1,3 +1,4 @@
+import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Page } from "playwright-core";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
@@ -78,6 +79,32 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Show 1 ended key" }).click();
+    expect(await barriers()).toEqual([]);
+  });
+
+  it("has no barrier in the log of requests and the page of one", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/requests`);
+    await page.getByText("No requests yet").waitFor();
+    expect(await barriers()).toEqual([]);
+    const client = new OpenAI({ apiKey: site.product.firstKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+    for (const content of ["Hello!", "[[fault: status=503]]"]) {
+      const messages = [{ role: "user", content }] as const;
+      await client.chat.completions
+        .create({ model: "alpha-haiku-4.5", messages: [...messages] })
+        .catch(() => undefined);
+    }
+    const failed = page.getByRole("row").filter({ hasText: "Provider unavailable" });
+    await failed.waitFor();
+    await page.getByLabel("Find by ID").fill("req_nothing");
+    await page.keyboard.press("Enter");
+    await page.locator("[aria-invalid]").waitFor();
+    expect(await barriers()).toEqual([]);
+    await failed.getByRole("link").click();
+    await page.getByRole("heading", { name: "Details" }).waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.goto(`${site.product.url}/requests/req_nothing`);
+    await page.getByText("No such request").waitFor();
     expect(await barriers()).toEqual([]);
   });
 

@@ -106,6 +106,15 @@ try {
   await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
   await page.getByRole("heading", { name: "Re-enter your password" }).waitFor();
   await shoot("password");
+  await go("/requests", "Requests");
+  await shoot("requests");
+  await page.getByRole("row").filter({ hasText: "Served" }).first().getByRole("link").click();
+  await page.getByRole("heading", { name: "Details" }).waitFor();
+  await settled(page);
+  await shoot("request");
+  await go("/requests?outcome=failed", "Requests");
+  await page.getByText("No such requests").waitFor();
+  await shoot("requests-none");
   await go("/playground", "Playground");
   await page.getByLabel("Message", { exact: true }).waitFor();
   await shoot("playground-empty");
