@@ -101,8 +101,16 @@ export async function startConsole(
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
-      ...{ access, keys, ledger: kept ?? EMPTY_LEDGER, usage: used ?? usage, feed, models, completions: { stream } },
-      ...{ calls, version: "1.2.3", refused },
+      access,
+      keys,
+      ledger: kept ?? EMPTY_LEDGER,
+      usage: used ?? usage,
+      feed,
+      models,
+      completions: { stream },
+      calls,
+      version: "1.2.3",
+      refused,
     },
     { publicUrl, trustedProxies, files },
   );
