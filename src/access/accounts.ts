@@ -7,7 +7,7 @@ import { checkLimits } from "./limits.ts";
 import { checkName, isId, unknownId } from "./names.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import type { SecurityEventType } from "./security-log.ts";
-import { claim, isClaimed, nameFor, newAccount } from "./sign-up.ts";
+import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
 
@@ -81,7 +81,7 @@ export async function createAccount(
 
 /** Throws `invalid_request` for a member on an installation without an administrator: nobody could invite or change anybody. */
 export async function requireFirstAdministrator(store: AccountStore, role: Role): Promise<void> {
-  if (role === "administrator" || (await isClaimed(store))) return;
+  if (role === "administrator" || (await store.isClaimed())) return;
   throw invalidField("role", "has to be administrator for the first account (--role administrator)");
 }
 

@@ -4,6 +4,7 @@ import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-conn
 import { connectNodeAdapter } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
@@ -11,20 +12,24 @@ import type { AccessContext } from "../access/context.ts";
 import type { KeyStore } from "../access/key-store.ts";
 import { findSession, type SignedIn } from "../access/sessions.ts";
 import { Failure } from "../core/failure.ts";
+import type { Model } from "../core/model.ts";
 import { toConnectError } from "../edge/connect-error.ts";
 import type { Refusal } from "../edge/services.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createAccountService } from "./account-service.ts";
+import { describeBrowser } from "./browser-name.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import { createNetworkFinder } from "./client-address.ts";
 import { createSessionCookie } from "./cookies.ts";
 import { createGate, MAX_BODY_BYTES } from "./gate.ts";
 import { createKeyService } from "./key-service.ts";
+import { createModelService, type ModelServicePorts } from "./model-service.ts";
 import { createPages } from "./pages.ts";
 import { admit, POLICIES } from "./policy.ts";
 import { securityHeaders } from "./security-headers.ts";
-import { createSessionService, SIGN_UP_MODES } from "./session-service.ts";
+import { createSessionService } from "./session-service.ts";
+import { type ConfigurationInForce, createSettingsService } from "./settings-service.ts";
 import { createUsageService } from "./usage-service.ts";
 
 /** What the console stands on. */
@@ -33,7 +38,10 @@ export interface ConsolePorts {
   readonly keys: KeyStore;
   readonly ledger: Pick<LedgerStore, "usage" | "list">;
   /** The models there are now, in the order of the registry. */
-  readonly models: () => readonly { readonly id: string; readonly images: boolean }[];
+  readonly models: () => readonly Model[];
+  readonly health: ModelServicePorts["health"];
+  readonly restOf: ModelServicePorts["restOf"];
+  readonly configuration: () => ConfigurationInForce;
   readonly version: string;
   /** Is told of calls that did not work, for logs and metrics. */
   readonly refused: (refusal: Refusal) => void;
@@ -79,7 +87,7 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, 
     const sessionId = cookie.read(request.headers.cookie);
     const signedIn = sessionId === undefined ? undefined : await lookUp(ports.access, sessionId);
     admit(policy, signedIn, ports.access.clock.now());
-    return { requestId, network, sessionId, signedIn };
+    return { requestId, network, browser: describeBrowser(request.headers["user-agent"]), sessionId, signedIn };
   };
 
   const answer = async (request: IncomingMessage, response: ServerResponse, requestId: string): Promise<void> => {
@@ -121,7 +129,7 @@ interface AdapterOptions {
 }
 
 function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) {
-  const { access, keys, ledger, models, version } = ports;
+  const { access, keys, ledger, models } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   return connectNodeAdapter({
     grpc: false,
@@ -134,12 +142,11 @@ function createAdapter(ports: ConsolePorts, { cookie, callOf }: AdapterOptions) 
     contextValues: (request) => createContextValues().set(CALL, callOf(request)),
     routes(router) {
       router.service(SessionService, createSessionService(access, cookie));
-      router.service(AccountService, createAccountService(access));
+      router.service(AccountService, createAccountService({ access, keys }));
       router.service(KeyService, createKeyService({ access, keys, models: ids }));
       router.service(UsageService, createUsageService(ledger, access.clock));
-      router.service(SettingsService, {
-        get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),
-      });
+      router.service(SettingsService, createSettingsService(ports));
+      router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
     },
   });
 }

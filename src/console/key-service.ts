@@ -11,6 +11,7 @@ import { invalidField } from "../core/failure.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
 import { fromCapabilitySelection, fromModelSelection, fromRotationGrace, toKeyMessage } from "./key-messages.ts";
 import { fromLimitsMessage } from "./limits-message.ts";
+import { endOfPage, readPage } from "./list-page.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
 
@@ -38,9 +39,11 @@ export function createKeyService({ access, keys: store, models }: KeyServicePort
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
 
   return {
-    async list({ accountId }, context) {
+    async list({ accountId, pageToken, limit }, context) {
       const owner = accountInView(signedInOf(context), accountId);
-      return { keys: (await store.list(owner)).map(toMessage) };
+      const page = readPage({ pageToken, limit });
+      const found = await store.list(owner, page);
+      return { keys: found.map(toMessage), nextPageToken: endOfPage(found, page) };
     },
 
     async create({ name, models: selection, capabilities, limits, lifetime, accountId }, context) {

@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
@@ -21,7 +22,14 @@ const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
 
 /** The services of the console. */
-export const SERVICES = [SessionService, AccountService, KeyService, UsageService, SettingsService] as const;
+export const SERVICES = [
+  SessionService,
+  AccountService,
+  KeyService,
+  UsageService,
+  SettingsService,
+  ModelService,
+] as const;
 
 /** Every RPC by its path; one that is not here cannot be called. */
 export const POLICIES: ReadonlyMap<string, Policy> = new Map([
@@ -33,6 +41,8 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
     reauthenticate: SIGNED_IN,
     // Asks for the password itself.
     changePassword: SIGNED_IN,
+    listSessions: SIGNED_IN,
+    signOutElsewhere: SIGNED_IN,
   }),
   ...entries(AccountService.method, {
     list: ADMINISTRATOR,
@@ -51,7 +61,8 @@ export const POLICIES: ReadonlyMap<string, Policy> = new Map([
     revoke: SIGNED_IN_FRESH,
   }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, listCompletions: SIGNED_IN }),
-  ...entries(SettingsService.method, { get: SIGNED_IN }),
+  ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
+  ...entries(ModelService.method, { list: SIGNED_IN, listUpstreams: ADMINISTRATOR }),
 ]);
 
 /** Throws `unauthenticated` or `permission_denied` for somebody who may not call an RPC with this policy. */

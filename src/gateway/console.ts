@@ -1,19 +1,25 @@
 import { fileURLToPath } from "node:url";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
+import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
 import { readBuiltFiles } from "../console/built-files.ts";
 import { type Console, createConsole } from "../console/console.ts";
-import { makes } from "../core/model.ts";
-import type { Router } from "../core/router.ts";
+import type { ConfigurationInForce } from "../console/settings-service.ts";
+import type { HealthRecorder } from "../core/upstream-health.ts";
 import type { Refusal } from "../edge/services.ts";
+import type { OwnedRouter } from "../router/router.ts";
 import type { Store } from "../store/store.ts";
+import type { Rates } from "./rates.ts";
 
 interface ConsoleParts {
   readonly access: AccessContext;
   readonly store: Store;
-  readonly router: Router;
+  readonly router: OwnedRouter;
+  readonly health: HealthRecorder;
+  readonly rates: Pick<Rates, "place">;
+  /** The configuration in force, which a reload changes. */
+  readonly inForce: () => Config;
   readonly observer: { refused(refusal: Refusal): void };
 }
 
@@ -23,7 +29,7 @@ const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.ur
 /** The dashboard on the parts of this gateway. */
 export async function consoleOf(
   { http }: Config,
-  { access, store, router, observer }: ConsoleParts,
+  { access, store, router, health, rates, inForce, observer }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(
@@ -31,11 +37,32 @@ export async function consoleOf(
       access,
       keys: store.keys,
       ledger: store.ledger,
-      models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
+      models: () => router.list(),
+      health,
+      restOf: (model) => router.restOf(model),
+      configuration: () => describeConfiguration(inForce(), { store, rates }),
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),
     },
     { ...http, files },
   );
   return { console, hasPages: files !== undefined };
+}
+
+function describeConfiguration(
+  config: Config,
+  { store, rates }: Pick<ConsoleParts, "store" | "rates">,
+): ConfigurationInForce {
+  return {
+    file: config.file ?? "",
+    entries: listSettings(config),
+    providers: config.providers.map(({ name, dialect, simulated }) => {
+      const models = config.models.filter(({ provider }) => provider === name).length;
+      return { name, dialect, simulated, models };
+    }),
+    nodeVersion: process.versions.node,
+    database: store.kind,
+    databaseVersion: store.versions.after,
+    rates: rates.place,
+  };
 }

@@ -6,6 +6,8 @@ import type { Config, ListenAddress } from "../config/config.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
+import type { Recorder } from "../core/record.ts";
+import { createHealthRecorder } from "../core/upstream-health.ts";
 import { Calls } from "../edge/calls.ts";
 import { bearerToken } from "../edge/credential.ts";
 import type { EdgeServices } from "../edge/services.ts";
@@ -107,6 +109,7 @@ async function assemble(
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   let catalogue = buildCatalogue(config, await simulator.url(config));
+  let inForce = config;
   undo.push(() => catalogue.close());
 
   const { retries, breaker } = config;
@@ -120,10 +123,13 @@ async function assemble(
     ratesDecidedLocally: () => rates.decidedAlone(),
   });
   const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
+  const health = createHealthRecorder(router, clock);
+  const recorders: readonly Recorder[] = [observer, health];
   const authenticator = createAuthenticator({ store: store.keys, clock });
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
+  const recorder: Recorder = { record: (entry) => recorders.forEach((each) => each.record(entry)) };
   const services: EdgeServices = {
-    completions: createCompletions({ router, permit, limiter, ledger, recorder: observer, clock }),
+    completions: createCompletions({ router, permit, limiter, ledger, recorder, clock }),
     models: createModels(router, limiter),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
     limitsOf: (principal) => limiter.peek(principal),
@@ -152,7 +158,18 @@ async function assemble(
     startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
   );
   undo.push(() => grpc.close());
-  const mounted = role === "core" ? undefined : await consoleOf(config, { access, store, router, observer });
+  const mounted =
+    role === "core"
+      ? undefined
+      : await consoleOf(config, {
+          access,
+          store,
+          router,
+          health,
+          rates,
+          inForce: () => inForce,
+          observer,
+        });
   const http =
     mounted &&
     (await startListening("http", config, () =>
@@ -180,6 +197,7 @@ async function assemble(
       const before = catalogue;
       catalogue = buildCatalogue(next, simulatorUrl);
       router.replace(catalogue.models);
+      inForce = { ...config, providers: next.providers, models: next.models };
       // Calls that were begun with it may still retry or fall back: its connections close when the last of them ends.
       void calls
         .passed()

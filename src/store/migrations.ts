@@ -3,6 +3,7 @@ import { accounts } from "./migrations/accounts.ts";
 import { keys } from "./migrations/keys.ts";
 import { ledger } from "./migrations/ledger.ts";
 import { rates } from "./migrations/rates.ts";
+import { sessions } from "./migrations/sessions.ts";
 
 /** In order; a database's version is the number of steps that it has taken. */
-export const MIGRATIONS: readonly Migration[] = [keys, accounts, ledger, rates];
+export const MIGRATIONS: readonly Migration[] = [keys, accounts, ledger, rates, sessions];

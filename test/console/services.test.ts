@@ -1,5 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
@@ -11,6 +11,7 @@ import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { PASSWORD } from "../access/set-up.ts";
+import { errorOf } from "./errors.ts";
 import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 let site: ConsoleUnderTest;
@@ -18,13 +19,6 @@ beforeEach(async () => {
   site = await startConsole({ signUp: "open" });
 });
 afterEach(() => site.close());
-
-async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
-  return call.then(
-    () => expect.fail("the call succeeded"),
-    (reason: unknown) => ConnectError.from(reason),
-  );
-}
 
 const STALE_MS = 11 * 60_000;
 
@@ -224,7 +218,7 @@ describe("keys", () => {
     const { key: revoked } = await bob.key.revoke({ id: rotated.key!.id });
     expect(revoked?.state).toBe(KeyState.REVOKED);
     const { keys } = await bob.key.list({});
-    expect(keys.map(({ state }) => state)).toEqual([KeyState.EXPIRED, KeyState.REVOKED]);
+    expect(keys.map(({ state }) => state).toSorted()).toEqual([KeyState.EXPIRED, KeyState.REVOKED]);
     expect(site.access.logged.map(({ type }) => type).slice(2)).toEqual([
       "key_created",
       "key_updated",

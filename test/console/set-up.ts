@@ -3,19 +3,24 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
+import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type ConsoleOptions, createConsole } from "../../src/console/console.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
+import type { Model } from "../../src/core/model.ts";
+import { createHealthRecorder, type HealthRecorder, type Rest } from "../../src/core/upstream-health.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
 import type { LedgerStore, UsageQuery } from "../../src/ledger/ledger-store.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
 
 /** A ledger that remembers what it was asked. */
@@ -31,6 +36,7 @@ export interface Browser {
   readonly key: Client<typeof KeyService>;
   readonly usage: Client<typeof UsageService>;
   readonly settings: Client<typeof SettingsService>;
+  readonly model: Client<typeof ModelService>;
   /** As the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -41,6 +47,10 @@ export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
   readonly keys: ReturnType<typeof memoryKeyStore>;
   readonly ledger: AskedLedger;
+  readonly models: Model[];
+  readonly health: HealthRecorder;
+  /** By model ID. */
+  readonly rests: Map<string, Rest>;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   browser(): Browser;
@@ -63,6 +73,17 @@ export interface Answer {
   readonly text: string;
 }
 
+/** What the console under test says of its configuration. */
+export const CONFIGURATION = {
+  file: "/etc/parley.yaml",
+  entries: [{ key: "sign_up", value: "open" }],
+  providers: [{ name: "alpha", dialect: "openai", simulated: true, models: 2 }],
+  nodeVersion: "26.0.0",
+  database: "sqlite",
+  databaseVersion: 5,
+  rates: "memory",
+};
+
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory. */
@@ -75,12 +96,25 @@ export async function startConsole(
   const ledger = askedLedger();
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
-  const models = () => [
-    { id: "words", images: false },
-    { id: "pictures", images: true },
+  const provider = new ScriptedProvider(access.clock, {});
+  const models: Model[] = [
+    modelOf("words", provider),
+    modelOf("pictures", provider, { upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) } }),
   ];
+  const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
+  const rests = new Map<string, Rest>();
   const console = createConsole(
-    { access, keys, ledger, models, version: "1.2.3", refused },
+    {
+      access,
+      keys,
+      ledger,
+      models: () => models,
+      health,
+      restOf: ({ id }) => rests.get(id),
+      configuration: () => CONFIGURATION,
+      version: "1.2.3",
+      refused,
+    },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
@@ -104,6 +138,9 @@ export async function startConsole(
     access,
     keys,
     ledger,
+    models,
+    health,
+    rests,
     refusals,
     server,
     browser,
@@ -136,6 +173,7 @@ function openBrowser(baseUrl: string): Browser {
     key: createClient(KeyService, transport),
     usage: createClient(UsageService, transport),
     settings: createClient(SettingsService, transport),
+    model: createClient(ModelService, transport),
     cookie: () => cookie,
     setCookies,
   };
