@@ -6,6 +6,11 @@ export const PATHS = {
   keys: "/keys",
   usage: "/usage",
   models: "/models",
+  adminAccounts: "/admin/accounts",
+  adminInvitations: "/admin/invitations",
+  adminProviders: "/admin/providers",
+  adminSecurity: "/admin/security",
+  adminSettings: "/admin/settings",
   account: "/account",
 } as const;
 

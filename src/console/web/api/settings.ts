@@ -5,9 +5,9 @@ import { transport } from "./transport.ts";
 
 const settings = createClient(SettingsService, transport);
 
-/** What this installation has: models, sign-up mode, version. */
-export const settingsQuery = queryOptions({
-  queryKey: ["settings"],
-  queryFn: ({ signal }) => settings.get({}, { signal }),
+/** The configuration in force, for administrators. */
+export const configurationQuery = queryOptions({
+  queryKey: ["configuration"],
+  queryFn: ({ signal }) => settings.getConfiguration({}, { signal }),
   staleTime: 60_000,
 });
