@@ -1,9 +1,8 @@
+import { Link } from "wouter";
 import { type Account, AccountRole } from "../../../../gen/parley/console/v1/account_pb.js";
 import { describeLimits } from "../keys/limits.tsx";
 import { Badge } from "../parts/badge.tsx";
-import { Button } from "../parts/button.tsx";
-import { Fact } from "../parts/fact.tsx";
-import { TextLink } from "../parts/text-link.tsx";
+import { Button, buttonClass } from "../parts/button.tsx";
 import { PATHS } from "../paths.ts";
 import { formatCount } from "../text/number.ts";
 import { formatFromNow, formatMoment } from "../text/time.ts";
@@ -38,9 +37,21 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
             {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
             {isOwn && <Badge look="plain">You</Badge>}
           </h2>
-          <p className="mt-0.5 text-sm wrap-anywhere text-muted">{email || "Nobody can sign in: it has no address"}</p>
+          <p className="mt-0.5 text-sm wrap-anywhere">{email || "Nobody can sign in: it has no address"}</p>
+          <p className="mt-0.5 flex flex-wrap gap-x-4 text-sm text-muted">
+            <span>{describeKeys(workingKeys)}</span>
+            <span>{describeLimits(limits).join(", ") || "The installation’s limits"}</span>
+            {createTime && <span title={formatMoment(createTime)}>Created {formatFromNow(createTime)}</span>}
+          </p>
         </div>
         <div className="-mx-3 flex shrink-0 sm:-mt-1 sm:-mr-2 sm:ml-0" role="group" aria-label={`Account ${name}`}>
+          <Link
+            href={`${PATHS.adminSecurity}?account=${id}`}
+            className={buttonClass("quiet", "small")}
+            aria-label={`Security events of ${name}`}
+          >
+            Events
+          </Link>
           <Button look="quiet" size="small" onClick={() => onAct("edit")} aria-label={`Edit ${name}`}>
             Edit
           </Button>
@@ -54,18 +65,10 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
           </Button>
         </div>
       </div>
-      <dl className="mt-3 grid grid-cols-2 gap-x-6 gap-y-3 text-sm sm:grid-cols-4">
-        <Fact name="Created">
-          <span title={createTime && formatMoment(createTime)}>{createTime && formatFromNow(createTime)}</span>
-        </Fact>
-        <Fact name="Working keys">{formatCount(workingKeys)}</Fact>
-        <Fact name="Limits">{describeLimits(limits).join(", ") || "The installation’s"}</Fact>
-        <Fact name="Security">
-          <TextLink to={`${PATHS.adminSecurity}?account=${id}`} label={`Security events of ${name}`}>
-            Events
-          </TextLink>
-        </Fact>
-      </dl>
     </li>
   );
+}
+
+function describeKeys(count: bigint): string {
+  return count === 1n ? "1 working key" : `${formatCount(count)} working keys`;
 }

@@ -17,7 +17,7 @@ const DIALOGS = {
 } as const satisfies Record<AccountAct, unknown>;
 
 /** So many are shown at first. */
-const SHOWN = 50;
+const SHOWN = 25;
 
 const FILTERS: readonly (readonly [name: string, has: (account: Account) => boolean])[] = [
   ["All", () => true],

@@ -19,25 +19,20 @@ export default function DisableAccount({ target, open, onClose }: AccountDialogP
     },
   });
   const act = isDisabled ? "Enable" : "Disable";
-  const keys = describeKeys(target.workingKeys ?? 0n);
+  const keys = target.workingKeys ?? 0n;
   const isOwn = target.id === own.id;
   return (
     <Dialog
       open={open}
       title={`${act} account?`}
       description={
-        isDisabled ? (
-          <>
-            <bdi className="font-medium text-ink">{target.name}</bdi> can sign in again, and {keys} will work again.
-          </>
-        ) : (
-          <>
-            <bdi className="font-medium text-ink">{target.name}</bdi> is signed out everywhere and cannot sign in any
-            more, {keys} will be refused within five seconds, and invitations by this account end. Nothing else is
-            deleted; enabling gives the rest back.
-            {isOwn && " This is your own account: you will be signed out."}
-          </>
-        )
+        <>
+          <bdi className="font-medium text-ink">{target.name}</bdi>{" "}
+          {isDisabled
+            ? `can sign in again. ${describeKeys(keys, "will work again")}`
+            : `is signed out everywhere and cannot sign in any more. ${describeKeys(keys, "will be refused within five seconds")} Open invitations by this account end. Nothing else is deleted: enabling the account gives the rest back.`}
+          {!isDisabled && isOwn && " This is your own account: you will be signed out."}
+        </>
       }
       onClose={onClose}
     >
@@ -54,7 +49,7 @@ export default function DisableAccount({ target, open, onClose }: AccountDialogP
   );
 }
 
-function describeKeys(count: bigint): string {
-  if (count === 0n) return "its keys, of which it has none now,";
-  return count === 1n ? "its key" : `its ${formatCount(count)} keys`;
+function describeKeys(count: bigint, what: string): string {
+  if (count === 0n) return "It has no keys that this concerns.";
+  return `${count === 1n ? "Its key" : `Its ${formatCount(count)} keys`} ${what}.`;
 }

@@ -8,7 +8,8 @@ export interface Names {
 }
 
 /**
- * Events in words. `{actor}` did it, `{account}` is whom it is about, `{key}` which key; other names are those of details.
+ * Events in words. `{actor}` did it, `{account}` is whom it is about, `{whose}` and `{of}` say the same of something that may be
+ * the actor's own, `{key}` is which key; other names are those of details.
  */
 const WORDS: Readonly<Record<string, string>> = {
   signed_up: "{account} signed up",
@@ -20,19 +21,19 @@ const WORDS: Readonly<Record<string, string>> = {
   reauthentication_failed: "{account} gave a wrong password",
   password_changed: "{account} changed the password",
   password_reset: "The password of {account} was reset",
-  account_created: "{actor} made the account of {account}",
-  account_renamed: "{actor} renamed {account}",
-  role_changed: "{actor} changed the role of {account} from {from} to {to}",
-  limits_changed: "{actor} changed the limits of {account}",
-  account_disabled: "{actor} disabled {account}",
-  account_enabled: "{actor} enabled {account}",
+  account_created: "{actor} made {whose} account",
+  account_renamed: "{actor} changed {whose} name",
+  role_changed: "{actor} changed {whose} role from {from} to {to}",
+  limits_changed: "{actor} changed {whose} limits",
+  account_disabled: "{actor} disabled {whose} account",
+  account_enabled: "{actor} enabled {whose} account",
   invitation_created: "{actor} made an invitation for a new {role}",
   invitation_accepted: "{account} accepted an invitation",
   invitation_revoked: "{actor} revoked an invitation",
-  key_created: "{actor} made the key {key} of {account}",
-  key_updated: "{actor} changed the key {key} of {account}",
-  key_rotated: "{actor} rotated the key {key} of {account}",
-  key_revoked: "{actor} revoked the key {key} of {account}",
+  key_created: "{actor} made the key “{key}”{of}",
+  key_updated: "{actor} changed the key “{key}”{of}",
+  key_rotated: "{actor} rotated the key “{key}”{of}",
+  key_revoked: "{actor} revoked the key “{key}”{of}",
 };
 
 /** What happened, in a sentence. Names are shown as they are, each apart from the words around it. */
@@ -48,13 +49,18 @@ export function Happening({ event, names }: { readonly event: SecurityEvent; rea
 }
 
 function toName(what: string, { actorId, accountId, network, details }: SecurityEvent, names: Names): ReactNode {
+  const account = <Name>{names.accounts.get(accountId) ?? accountId}</Name>;
   switch (what) {
     case "actor":
       // The command line has neither.
       if (actorId === "") return network === "" ? "The command line" : "Somebody";
       return <Name>{names.accounts.get(actorId) ?? actorId}</Name>;
     case "account":
-      return <Name>{names.accounts.get(accountId) ?? accountId}</Name>;
+      return account;
+    case "whose":
+      return accountId === actorId ? "their" : <>{account}’s</>;
+    case "of":
+      return accountId === actorId ? "" : <> of {account}</>;
     case "key": {
       const id = details["key_id"] ?? "";
       return <Name>{names.keys.get(id) ?? id}</Name>;

@@ -35,7 +35,8 @@ export function InvitationItem({ invitation, inviter, onRevoke }: InvitationItem
           <State invitation={invitation} />
         </h2>
         <p className="mt-0.5 text-sm wrap-anywhere text-muted">
-          As {roleName(role).toLowerCase()}, by <bdi>{inviter}</bdi> {createTime && formatFromNow(createTime)}
+          As {roleName(role).toLowerCase()}, by <bdi>{inviter}</bdi>
+          {createTime && `, ${formatFromNow(createTime)}`}
         </p>
       </div>
       {onRevoke && (

@@ -24,9 +24,9 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
         <Fact name="Failures">{formatShare(failures, attempts)}</Fact>
         <Fact name="First content">{formatLatency(upstream.firstContent)}</Fact>
         <Fact name="Whole answers">{formatLatency(upstream.duration)}</Fact>
-        <Fact name="Passed over">{skipped === 0n ? "Never" : `${formatCount(skipped)} times`}</Fact>
+        <Fact name="Passed over">{describeTimes(skipped)}</Fact>
       </dl>
-      {outcomes.length > 0 && (
+      {outcomes.some(({ outcome }) => outcome !== "served") && (
         <p className="mt-3 text-sm text-muted">
           Attempts ended as {outcomes.map(({ outcome, count }) => `${outcome} (${formatCount(count)})`).join(", ")}.
         </p>
@@ -44,6 +44,11 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
       )}
     </li>
   );
+}
+
+function describeTimes(count: bigint): string {
+  if (count === 0n) return "Never";
+  return count === 1n ? "Once" : `${formatCount(count)} times`;
 }
 
 function Failure({ failure }: { readonly failure: UpstreamFailure }) {

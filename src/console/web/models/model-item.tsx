@@ -41,7 +41,7 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <Fact name="Failures now">{formatShare(failures, attempts)}</Fact>
       </dl>
       <p className="mt-auto flex flex-wrap gap-x-5 gap-y-2 pt-4 text-sm">
-        <TextLink to={`/playground${query}`} label={`Try ${id}`}>
+        <TextLink to={`/playground${query}`} label={`Try it: ${id}`}>
           Try it
         </TextLink>
         <TextLink to={`/requests${query}`} label={`Requests for ${id}`}>

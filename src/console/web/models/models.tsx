@@ -20,7 +20,7 @@ const REFRESH_MS = 15_000;
 
 /** The models that can be asked for: what each can do, what it costs and how it does now. */
 export default function Models() {
-  const models = useQuery({ ...modelsQuery, refetchInterval: REFRESH_MS });
+  const models = useQuery({ ...modelsQuery, refetchInterval: REFRESH_MS, refetchOnMount: "always" });
   return (
     <Page title="Models" description="What a request may name as its model, and how each is doing now.">
       {models.isPending ? (
@@ -55,12 +55,10 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
             value={sought}
             onChange={(event) => setSought(event.target.value)}
           />
-          <SelectField label="That" value={filter} onChange={(event) => setFilter(event.target.value)}>
-            <option value="">does anything</option>
+          <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
+            <option value="">All</option>
             {FILTERS.filter(([, each]) => models.some(each)).map(([name]) => (
-              <option key={name} value={name}>
-                {name.charAt(0).toLowerCase() + name.slice(1)}
-              </option>
+              <option key={name}>{name}</option>
             ))}
           </SelectField>
         </div>
@@ -69,7 +67,7 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
         {found.length === 0 ? "No model is like this." : `${found.length} of ${models.length} models`}
       </p>
       {found.length > 0 && (
-        <ul aria-label="Models" className="grid gap-3 xl:grid-cols-2">
+        <ul aria-label="Models" className="grid grid-cols-1 gap-3 xl:grid-cols-2">
           {shown.visible.map((model) => (
             <ModelItem key={model.id} model={model} />
           ))}
