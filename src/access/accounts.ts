@@ -109,6 +109,11 @@ function undo(changes: AccountChanges, before: AccountRecord): AccountChanges {
   return Object.fromEntries(fields.map((field) => [field, before[field]]));
 }
 
+function isSame(limits: Limits, others: Limits): boolean {
+  const fields = Object.keys({ ...limits, ...others }) as (keyof Limits)[];
+  return fields.every((field) => limits[field] === others[field]);
+}
+
 interface Change {
   readonly type: SecurityEventType;
   readonly details: Readonly<Record<string, string>>;
@@ -128,7 +133,9 @@ function toChanges(
   };
   if (name !== undefined && name !== before.name) change({ name: checkName(name) }, "account_renamed");
   if (role !== undefined && role !== before.role) change({ role }, "role_changed", { from: before.role, to: role });
-  if (limits !== undefined) change({ limits: checkLimits(limits) }, "limits_changed");
+  if (limits !== undefined && !isSame(limits, before.limits)) {
+    change({ limits: checkLimits(limits) }, "limits_changed");
+  }
   if (disabled === true && before.disabledAtMs === undefined) change({ disabledAtMs: nowMs }, "account_disabled");
   if (disabled === false && before.disabledAtMs !== undefined) change({ disabledAtMs: undefined }, "account_enabled");
   return { changes, happened };

@@ -193,6 +193,13 @@ describe("accounts", () => {
       return updateAccount(access, { id: first.account.id, update: { limits: all }, actor: CLI });
     };
     expect((await set({ requestsPerMinute: 5 })).limits.requestsPerMinute).toBe(5);
+    await updateAccount(access, {
+      id: first.account.id,
+      update: { limits: { ...first.account.limits, requestsPerMinute: 5 } },
+      actor: CLI,
+    });
+    // What is as it was before is no change.
+    expect(access.store.recorded.filter(({ type }) => type === "limits_changed")).toHaveLength(1);
     for (const limits of [{ requestsPerMinute: 0 }, { tokensPerMinute: 1.5 }, { monthlyBudgetMicroUsd: -1 }]) {
       await expect(set(limits)).rejects.toMatchObject({ code: "invalid_request" });
     }

@@ -9,7 +9,8 @@ import { SelectField } from "../parts/field.tsx";
 import { Empty, Loading } from "../parts/page.tsx";
 import { formatFromNow, formatMoment } from "../text/time.ts";
 import { Administration } from "./administration.tsx";
-import { describeDetails, Happening, type Names } from "./happening.tsx";
+import { describeDetails } from "./event-words.ts";
+import { Happening, type Names } from "./happening.tsx";
 
 /** What happened to accounts, keys and sessions. */
 export default function Security() {
