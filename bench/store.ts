@@ -78,6 +78,7 @@ function makeEntry(): LedgerEntry {
     firstContentMs: undefined,
     partial: false,
     estimated: false,
+    limits: undefined,
   };
 }
 

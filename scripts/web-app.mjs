@@ -18,6 +18,17 @@ const sources = [
   "src/console/web",
   "gen/parley/console",
   "gen/google/rpc",
+  // What the API reference is made of.
+  "proto/parley/v1",
+  "gen/parley/v1",
+  "src/front/openapi",
+  "src/front/openai",
+  "src/front/exchange.ts",
+  "src/edge/http/json.ts",
+  "src/core/failure.ts",
+  "src/core/validate.ts",
+  "src/edge/failure-table.ts",
+  "scripts/reference",
   "package-lock.json",
   "scripts/build-web-app.mjs",
 ];

@@ -32,14 +32,18 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 const confinedPackages: readonly (readonly [prefix: string, folders: readonly string[]])[] = [
   ["@grpc/", ["grpc"]],
   ["grpc-health-check", ["grpc"]],
-  ["@connectrpc/", ["front", "console", "edge/connect-error.ts"]],
-  // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere.
-  ["node:http", ["front", "console", "simulator", "telemetry"]],
+  ["@connectrpc/", ["front", "console", "edge/http", "edge/connect-error.ts"]],
+  // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere. `edge/http` is what
+  // the two share.
+  ["node:http", ["front", "console", "edge/http", "simulator", "telemetry"]],
 ];
+
+/** Programs of others, as texts. */
+const EXAMPLES = "console/web/docs/examples.ts";
 
 /** What only some folders or files may say outside comments: what it is called, how to find it, and the places. */
 const confinedWords: readonly (readonly [name: string, pattern: RegExp, places: readonly string[]])[] = [
-  ["process.env", /\bprocess\.env\b|\benv\b[^;]*(=\s*process\b|from\s*"node:process")/, ["config"]],
+  ["process.env", /\bprocess\.env\b|\benv\b[^;]*(=\s*process\b|from\s*"node:process")/, ["config", EXAMPLES]],
   ["anthropic", /anthropic/i, ["providers/anthropic", "simulator", "config", "gateway/catalogue.ts"]],
 ];
 

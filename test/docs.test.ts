@@ -3,7 +3,9 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { describe, expect, it } from "vitest";
 import { fileSchema } from "../src/config/schema.ts";
-import { FAILURE_TABLE } from "../src/edge/failure-table.ts";
+import { FAILURE_ADVICE } from "../src/console/web/text/failure-advice.ts";
+import { FAILURE_TABLE, type FailureRow, retryAfterMs } from "../src/edge/failure-table.ts";
+import { Failure, type FailureCode } from "../src/core/failure.ts";
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -41,6 +43,27 @@ describe("docs/errors.md", () => {
     const absent = code === "unauthenticated" ? "*absent*" : "–";
     expect(errorCode).toBe(row.code ?? absent);
   });
+
+  it.each(Object.entries(FAILURE_ADVICE))("says of %s what the dashboard says", (code, { means, todo }) => {
+    expect(rows.get(code)?.at(-1)).toBe(`${means} ${todo}`);
+  });
+});
+
+describe("the advice about failures", () => {
+  it("is there for every failure, and for no other", () => {
+    expect(Object.keys(FAILURE_ADVICE)).toEqual(Object.keys(FAILURE_TABLE));
+  });
+
+  it.each(Object.entries<FailureRow>(FAILURE_TABLE))(
+    "of %s says of trying again what clients are told",
+    (code, row) => {
+      const retry = FAILURE_ADVICE[code]?.retry;
+      // Official clients are told not to try again by themselves; a person may, once.
+      if (row.final) return expect(retry).not.toBe("after a wait");
+      const isToWait = retryAfterMs(new Failure(code as FailureCode, "no")) !== undefined;
+      if (code !== "deadline_exceeded") expect(retry === "after a wait").toBe(isToWait);
+    },
+  );
 });
 
 describe("docs/configuration.md", () => {

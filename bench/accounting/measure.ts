@@ -123,6 +123,7 @@ function entryOf(completionId: string, { accountId, keyId }: { accountId: string
     firstContentMs: undefined,
     partial: false,
     estimated: false,
+    limits: undefined,
   };
 }
 

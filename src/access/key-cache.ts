@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
 import type { KeyGrant } from "./key-store.ts";
-import type { KeyPrincipal } from "./principal.ts";
+import { type KeyPrincipal, toPrincipal } from "./principal.ts";
 
 /**
  * How long an answer of the store is taken for granted: what another process revokes, and nobody tells us of, is refused
@@ -182,22 +182,6 @@ function isUsable({ confirmedAtMs }: KnownKey, nowMs: number): boolean {
 function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {
   if (principal.expiresAtMs !== undefined && principal.expiresAtMs <= clock.now()) throw refused();
   return principal;
-}
-
-/** Undefined for a revoked key, and for one of a disabled account. */
-function toPrincipal({ record, accountLimits, accountDisabled }: KeyGrant): KeyPrincipal | undefined {
-  if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
-  return {
-    keyId: record.id,
-    lineId: record.lineId,
-    keyName: record.name,
-    accountId: record.accountId,
-    models: record.models === "all" ? undefined : new Set(record.models),
-    capabilities: new Set(record.capabilities),
-    limits: record.limits,
-    accountLimits,
-    expiresAtMs: record.expiresAtMs,
-  };
 }
 
 /** Adds an entry as the newest; the oldest goes when there are too many. */

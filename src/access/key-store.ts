@@ -70,6 +70,8 @@ export interface KeyStore {
   /** How many keys of these accounts are neither expired nor revoked; accounts without any are left out. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   find(id: string): Promise<KeyRecord | undefined>;
+  /** What people call these keys, by their IDs; without those that are unknown. */
+  names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** `hash` is the whole hash of `hashApiKey`. */
   findByHash(hash: string): Promise<FoundKey | undefined>;
   /** Both or nothing; false when the key is revoked or has been replaced already. */

@@ -49,17 +49,27 @@ export async function startSession(
 
 /** Whose session this is; undefined when it has ended, or its account is disabled. Counts as a use. */
 export async function findSession(
+  context: Pick<AccessContext, "store" | "clock">,
+  id: string,
+): Promise<SignedIn | undefined> {
+  const found = await peekSession(context, id);
+  if (found === undefined) return undefined;
+  const { store, clock } = context;
+  const nowMs = clock.now();
+  const { hash, lastSeenAtMs } = found.session;
+  if (nowMs - lastSeenAtMs >= TOUCH_MS) await store.touchSession(hash, { lastSeenAtMs: nowMs });
+  return found;
+}
+
+/** The same without counting as a use: for what goes on without anybody there. */
+export async function peekSession(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   id: string,
 ): Promise<SignedIn | undefined> {
   if (!isToken(id)) return undefined;
   const found = await store.findSession(hashToken(id));
   if (found === undefined || found.account.disabledAtMs !== undefined) return undefined;
-  const { session } = found;
-  const nowMs = clock.now();
-  if (hasEnded(session, nowMs)) return undefined;
-  if (nowMs - session.lastSeenAtMs >= TOUCH_MS) await store.touchSession(session.hash, { lastSeenAtMs: nowMs });
-  return found;
+  return hasEnded(found.session, clock.now()) ? undefined : found;
 }
 
 function hasEnded({ lastSeenAtMs, createdAtMs }: SessionRecord, nowMs: number): boolean {

@@ -1,12 +1,13 @@
-import type { UsageGroup, UsageRow } from "../ledger/ledger-store.ts";
 import { systemClock } from "../core/clock.ts";
+import { totalOf, type UsageRow, type UsageSums, wholeHours } from "../ledger/usage-store.ts";
 import { CONFIG_FLAG, JSON_FLAG, UsageError, writeJson, type Command } from "./command.ts";
 import { parseDuration } from "./duration.ts";
 import { findAccountByIdOrEmail } from "./find-account.ts";
 import { formatTable } from "./table.ts";
 import { withStore } from "./with-store.ts";
 
-const GROUPS = ["model", "key", "account", "day"] as const satisfies readonly UsageGroup[];
+const GROUPS = ["model", "key", "account", "day"] as const;
+type Group = (typeof GROUPS)[number];
 const DEFAULT_SINCE = "30d";
 const MICRO_USD = 1_000_000;
 
@@ -18,9 +19,9 @@ export const usage: Command = {
     by: { value: GROUPS.join("|"), help: "what it is added up by (default: model)" },
     since: {
       value: "WHEN",
-      help: `a date in UTC such as 2026-11-01, or an age such as 24h (default: ${DEFAULT_SINCE})`,
+      help: `a date in UTC such as 2026-11-01, or an age such as 24h (default: ${DEFAULT_SINCE}); hours count as a whole`,
     },
-    until: { value: "WHEN", help: "the same, not included (default: now)" },
+    until: { value: "WHEN", help: "the same, not included, up to the end of its hour (default: now)" },
     account: { value: "A", help: "only of this account, by its ID or e-mail address" },
     key: { value: "ID", help: "only of this key" },
     ...CONFIG_FLAG,
@@ -31,21 +32,24 @@ export const usage: Command = {
       const { flags, switches } = invocation;
       const nowMs = systemClock.now();
       const by = readGroup(flags["by"] ?? "model");
-      const sinceMs = readMoment(flags["since"] ?? DEFAULT_SINCE, "--since", nowMs);
-      const untilMs = flags["until"] === undefined ? nowMs + 1 : readMoment(flags["until"], "--until", nowMs);
+      const span = wholeHours({
+        sinceMs: readMoment(flags["since"] ?? DEFAULT_SINCE, "--since", nowMs),
+        untilMs: flags["until"] === undefined ? nowMs + 1 : readMoment(flags["until"], "--until", nowMs),
+      });
       const accountId = flags["account"] && (await findAccountByIdOrEmail(store.accounts, flags["account"])).id;
       const keyId = flags["key"];
       if (keyId !== undefined && (await store.keys.find(keyId)) === undefined)
         throw new UsageError(`there is no key ${keyId}; parley keys list shows all`);
-      const rows = await store.ledger.usage({ by, sinceMs, untilMs, accountId, keyId });
+      const pieces = by === "day" ? ({ by: "none", step: "day" } as const) : ({ by, step: "all" } as const);
+      const rows = await store.usage.summarize({ ...span, ...pieces, accountId, keyId });
       if (switches.has("json")) {
-        const since = new Date(sinceMs).toISOString();
-        writeJson(context.stdout, { since, until: new Date(untilMs).toISOString(), by, usage: rows.map(toJson) });
+        const [since, until] = [span.sinceMs, span.untilMs].map((atMs) => new Date(atMs).toISOString());
+        writeJson(context.stdout, { since, until, by, usage: rows.map(toJson) });
       } else context.stdout.write(`${toTable(by, rows)}\n`);
     }),
 };
 
-function readGroup(text: string): UsageGroup {
+function readGroup(text: string): Group {
   const group = GROUPS.find((known) => known === text);
   if (group !== undefined) return group;
   throw new UsageError(`--by is one of ${GROUPS.join(", ")}`);
@@ -61,51 +65,41 @@ function readMoment(text: string, flag: string, nowMs: number): number {
   );
 }
 
+/** What a row is called: its group, or the day that it is of. */
+function groupOf({ group, stepMs }: UsageRow): string {
+  return stepMs === undefined ? group : new Date(stepMs).toISOString().slice(0, 10);
+}
+
 function toJson(row: UsageRow): object {
+  const { sums } = row;
   return {
-    group: row.group,
+    group: groupOf(row),
     name: row.name ?? null,
-    completions: row.completions,
-    failed: row.failed,
-    partial: row.partial,
-    estimated: row.estimated,
-    prompt_tokens: row.promptTokens,
-    cached_tokens: row.cachedTokens,
-    completion_tokens: row.completionTokens,
-    reasoning_tokens: row.reasoningTokens,
-    image_tokens: row.imageTokens,
-    cost_micro_usd: row.costMicroUsd,
+    completions: sums.completions,
+    failed: sums.failed,
+    partial: sums.partial,
+    estimated: sums.estimated,
+    prompt_tokens: sums.promptTokens,
+    cached_tokens: sums.cachedTokens,
+    completion_tokens: sums.completionTokens,
+    reasoning_tokens: sums.reasoningTokens,
+    image_tokens: sums.imageTokens,
+    cost_micro_usd: sums.costMicroUsd,
   };
 }
 
-function toTable(by: UsageGroup, rows: readonly UsageRow[]): string {
+function toTable(by: Group, rows: readonly UsageRow[]): string {
   const heading = [by.toUpperCase(), "COMPLETIONS", "FAILED", "ESTIMATED", "TOKENS IN", "CACHED", "TOKENS OUT", "USD"];
-  const cells = (row: UsageRow, group: string): string[] => [
+  const cells = (group: string, sums: UsageSums): string[] => [
     group,
-    ...[row.completions, row.failed, row.estimated, row.promptTokens, row.cachedTokens, row.completionTokens].map(
+    ...[sums.completions, sums.failed, sums.estimated, sums.promptTokens, sums.cachedTokens, sums.completionTokens].map(
       String,
     ),
-    (row.costMicroUsd / MICRO_USD).toFixed(6),
+    (sums.costMicroUsd / MICRO_USD).toFixed(6),
   ];
-  const lines = rows.map((row) => cells(row, row.name === undefined ? row.group : `${row.group} (${row.name})`));
-  const total = rows.length > 1 ? [cells(sum(rows), "total")] : [];
+  const lines = rows.map((row) =>
+    cells(row.name === undefined ? groupOf(row) : `${row.group} (${row.name})`, row.sums),
+  );
+  const total = rows.length > 1 ? [cells("total", totalOf(rows))] : [];
   return formatTable([heading, ...lines, ...total]);
-}
-
-function sum(rows: readonly UsageRow[]): UsageRow {
-  const add = (field: keyof UsageRow): number => rows.reduce((total, row) => total + Number(row[field]), 0);
-  return {
-    group: "total",
-    name: undefined,
-    completions: add("completions"),
-    failed: add("failed"),
-    partial: add("partial"),
-    estimated: add("estimated"),
-    promptTokens: add("promptTokens"),
-    cachedTokens: add("cachedTokens"),
-    completionTokens: add("completionTokens"),
-    reasoningTokens: add("reasoningTokens"),
-    imageTokens: add("imageTokens"),
-    costMicroUsd: add("costMicroUsd"),
-  };
 }

@@ -3,6 +3,7 @@ import type { Actor } from "../access/accounts.ts";
 import { isId } from "../access/names.ts";
 import type { SignedIn } from "../access/sessions.ts";
 import { Failure, invalidField } from "../core/failure.ts";
+import type { OpenCall } from "../edge/calls.ts";
 
 /** One request to the console that its policy has let through. */
 export interface ConsoleCall {
@@ -14,6 +15,10 @@ export interface ConsoleCall {
   /** What the session cookie holds, valid or not. */
   readonly sessionId: string | undefined;
   readonly signedIn: SignedIn | undefined;
+  /** When the request arrived, by the clock's `monotonic`. */
+  readonly arrivedMs: number;
+  /** The call under way: its signal ends what is done for it. */
+  readonly open: OpenCall;
 }
 
 /** The call on its way through Connect's handlers. */

@@ -1,9 +1,14 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 import { Failure } from "../core/failure.ts";
+import { tooLarge } from "../edge/http/body.ts";
 
-/** The largest request that is read. */
-export const MAX_BODY_BYTES = 64 * 1024;
+/** What of an RPC decides what its calls look like. */
+export interface Expected {
+  /** Whether it answers with a stream, which has content types of its own. */
+  readonly streams: boolean;
+  readonly maxBodyBytes: number;
+}
 
 /** What of a request decides whether it may be from the console's own page. */
 export interface Knock {
@@ -12,13 +17,14 @@ export interface Knock {
 }
 
 /**
- * Lets only calls through that another site's page cannot make a browser send: a POST with a content type that no form has,
- * from a page of this origin by the browser's own word (`Sec-Fetch-Site`), or by `Origin` where it does not say; clients
- * that are no browsers send neither. And only for a host that nobody else can give a name to: an IP address, localhost
+ * Lets only calls through that another site's page cannot make a browser send: a POST with a content type that no form has
+ * and that scripts of other origins may not send without asking (both `application/json` and `application/connect+json`
+ * are such), from a page of this origin by the browser's own word (`Sec-Fetch-Site`), or by `Origin` where it does not say;
+ * clients that are no browsers send neither. And only for a host that nobody else can give a name to: an IP address, localhost
  * or the public URL's, so that a stranger's domain that points here is not taken for this origin. Throws a Failure.
  */
-export function createGate(publicUrl: URL | undefined): (knock: Knock) => void {
-  return ({ method, headers }) => {
+export function createGate(publicUrl: URL | undefined): (knock: Knock, expected: Expected) => void {
+  return ({ method, headers }, { streams, maxBodyBytes }) => {
     const { host = "", origin } = headers;
     const site = headers["sec-fetch-site"];
     checkHost(host, publicUrl);
@@ -26,13 +32,18 @@ export function createGate(publicUrl: URL | undefined): (knock: Knock) => void {
     if (site !== undefined ? site !== "same-origin" : origin !== undefined && !isOwnOrigin(origin, host, publicUrl)) {
       throw forbidden("The console's services are only for its own pages");
     }
-    if (!/^application\/(json|proto)\s*(;|$)/i.test(headers["content-type"] ?? "")) {
-      throw new Failure("invalid_request", "The content type must be application/json or application/proto.");
-    }
-    if (Number(headers["content-length"] ?? 0) > MAX_BODY_BYTES) {
-      throw new Failure("request_too_large", `The request is larger than ${MAX_BODY_BYTES / 1024} KiB.`);
-    }
+    const type = headers["content-type"] ?? "";
+    if (!(streams ? STREAM_TYPE : UNARY_TYPE).test(type)) throw new Failure("invalid_request", wrongType(streams));
+    if (Number(headers["content-length"] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
   };
+}
+
+const UNARY_TYPE = /^application\/(json|proto)\s*(;|$)/i;
+const STREAM_TYPE = /^application\/connect\+(json|proto)\s*(;|$)/i;
+
+function wrongType(streams: boolean): string {
+  const prefix = streams ? "application/connect+" : "application/";
+  return `The content type must be ${prefix}json or ${prefix}proto.`;
 }
 
 /** Throws a Failure for a host that somebody else can give a name to: anything but an IP address, localhost and the public URL's. */

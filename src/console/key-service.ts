@@ -8,6 +8,8 @@ import type { AccessContext } from "../access/context.ts";
 import { isId, unknownId } from "../access/names.ts";
 import type { Happening } from "../access/security-log.ts";
 import { invalidField } from "../core/failure.ts";
+import { monthOf } from "../core/month.ts";
+import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
 import { fromCapabilitySelection, fromModelSelection, fromRotationGrace, toKeyMessage } from "./key-messages.ts";
 import { fromLimitsMessage } from "./limits-message.ts";
@@ -19,12 +21,18 @@ const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
 export interface KeyServicePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
+  readonly ledger: Pick<LedgerStore, "spending">;
   /** The IDs of the models there are now. */
   readonly models: () => ReadonlySet<string>;
 }
 
 /** API keys: members' own ones, and all of them for administrators. */
-export function createKeyService({ access, keys: store, models }: KeyServicePorts): ServiceImpl<typeof KeyService> {
+export function createKeyService({
+  access,
+  keys: store,
+  ledger,
+  models,
+}: KeyServicePorts): ServiceImpl<typeof KeyService> {
   const { clock, log } = access;
   const keys = { store, clock };
   /** A key that the caller may see. One of somebody else is answered like one that does not exist. */
@@ -37,13 +45,24 @@ export function createKeyService({ access, keys: store, models }: KeyServicePort
   const record = ({ id, accountId }: KeyRecord, type: Happening["type"], context: HandlerContext): Promise<void> =>
     log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
+  /** By the IDs of the keys' lines, whose budgets they are. */
+  const spentThisMonth = async (listed: readonly KeyRecord[]): Promise<ReadonlyMap<string, bigint>> => {
+    const lines = [...new Set(listed.map(({ lineId }) => lineId))];
+    const subjects = lines.map((line) => `key:${line}`);
+    const spending = await ledger.spending(subjects, monthOf(clock.now()));
+    return new Map(spending.map(({ spentMicroUsd }, index) => [lines[index]!, BigInt(spentMicroUsd)]));
+  };
 
   return {
     async list({ accountId, pageToken, limit }, context) {
       const owner = accountInView(signedInOf(context), accountId);
       const page = readPage({ pageToken, limit });
-      const found = await store.list(owner, page);
-      return { keys: found.map(toMessage), nextPageToken: endOfPage(found, page) };
+      const listed = await store.list(owner, page);
+      const spent = await spentThisMonth(listed);
+      return {
+        keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.lineId) ?? 0n })),
+        nextPageToken: endOfPage(listed, page),
+      };
     },
 
     async create({ name, models: selection, capabilities, limits, lifetime, accountId }, context) {

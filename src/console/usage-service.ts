@@ -1,131 +1,121 @@
-import type { MessageInitShape } from "@bufbuild/protobuf";
-import { type Timestamp, timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
-  type CompletionEntrySchema,
+  type UsageFilter as FilterMessage,
   UsageGrouping,
-  type UsageRowSchema,
   type UsageService,
+  UsageStep as StepMessage,
 } from "../../gen/parley/console/v1/usage_pb.js";
+import type { SignedIn } from "../access/sessions.ts";
 import type { Clock } from "../core/clock.ts";
 import { invalidField } from "../core/failure.ts";
-import type { LedgerEntry } from "../core/ledger.ts";
-import type { LedgerStore, UsageGroup, UsageRow } from "../ledger/ledger-store.ts";
+import { monthOf } from "../core/month.ts";
+import type { LedgerStore } from "../ledger/ledger-store.ts";
+import {
+  STEP_MS,
+  type UsageFilter,
+  type UsageGroup,
+  type UsageStep,
+  type UsageStore,
+  wholeHours,
+} from "../ledger/usage-store.ts";
 import { accountInView, readId, signedInOf } from "./call.ts";
-import { pageSize } from "./page-size.ts";
+import { readTime } from "./read-time.ts";
+import { toLatencyMessage, toSummaryMessage } from "./usage-messages.ts";
 
-const DAY_MS = 24 * 60 * 60 * 1000;
-const DEFAULT_SPAN_MS = 30 * DAY_MS;
-const MAX_SPAN_MS = 366 * DAY_MS;
+const DEFAULT_SPAN_MS = 30 * STEP_MS.day;
+const MAX_SPAN_MS = 366 * STEP_MS.day;
+const MAX_STEPS = 1_000;
+const MAX_NAME_LENGTH = 500;
+/** How many groups there are unless it is said, and at most; with steps each of them is many rows. */
+const GROUP_COUNTS = { plain: [100, 1_000], stepped: [10, 50] } as const;
 
 const GROUPS: Readonly<Record<number, UsageGroup>> = {
-  [UsageGrouping.UNSPECIFIED]: "model",
+  [UsageGrouping.UNSPECIFIED]: "none",
   [UsageGrouping.MODEL]: "model",
   [UsageGrouping.KEY]: "key",
   [UsageGrouping.ACCOUNT]: "account",
-  [UsageGrouping.DAY]: "day",
+  [UsageGrouping.OUTCOME]: "outcome",
 } satisfies Record<UsageGrouping, UsageGroup>;
 
+const STEPS: Readonly<Record<number, UsageStep>> = {
+  [StepMessage.UNSPECIFIED]: "all",
+  [StepMessage.HOUR]: "hour",
+  [StepMessage.DAY]: "day",
+} satisfies Record<StepMessage, UsageStep>;
+
+/** What the usage service stands on. */
+export interface UsageServicePorts {
+  readonly usage: UsageStore;
+  readonly ledger: Pick<LedgerStore, "spending">;
+  readonly clock: Clock;
+}
+
 /** Usage from the ledger: of one's own account, and of all for administrators. */
-export function createUsageService(
-  ledger: Pick<LedgerStore, "usage" | "list">,
-  clock: Clock,
-): ServiceImpl<typeof UsageService> {
+export function createUsageService({ usage, ledger, clock }: UsageServicePorts): ServiceImpl<typeof UsageService> {
   return {
-    async summarize({ since, until, by, accountId, keyId }, context) {
-      const group = GROUPS[by];
-      if (group === undefined) throw invalidField("by", "is not one of UsageGrouping");
-      const untilMs = until === undefined ? clock.now() : readTime("until", until);
-      const sinceMs = since === undefined ? untilMs - DEFAULT_SPAN_MS : readTime("since", since);
-      if (sinceMs > untilMs || untilMs - sinceMs > MAX_SPAN_MS) {
-        throw invalidField("since", "must be before until, and at most 366 days");
-      }
-      const rows = await ledger.usage({
-        sinceMs,
-        untilMs,
-        by: group,
-        accountId: accountInView(signedInOf(context), accountId),
-        keyId: readId("key_id", keyId),
-      });
-      return { rows: rows.map(toRowMessage) };
+    async summarize({ filter: asked, by: grouping, step: steps, maxGroups }, context) {
+      const by = GROUPS[grouping];
+      if (by === undefined) throw invalidField("by", "is not one of UsageGrouping");
+      const step = readStep(steps);
+      const filter = readFilter(asked, signedInOf(context), clock.now());
+      checkSteps(filter, step);
+      const query = { ...filter, by, step, maxGroups: readGroupCount(maxGroups, step) };
+      return toSummaryMessage(await usage.summarize(query), filter);
     },
 
-    async listCompletions({ pageToken, limit, accountId }, context) {
-      const size = pageSize(limit);
-      const entries = await ledger.list({
-        limit: size,
-        ...readPageToken(pageToken),
-        accountId: accountInView(signedInOf(context), accountId),
-      });
-      const last = entries.at(-1);
-      return {
-        completions: entries.map(toEntryMessage),
-        nextPageToken: last === undefined || entries.length < size ? "" : toPageToken(last),
-      };
+    async getLatency({ filter: asked, step: steps }, context) {
+      const step = readStep(steps);
+      const filter = readFilter(asked, signedInOf(context), clock.now());
+      checkSteps(filter, step);
+      return toLatencyMessage(await usage.latency({ ...filter, step }));
+    },
+
+    async getSpending({ accountId }, context) {
+      const signedIn = signedInOf(context);
+      const id = accountInView(signedIn, accountId) ?? signedIn.account.id;
+      const month = monthOf(clock.now());
+      const [spending] = await ledger.spending([`account:${id}`], month);
+      return { month, spentMicroUsd: BigInt(spending?.spentMicroUsd ?? 0) };
     },
   };
 }
 
-/** Where a page ends. Nothing in it is secret, but nobody is to rely on it. */
-function toPageToken({ startedAtMs, completionId }: LedgerEntry): string {
-  return Buffer.from(`${startedAtMs} ${completionId}`).toString("base64url");
-}
-
-function readPageToken(token: string): { beforeMs: number; beforeId?: string } {
-  if (token === "") return { beforeMs: Number.MAX_SAFE_INTEGER };
-  const [, ms, id] = /^(\d{1,15}) ([\w-]{1,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
-  if (ms === undefined || id === undefined) throw invalidField("page_token", "is not one that a page ended with");
-  return { beforeMs: Number(ms), beforeId: id };
-}
-
-/** A moment in Unix milliseconds. Throws `invalid_request` for one that no completion can have. */
-function readTime(field: string, time: Timestamp): number {
-  const atMs = timestampMs(time);
-  if (Number.isSafeInteger(atMs) && atMs >= 0) return atMs;
-  throw invalidField(field, "is not a time after 1970");
-}
-
-function toRowMessage({ group, name = "", ...counts }: UsageRow): MessageInitShape<typeof UsageRowSchema> {
+/** The completions that a caller asks for, as far as they are in view. Throws `invalid_request` and `permission_denied`. */
+function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs: number): UsageFilter {
+  const untilMs = asked?.until === undefined ? nowMs : readTime("filter.until", asked.until);
+  const sinceMs = asked?.since === undefined ? untilMs - DEFAULT_SPAN_MS : readTime("filter.since", asked.since);
+  if (sinceMs > untilMs || untilMs - sinceMs > MAX_SPAN_MS) {
+    throw invalidField("filter.since", "must be before until, and at most 366 days");
+  }
   return {
-    group,
-    name,
-    completions: BigInt(counts.completions),
-    failed: BigInt(counts.failed),
-    partial: BigInt(counts.partial),
-    estimated: BigInt(counts.estimated),
-    promptTokens: BigInt(counts.promptTokens),
-    cachedTokens: BigInt(counts.cachedTokens),
-    completionTokens: BigInt(counts.completionTokens),
-    reasoningTokens: BigInt(counts.reasoningTokens),
-    imageTokens: BigInt(counts.imageTokens),
-    costMicroUsd: BigInt(counts.costMicroUsd),
+    ...wholeHours({ sinceMs, untilMs }),
+    accountId: accountInView(signedIn, asked?.accountId ?? ""),
+    keyId: readId("filter.key_id", asked?.keyId ?? ""),
+    model: readName("filter.model", asked?.model ?? ""),
+    outcome: readName("filter.outcome", asked?.outcome ?? ""),
   };
 }
 
-function toEntryMessage(entry: LedgerEntry): MessageInitShape<typeof CompletionEntrySchema> {
-  const { requestId, accountId, keyId, entrance, requestedModel, servedModel = "", streamed, outcome } = entry;
-  const { tokens, durationMs, firstContentMs, partial, estimated } = entry;
-  return {
-    id: entry.completionId,
-    requestId,
-    accountId,
-    keyId,
-    entrance,
-    startTime: timestampFromMs(entry.startedAtMs),
-    requestedModel,
-    servedModel,
-    streamed,
-    outcome,
-    attempts: [...entry.attempts],
-    promptTokens: BigInt(tokens.prompt),
-    cachedTokens: BigInt(tokens.cached),
-    completionTokens: BigInt(tokens.completion),
-    reasoningTokens: BigInt(tokens.reasoning),
-    imageTokens: BigInt(tokens.image),
-    costMicroUsd: BigInt(entry.costMicroUsd),
-    durationMs,
-    ...(firstContentMs !== undefined && { firstContentMs }),
-    partial,
-    estimated,
-  };
+/** What a column is compared with: PostgreSQL takes no NUL in a text. */
+function readName(field: string, text: string): string | undefined {
+  if (text === "") return undefined;
+  if (text.length <= MAX_NAME_LENGTH && !text.includes("\0")) return text;
+  throw invalidField(field, `must have at most ${MAX_NAME_LENGTH} characters, and none that is NUL`);
+}
+
+function readStep(steps: StepMessage): UsageStep {
+  const step = STEPS[steps];
+  if (step === undefined) throw invalidField("step", "is not one of UsageStep");
+  return step;
+}
+
+function checkSteps({ sinceMs, untilMs }: UsageFilter, step: UsageStep): void {
+  if (step === "all" || (untilMs - sinceMs) / STEP_MS[step] <= MAX_STEPS) return;
+  throw invalidField("step", `must be longer for this time: there are at most ${MAX_STEPS}`);
+}
+
+function readGroupCount(count: number, step: UsageStep): number {
+  const [usual, max] = step === "all" ? GROUP_COUNTS.plain : GROUP_COUNTS.stepped;
+  if (count >= 0 && count <= max) return count === 0 ? usual : count;
+  throw invalidField("max_groups", `must be 1 to ${max}`);
 }

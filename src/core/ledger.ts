@@ -1,6 +1,7 @@
 import type { Usage } from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import type { FailureCode } from "./failure.ts";
+import type { LimitFacts } from "./limiter.ts";
 import type { Entrance } from "./record.ts";
 
 /** The tokens of one completion. */
@@ -54,6 +55,8 @@ export interface LedgerEntry {
   readonly partial: boolean;
   /** The provider said nothing about tokens: they are counted from the texts. */
   readonly estimated: boolean;
+  /** The limits when it was let in, itself counted; undefined for entries from before they were kept. */
+  readonly limits: LimitFacts | undefined;
 }
 
 /** An entry to be written, with what only its settlement needs. */

@@ -4,7 +4,7 @@ import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
 import { costOf } from "./cost.ts";
 import { Failure, type FailureCode } from "./failure.ts";
-import { type Ledger, NO_TOKENS, type TokenCounts, toTokenCounts } from "./ledger.ts";
+import { type Ledger, type NewLedgerEntry, NO_TOKENS, type TokenCounts, toTokenCounts } from "./ledger.ts";
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer } from "./provider.ts";
@@ -26,10 +26,10 @@ interface Metered {
 }
 
 /** What both the record and the ledger entry say. */
-type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "failure">;
+type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "failure" | "entry">;
 
 /** Outcomes of an attempt that was stopped from our side: the provider may have worked on it, and bill it. */
-const STOPPED: ReadonlySet<string> = new Set(["cancelled", "deadline_exceeded", "overloaded"]);
+const STOPPED: ReadonlySet<string> = new Set(["cancelled", "deadline_exceeded", "overloaded", "unauthenticated"]);
 
 /** What is noted of one completion while it runs, and written down once when it is over. */
 export class Meter {
@@ -117,37 +117,46 @@ export class Meter {
       streamed: this.#mode === "stream",
       outcome: this.#outcome,
       attempts: this.#attempts,
+      startedAtMs: this.#startedAtMs,
+      endedAtMs: this.#ports.clock.now(),
+      limits: this.#reservation?.facts ?? this.#failure?.limits,
       durationMs,
       firstContentMs: this.#firstContentMs,
     };
-    const written = this.#settle(noted);
+    const entry = this.#settle(noted);
+    const written = entry && this.#ports.ledger.append(entry);
     try {
       const costMicroUsd = this.#countedCost();
-      this.#ports.recorder.record({ ...noted, principal, usage: this.#usage, costMicroUsd, failure: this.#failure });
+      this.#ports.recorder.record({
+        ...noted,
+        principal,
+        usage: this.#usage,
+        costMicroUsd,
+        failure: this.#failure,
+        entry,
+      });
     } finally {
       // Whatever becomes of logs and metrics: what was reserved is owed.
       await written;
     }
   }
 
-  /** Gives back what was reserved and writes the entry, if any is owed. */
-  async #settle(noted: Noted): Promise<void> {
-    if (this.#reservation === undefined) return;
+  /** Gives back what was reserved and makes the entry, if any is owed. */
+  #settle(noted: Noted): NewLedgerEntry | undefined {
+    if (this.#reservation === undefined) return undefined;
     const { accountId, keyId, lineId } = this.#call.principal;
     const { tokens, model, estimated } = this.#spent();
     this.#reservation.release(tokens.prompt + tokens.completion);
-    await this.#ports.ledger.append({
+    return {
       ...noted,
       accountId,
       keyId,
       lineId,
-      startedAtMs: this.#startedAtMs,
-      endedAtMs: this.#ports.clock.now(),
       tokens,
       costMicroUsd: model?.price === undefined ? 0 : costOf(tokens, model.price),
       partial: this.#model !== undefined && this.#outcome !== "served",
       estimated,
-    });
+    };
   }
 
   /** What the provider's own count comes to; undefined without a count or a price. */

@@ -1,6 +1,8 @@
 import type { Usage } from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
-import type { FailureCode } from "./failure.ts";
+import type { Failure, FailureCode } from "./failure.ts";
+import type { LedgerEntry } from "./ledger.ts";
+import type { LimitFacts } from "./limiter.ts";
 import type { Principal } from "./principal.ts";
 
 /** What happened to one completion. Holds no prompt and no answer. */
@@ -15,6 +17,11 @@ export interface CompletionRecord {
   readonly streamed: boolean;
   readonly outcome: "served" | FailureCode;
   readonly attempts: readonly Attempt[];
+  /** In Unix milliseconds. */
+  readonly startedAtMs: number;
+  readonly endedAtMs: number;
+  /** The limits when it was let in, or refused by one of them. */
+  readonly limits: LimitFacts | undefined;
   /** What the provider counted; undefined when it said nothing. */
   readonly usage: Usage | undefined;
   readonly costMicroUsd: number | undefined;
@@ -22,12 +29,14 @@ export interface CompletionRecord {
   readonly durationMs: number;
   /** To the first content of a stream. */
   readonly firstContentMs: number | undefined;
-  /** Why it failed, for the log: never shown to a caller. */
-  readonly failure: Error | undefined;
+  /** Why it failed: its message is what the caller was told, its cause is for the log. */
+  readonly failure: Failure | undefined;
+  /** What the ledger keeps of it; undefined for one that was refused before it was let in. */
+  readonly entry: LedgerEntry | undefined;
 }
 
-/** How a request came in. */
-export type Entrance = "http" | "grpc" | "connect";
+/** How a request came in; `console` is the dashboard, whose completions are those of its playground. */
+export type Entrance = "http" | "grpc" | "connect" | "console";
 
 /** Is told about every completion, exactly once, however it ended. */
 export interface Recorder {

@@ -9,6 +9,8 @@ export interface OpenCall {
   readonly expiresMs: number | undefined;
   /** The caller is gone. Without effect once the call is closed. */
   leave(): void;
+  /** Ends it for another reason, which its caller is told. Without effect once the call is closed. */
+  end(reason: Failure): void;
   /** The answer is out; ends the deadline's timer. */
   close(): void;
 }
@@ -19,7 +21,7 @@ const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 /** A caller who leaves so shortly before its deadline has kept it on its own side: gRPC's clients do, a network's delay early. */
 const OWN_DEADLINE_MS = 50;
 
-/** The calls under way in this process, of both entrances: what a drain waits for. */
+/** The calls under way in this process, of all entrances: what a drain waits for. */
 export class Calls {
   readonly #clock: Clock;
   readonly #open = new Set<AbortController>();
@@ -55,6 +57,9 @@ export class Calls {
         if (!this.#open.has(controller)) return;
         if (this.#clock.monotonic() >= (expiresMs ?? Infinity) - OWN_DEADLINE_MS) expire();
         else controller.abort(new Failure("cancelled", "The caller left."));
+      },
+      end: (reason) => {
+        if (this.#open.has(controller)) controller.abort(reason);
       },
       close: () => {
         cancelTimer?.();

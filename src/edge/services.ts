@@ -28,4 +28,6 @@ export interface Refusal {
   /** The path or the method's full name, cut to a sane length. */
   readonly target: string;
   readonly failure: Failure;
+  /** Who asked for a completion, where that was known already. */
+  readonly principal?: Principal;
 }

@@ -3,12 +3,12 @@ import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
-import { openCall } from "./call.ts";
+import { openCall } from "../edge/http/call.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import type { Exchange } from "./exchange.ts";
-import { parseBody } from "./json.ts";
+import { parseBody } from "../edge/http/json.ts";
 import { toErrorEvent } from "./openai/error.ts";
 import { type ReadRequest, readChatRequest } from "./openai/request.ts";
 import { toChatCompletion } from "./openai/response.ts";
@@ -51,7 +51,7 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
   } catch (reason) {
     const failure = Failure.from(reason);
     if (requested === undefined)
-      services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure });
+      services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure, principal });
     exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested));
   } finally {
     done();

@@ -1,9 +1,10 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
-import { Failure } from "../core/failure.ts";
+import type { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
+import { readBody } from "../edge/http/body.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
 import { toErrorBody } from "./openai/error.ts";
 import { isSmall, writeSlices } from "./slices.ts";
@@ -108,30 +109,8 @@ export class Exchange {
   }
 
   /** Reads the body. Throws `request_too_large` or, when the caller leaves half-way, the call's reason. */
-  async body({ signal }: OpenCall): Promise<Buffer> {
-    const { request, response } = this;
-    const declared = Number(request.headers["content-length"] ?? 0);
-    if (declared > MAX_BODY_BYTES) throw tooLarge();
-    if (request.headers.expect !== undefined) response.writeContinue();
-    return new Promise((resolve, reject) => {
-      const pieces: Buffer[] = [];
-      let size = 0;
-      const stop = (): void => settle(() => reject(signal.reason));
-      const settle = (done: () => void): void => {
-        request.off("data", take).off("end", finish).off("error", stop);
-        signal.removeEventListener("abort", stop);
-        done();
-      };
-      const take = (piece: Buffer): void => {
-        size += piece.length;
-        if (size > MAX_BODY_BYTES) settle(() => reject(tooLarge()));
-        else pieces.push(piece);
-      };
-      const finish = (): void => settle(() => resolve(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
-      if (signal.aborted) return stop();
-      request.on("data", take).on("end", finish).on("error", stop);
-      signal.addEventListener("abort", stop, { once: true });
-    });
+  body(open: OpenCall): Promise<Buffer> {
+    return readBody(this, open, MAX_BODY_BYTES);
   }
 
   /** Closing with unread bytes would reset the connection, and the answer might never be read. */
@@ -141,9 +120,4 @@ export class Exchange {
     const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
     request.once("close", () => clearTimeout(timer));
   }
-}
-
-function tooLarge(): Failure {
-  const limit = MAX_BODY_BYTES / 1024 / 1024;
-  return new Failure("request_too_large", `The request body is larger than ${limit} MiB.`);
 }

@@ -6,6 +6,8 @@ import type { Chore } from "./housekeeping.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
+/** Sums of usage are kept so that a year can be compared with the one before it. */
+const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
 
 /** What is tidied up in the database while the gateway runs. Replicas may all do it. */
 export function choresOf(
@@ -30,6 +32,13 @@ export function choresOf(
       name: "remove ledger entries past their retention",
       everyMs: 10 * MINUTE_MS,
       run: (signal) => untilNone(() => store.ledger.prune(clock.now() - ledger.retentionMs), signal),
+    },
+    {
+      name: "remove sums of usage past their time",
+      everyMs: HOUR_MS,
+      // Never before the entries that they are made of.
+      run: (signal) =>
+        untilNone(() => store.usage.prune(clock.now() - Math.max(USAGE_KEPT_MS, ledger.retentionMs)), signal),
     },
   ];
 }

@@ -6,13 +6,14 @@ import { readVersion } from "../config/version.ts";
 import { readBuiltFiles } from "../console/built-files.ts";
 import { type Console, createConsole } from "../console/console.ts";
 import type { ConfigurationInForce } from "../console/settings-service.ts";
+import type { RequestFeed } from "../console/request-feed.ts";
 import type { HealthRecorder } from "../core/upstream-health.ts";
-import type { Refusal } from "../edge/services.ts";
+import type { EdgeServices, Refusal } from "../edge/services.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import type { Store } from "../store/store.ts";
 import type { Rates } from "./rates.ts";
 
-interface ConsoleParts {
+interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls"> {
   readonly access: AccessContext;
   readonly store: Store;
   readonly router: OwnedRouter;
@@ -20,6 +21,7 @@ interface ConsoleParts {
   readonly rates: Pick<Rates, "place">;
   /** The configuration in force, which a reload changes. */
   readonly inForce: () => Config;
+  readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
 }
 
@@ -29,7 +31,7 @@ const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.ur
 /** The dashboard on the parts of this gateway. */
 export async function consoleOf(
   { http }: Config,
-  { access, store, router, health, rates, inForce, observer }: ConsoleParts,
+  { access, store, router, health, rates, inForce, feed, observer, completions, calls }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(
@@ -37,10 +39,14 @@ export async function consoleOf(
       access,
       keys: store.keys,
       ledger: store.ledger,
+      usage: store.usage,
+      feed,
       models: () => router.list(),
       health,
       restOf: (model) => router.restOf(model),
       configuration: () => describeConfiguration(inForce(), { store, rates }),
+      completions,
+      calls,
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),
     },

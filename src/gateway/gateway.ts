@@ -3,10 +3,10 @@ import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config, ListenAddress } from "../config/config.ts";
+import { RequestFeed } from "../console/request-feed.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
-import type { Recorder } from "../core/record.ts";
 import { createHealthRecorder } from "../core/upstream-health.ts";
 import { Calls } from "../edge/calls.ts";
 import { bearerToken } from "../edge/credential.ts";
@@ -26,8 +26,9 @@ import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
+import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
-import { createObserver } from "./observer.ts";
+import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { openRates } from "./rates.ts";
 
 /** A running gateway: everything joined and listening. */
@@ -122,14 +123,17 @@ async function assemble(
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),
   });
-  const observer = createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined });
+  const feed = new RequestFeed(clock);
   const health = createHealthRecorder(router, clock);
-  const recorders: readonly Recorder[] = [observer, health];
+  const healthObserver: Observer = { record: (entry) => health.record(entry), refused: () => undefined };
+  const observer = joinObservers([
+    createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined }),
+    ...(role === "core" ? [] : [feed, healthObserver]),
+  ]);
   const authenticator = createAuthenticator({ store: store.keys, clock });
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
-  const recorder: Recorder = { record: (entry) => recorders.forEach((each) => each.record(entry)) };
   const services: EdgeServices = {
-    completions: createCompletions({ router, permit, limiter, ledger, recorder, clock }),
+    completions: createCompletions({ router, permit, limiter, ledger, recorder: observer, clock }),
     models: createModels(router, limiter),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
     limitsOf: (principal) => limiter.peek(principal),
@@ -162,20 +166,24 @@ async function assemble(
     role === "core"
       ? undefined
       : await consoleOf(config, {
+          ...services,
           access,
           store,
           router,
           health,
           rates,
           inForce: () => inForce,
+          feed,
           observer,
         });
+  const documents = await documentsOf();
   const http =
     mounted &&
     (await startListening("http", config, () =>
       startHttpServer(services, {
         ...config.http.listen,
         corsOrigins: config.http.corsOrigins,
+        documents,
         console: mounted.console,
       }),
     ));

@@ -11,15 +11,25 @@ export interface ObserverPorts {
   readonly isModel: (id: string) => boolean;
 }
 
+/** Is told how every request has ended. */
+export interface Observer extends Recorder {
+  /** Is told of a request that was refused before it became a completion. */
+  refused(refusal: Refusal): void;
+}
+
+/** Tells one after the other, in this order. */
+export function joinObservers(observers: readonly Observer[]): Observer {
+  return {
+    record: (entry) => observers.forEach((observer) => observer.record(entry)),
+    refused: (refusal) => observers.forEach((observer) => observer.refused(refusal)),
+  };
+}
+
 /** Failures that an operator has to do something about. */
 const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
 
 /** Writes what happened into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
-export function createObserver({
-  log,
-  metrics,
-  isModel,
-}: ObserverPorts): Recorder & { refused(refusal: Refusal): void } {
+export function createObserver({ log, metrics, isModel }: ObserverPorts): Observer {
   return {
     record(entry) {
       metrics.completion(toSample(entry, isModel));
@@ -82,11 +92,10 @@ function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): P
 }
 
 /** What callers are not told. Causes come from the system and from libraries; upstream bodies are never among them. */
-function explain(failure: Error): object {
-  const cause = (failure as Failure).cause;
-  const unexpected = (failure as Failure).code === "internal" && cause instanceof Error;
+function explain({ code, message, cause }: Failure): object {
+  const unexpected = code === "internal" && cause instanceof Error;
   return {
-    reason: failure.message,
+    reason: message,
     cause: cause instanceof Error ? String(cause).slice(0, 500) : undefined,
     stack: unexpected ? cause.stack : undefined,
   };

@@ -1,60 +1,60 @@
 import type { LedgerEntry, NewLedgerEntry } from "../core/ledger.ts";
 
-/** What usage is added up by. */
-export type UsageGroup = "model" | "key" | "account" | "day";
-
-/** Which completions: by when they started (Unix milliseconds; `untilMs` exclusive), and whose. */
-export interface UsageQuery {
-  readonly sinceMs: number;
-  readonly untilMs: number;
-  readonly by: UsageGroup;
-  readonly accountId?: string | undefined;
-  readonly keyId?: string | undefined;
+/** What a key's line or an account has spent in a month, and what is held for completions under way. */
+export interface Spending {
+  readonly spentMicroUsd: number;
+  readonly heldMicroUsd: number;
 }
 
-/** What the completions of one group come to. */
-export interface UsageRow {
-  /** The served model (or the requested one when none served), the key's or the account's ID, or the day in UTC as `2026-11-21`. */
-  readonly group: string;
-  /** The key's or the account's name (its e-mail address where it has one); undefined for the other groups. */
-  readonly name: string | undefined;
-  readonly completions: number;
-  /** Of them: those that were not served. */
-  readonly failed: number;
-  readonly partial: number;
-  readonly estimated: number;
-  readonly promptTokens: number;
-  readonly cachedTokens: number;
-  readonly completionTokens: number;
-  readonly reasoningTokens: number;
-  readonly imageTokens: number;
-  readonly costMicroUsd: number;
+/** Where a page of the log has ended. */
+export interface LogPosition {
+  readonly endedAtMs: number;
+  readonly completionId: string;
+}
+
+/** Which entries of the log. What is left out does not narrow. */
+export interface LogQuery {
+  readonly limit: number;
+  readonly after?: LogPosition | undefined;
+  readonly accountId?: string | undefined;
+  readonly keyId?: string | undefined;
+  /** The requested one or the one that served. */
+  readonly model?: string | undefined;
+  /** `failed` is every one but `served`. */
+  readonly outcome?: LedgerEntry["outcome"] | "failed" | undefined;
+  /** Those that ended then or later, in Unix milliseconds. */
+  readonly sinceMs?: number | undefined;
+  /** Those that ended before. */
+  readonly untilMs?: number | undefined;
+}
+
+/** Some entries of the log. */
+export interface LogPage {
+  readonly entries: readonly LedgerEntry[];
+  /** Where the next page goes on; undefined after the last one. */
+  readonly next: LogPosition | undefined;
 }
 
 /** Where the ledger is kept. Every method answers, or rejects within a few seconds. */
 export interface LedgerStore {
   /**
    * Writes all or none, durably. Entries that are there already change nothing; the others also settle what budgets hold for
-   * them, are added to the month's spending of their key and account, and note when the key was last used.
+   * them, are added to the month's spending of their key and account and to the usage of their hour, and note when the key
+   * was last used.
    */
   insert(entries: readonly NewLedgerEntry[]): Promise<void>;
-  /** Largest cost first; days in order. */
-  usage(query: UsageQuery): Promise<readonly UsageRow[]>;
   /**
-   * The newest entries first, at most `limit`, of those that started before `beforeMs`, or then and come after `beforeId`:
-   * within a millisecond the largest ID is first.
+   * A page of the log, the latest to end first, and within a millisecond the largest ID. For what no index leads to (a model,
+   * an outcome) it looks through a bounded number of entries: there may then be a next page although this one is not full.
    */
-  list(query: {
-    readonly limit: number;
-    readonly beforeMs: number;
-    readonly beforeId?: string | undefined;
-    readonly accountId?: string | undefined;
-  }): Promise<readonly LedgerEntry[]>;
-  /** What a key or an account (`key:…`, `account:…`) has spent in a month (`2026-11`), and what is held besides. */
-  spending(subject: string, month: string): Promise<{ readonly spentMicroUsd: number; readonly heldMicroUsd: number }>;
+  list(query: LogQuery): Promise<LogPage>;
+  /** By the completion's ID or the request's: of several with the same request ID the latest. Of one account, or of any. */
+  find(id: string, accountId?: string): Promise<LedgerEntry | undefined>;
+  /** What each of these subjects (`key:…` for a key's line, `account:…`) has spent in a month (`2026-11`), in their order. */
+  spending(subjects: readonly string[], month: string): Promise<readonly Spending[]>;
   /**
-   * Removes the oldest entries that started before, at most a thousand, and answers how many: to be called again until
-   * none is left. What months have spent stays.
+   * Removes the oldest entries that ended before, at most a thousand, and answers how many: to be called again until
+   * none is left. What months have spent and the sums of usage stay.
    */
   prune(beforeMs: number): Promise<number>;
 }

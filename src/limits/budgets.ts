@@ -37,8 +37,3 @@ export interface BudgetStore {
   /** Frees what was held for completions that must be over by now: their processes are gone. Answers how many. */
   reap(): Promise<number>;
 }
-
-/** The calendar month of a moment, in UTC: `2026-11`. */
-export function monthOf(atMs: number): string {
-  return new Date(atMs).toISOString().slice(0, 7);
-}

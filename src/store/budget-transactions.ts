@@ -1,4 +1,5 @@
-import { type BudgetDecision, type BudgetDemand, monthOf } from "../limits/budgets.ts";
+import { monthOf } from "../core/month.ts";
+import type { BudgetDecision, BudgetDemand } from "../limits/budgets.ts";
 import { releaseHolds, takeOff } from "./budget-holds.ts";
 import type { BudgetHoldRow, SpendingRow } from "./schema.ts";
 import { compare, SpendingChanges } from "./spending.ts";

@@ -1,5 +1,6 @@
 import type { KeyChanges as Changes, KeyRecord, KeyStore, NewKey } from "../access/key-store.ts";
 import { retryWhileBusy } from "./busy.ts";
+import { chunksOf } from "./chunks.ts";
 import { lockRows, type Database } from "./database.ts";
 import type { KeyChanges } from "./key-changes.ts";
 import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
@@ -59,6 +60,15 @@ export function createKeyStore(database: Database, changes: KeyChanges): KeyStor
       const found = query.selectFrom("api_keys").selectAll().where("id", "=", id);
       const row = await retryWhileBusy(() => found.executeTakeFirst());
       return row && toRecord(row);
+    },
+
+    async names(ids) {
+      const names = new Map<string, string>();
+      for (const chunk of chunksOf(ids)) {
+        const found = query.selectFrom("api_keys").select(["id", "name"]).where("id", "in", chunk);
+        for (const { id, name } of await retryWhileBusy(() => found.execute())) names.set(id, name);
+      }
+      return names;
     },
 
     async findByHash(hash) {

@@ -1,4 +1,5 @@
 import type { LedgerEntry } from "../core/ledger.ts";
+import type { LimitState } from "../core/limiter.ts";
 import type { CompletionRow } from "./schema.ts";
 
 /**
@@ -6,7 +7,9 @@ import type { CompletionRow } from "./schema.ts";
  * that follow it waiting. Some of the texts are the caller's, and PostgreSQL takes no NUL in a text.
  */
 export function toCompletionRow(entry: LedgerEntry): CompletionRow {
-  const { tokens } = entry;
+  const { tokens, limits } = entry;
+  const requests = limits?.requests;
+  const tokenRate = limits?.tokens;
   return {
     id: entry.completionId,
     request_id: clean(entry.requestId),
@@ -30,6 +33,12 @@ export function toCompletionRow(entry: LedgerEntry): CompletionRow {
     first_content_ms: entry.firstContentMs === undefined ? null : finite(entry.firstContentMs),
     partial: entry.partial ? 1 : 0,
     estimated: entry.estimated ? 1 : 0,
+    request_limit: requests === undefined ? null : whole(requests.limit),
+    request_limit_remaining: requests === undefined ? null : whole(requests.remaining),
+    request_limit_reset_ms: requests === undefined ? null : whole(requests.resetMs),
+    token_limit: tokenRate === undefined ? null : whole(tokenRate.limit),
+    token_limit_remaining: tokenRate === undefined ? null : whole(tokenRate.remaining),
+    token_limit_reset_ms: tokenRate === undefined ? null : whole(tokenRate.resetMs),
   };
 }
 
@@ -60,7 +69,18 @@ export function toLedgerEntry(row: CompletionRow): LedgerEntry {
     firstContentMs: row.first_content_ms ?? undefined,
     partial: row.partial === 1,
     estimated: row.estimated === 1,
+    limits: limitsOf(row),
   };
+}
+
+function limitsOf(row: CompletionRow): LedgerEntry["limits"] {
+  const requests = toLimitState(row.request_limit, row.request_limit_remaining, row.request_limit_reset_ms);
+  const tokens = toLimitState(row.token_limit, row.token_limit_remaining, row.token_limit_reset_ms);
+  return requests === undefined && tokens === undefined ? undefined : { requests, tokens };
+}
+
+function toLimitState(limit: number | null, remaining: number | null, resetMs: number | null): LimitState | undefined {
+  return limit === null ? undefined : { limit, remaining: remaining ?? 0, resetMs: resetMs ?? 0 };
 }
 
 function clean(text: string): string {

@@ -1,8 +1,9 @@
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { retryWhileBusy } from "./busy.ts";
-import { inCodeUnits, type Database } from "./database.ts";
-import { toLedgerEntry } from "./ledger-rows.ts";
-import { createUsage } from "./usage.ts";
+import { chunksOf } from "./chunks.ts";
+import type { Database } from "./database.ts";
+import { createRequestLog } from "./request-log.ts";
+import type { SpendingRow } from "./schema.ts";
 
 /** How many entries are removed at a time: others wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -15,39 +16,26 @@ export function createLedgerStore(database: Database, reports: Database): Ledger
       if (entries.length > 0) await database.perform("insertEntries", entries);
     },
 
-    usage: createUsage(reports),
+    ...createRequestLog(reports),
 
-    async list({ limit, beforeMs, beforeId, accountId }) {
-      let newest = reports.query
-        .selectFrom("completions")
-        .selectAll()
-        .where("started_at_ms", "<=", beforeMs)
-        .where((entry) =>
-          entry.or([
-            entry("started_at_ms", "<", beforeMs),
-            // An ID below all others: nothing of that moment.
-            entry(inCodeUnits(reports, "id"), "<", beforeId ?? ""),
-          ]),
-        )
-        .orderBy("started_at_ms", "desc")
-        .orderBy(inCodeUnits(reports, "id"), "desc")
-        .limit(limit);
-      if (accountId !== undefined) newest = newest.where("account_id", "=", accountId);
-      return (await retryWhileBusy(() => newest.execute())).map(toLedgerEntry);
-    },
-
-    async spending(subject, month) {
-      const found = query.selectFrom("spending").selectAll().where("subject", "=", subject).where("month", "=", month);
-      const row = await retryWhileBusy(() => found.executeTakeFirst());
-      return { spentMicroUsd: row?.spent_micro_usd ?? 0, heldMicroUsd: row?.held_micro_usd ?? 0 };
+    async spending(subjects, month) {
+      const found = new Map<string, SpendingRow>();
+      for (const chunk of chunksOf(subjects)) {
+        const rows = query.selectFrom("spending").selectAll().where("subject", "in", chunk).where("month", "=", month);
+        for (const row of await retryWhileBusy(() => rows.execute())) found.set(row.subject, row);
+      }
+      return subjects.map((subject) => {
+        const row = found.get(subject);
+        return { spentMicroUsd: row?.spent_micro_usd ?? 0, heldMicroUsd: row?.held_micro_usd ?? 0 };
+      });
     },
 
     async prune(beforeMs) {
       const oldest = query
         .selectFrom("completions")
         .select("id")
-        .where("started_at_ms", "<", beforeMs)
-        .orderBy("started_at_ms")
+        .where("ended_at_ms", "<", beforeMs)
+        .orderBy("ended_at_ms")
         .limit(PRUNE_ROWS);
       const removed = query.deleteFrom("completions").where("id", "in", oldest);
       return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);

@@ -10,6 +10,7 @@ export interface Schema {
   readonly throttles: ThrottleRow;
   readonly security_events: SecurityEventRow;
   readonly completions: CompletionRow;
+  readonly usage_hours: UsageHourRow;
   readonly spending: SpendingRow;
   readonly budget_holds: BudgetHoldRow;
   readonly rate_states: RateStateRow;
@@ -117,6 +118,32 @@ export interface CompletionRow {
   readonly first_content_ms: number | null;
   readonly partial: number;
   readonly estimated: number;
+  /** Null where there was no limit, and in rows of before it was kept. */
+  readonly request_limit: number | null;
+  readonly request_limit_remaining: number | null;
+  readonly request_limit_reset_ms: number | null;
+  readonly token_limit: number | null;
+  readonly token_limit_remaining: number | null;
+  readonly token_limit_reset_ms: number | null;
+}
+
+/** What the completions of one kind come to that started in one hour. */
+export interface UsageHourRow {
+  readonly hour_ms: number;
+  readonly account_id: string;
+  readonly key_id: string;
+  /** The one that answered, or the requested one when none did. */
+  readonly model: string;
+  readonly outcome: string;
+  readonly completions: number;
+  readonly partial: number;
+  readonly estimated: number;
+  readonly prompt_tokens: number;
+  readonly cached_tokens: number;
+  readonly completion_tokens: number;
+  readonly reasoning_tokens: number;
+  readonly image_tokens: number;
+  readonly cost_micro_usd: number;
 }
 
 /** What a key or an account has spent in a month, and what is held for completions under way. */

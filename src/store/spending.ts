@@ -3,7 +3,7 @@ import { insertRows, type Statements } from "./statements.ts";
 
 /*
  * Every transaction takes its rows in the same order, so that none waits for one that waits for it: completions, holds,
- * spending, keys, and of each kind by their names.
+ * spending, sums of usage, keys, and of each kind by their names.
  */
 
 /** By how much what is spent and held of one subject and month changes. */

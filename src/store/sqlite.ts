@@ -1,4 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
+import { addPercentiles } from "./percentiles.ts";
 
 /**
  * How long SQLite itself waits for another process's lock. Reads wait behind it, so the patience is elsewhere: see
@@ -11,6 +12,7 @@ export function openSqlite(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
   try {
     database.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL");
+    addPercentiles(database);
     return database;
   } catch (error) {
     database.close();

@@ -1,6 +1,7 @@
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
+import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createAccountStore } from "./account-store.ts";
@@ -15,6 +16,7 @@ import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
 import { createRateStore } from "./rate-store.ts";
 import { createThrottleStore } from "./throttle-store.ts";
+import { createUsageStore } from "./usage.ts";
 
 /** The database of one process, open and up to date. */
 export interface Store {
@@ -23,6 +25,7 @@ export interface Store {
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
   readonly ledger: LedgerStore;
+  readonly usage: UsageStore;
   readonly budgets: BudgetStore;
   /** Rates and concurrency that all processes share. A bucket of requests holds what comes in during `burstMs`. */
   createRates(options: { readonly burstMs: number }): RateStore;
@@ -52,6 +55,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(database, reports),
+    usage: createUsageStore(database, reports),
     budgets: createBudgetStore(database),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {

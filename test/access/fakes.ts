@@ -65,6 +65,10 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       return new Map(counts.filter(([, count]) => count > 0));
     },
     find: async (id) => rows.get(id)?.record,
+    names: async (ids) =>
+      new Map(
+        [...rows.values()].map(({ record: { id, name } }) => [id, name] as const).filter(([id]) => ids.includes(id)),
+      ),
     findByHash: async (hash) => {
       const row = [...rows.values()].find((each) => each.hash === hash);
       return row && { record: row.record, accountLimits: NO_LIMITS, accountDisabled: false };

@@ -184,13 +184,14 @@ describe("accounts", () => {
     await page.getByRole("button", { name: "Disable Ada" }).click();
     await page.getByText("This is your own account").waitFor();
     await page.getByRole("button", { name: "Disable account" }).click();
-    await page.getByText("This is the last administrator. Make somebody else one first.").waitFor();
+    const refusal = page.getByRole("alert");
+    await expect.poll(() => refusal.innerText()).toContain("This is the last administrator.");
     await page.getByRole("button", { name: "Cancel" }).click();
     await closed(page);
     await page.getByRole("button", { name: "Edit Ada" }).click();
     await page.getByLabel("Role").selectOption("Member");
     await page.getByRole("button", { name: "Save" }).click();
-    await page.getByText("This is the last administrator. Make somebody else one first.").waitFor();
+    await expect.poll(() => refusal.innerText()).toContain("This is the last administrator.");
     await page.getByRole("button", { name: "Cancel" }).click();
     await closed(page);
   });

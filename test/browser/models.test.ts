@@ -83,7 +83,7 @@ describe("the models", () => {
     };
     for (let index = 0; index < 3; index += 1) await ask("alpha-haiku-4.5", "Write 3 words");
     for (let index = 0; index < 3; index += 1) {
-      await expect(ask("alpha-opus-4.5", `[[fault: status=500; id=${index}]]`)).rejects.toThrow();
+      await expect(ask("alpha-opus-4.5", `[[fault: status=500; id=${index}]]`)).rejects.toMatchObject({ status: 503 });
     }
     await page.getByRole("link", { name: "Models" }).click();
     await page.getByLabel("Find a model").fill("alpha-haiku");

@@ -36,7 +36,7 @@ describe("the settings in force", () => {
     const settings = list({
       database: { url: "postgres://parley:planted-secret@db.internal/parley" },
       redis: { url: "redis://:planted-secret@redis.internal:6379" },
-      providers: { local: { dialect: "openai", base_url: "https://planted-secret.example.com/v1" } },
+      providers: { alpha: { base_url: "https://planted-secret.example.com", api_keys: ["planted-secret"] } },
     });
     expect(settings).toMatchObject({ "database.url": "…", "redis.url": "…" });
     expect(JSON.stringify(settings)).not.toContain("planted-secret");

@@ -7,6 +7,7 @@ import { type Answer, type ConsoleUnderTest, JSON_TYPE, startConsole } from "./s
 
 const SIGN_IN = "/parley.console.v1.SessionService/SignIn";
 const GET_SESSION = "/parley.console.v1.SessionService/GetSession";
+const STREAM = "/parley.console.v1.PlaygroundService/Stream";
 const CREDENTIALS = JSON.stringify({ email: "ada@example.com", password: PASSWORD });
 
 let site: ConsoleUnderTest;
@@ -53,6 +54,37 @@ describe("a call from a page", () => {
     expect(site.access.store.sessions.size - before).toBe(status === 200 ? 1 : 0);
     await site.access.store.removeSessions("acct_default");
     site.access.clock.advance(60_000);
+  });
+
+  it.each([
+    ["of this origin, in JSON", { "sec-fetch-site": "same-origin" }, 200, "unauthenticated"],
+    ["of this origin, in bytes", { "content-type": "application/connect+proto" }, 200, "unauthenticated"],
+    ["of another site", { "sec-fetch-site": "cross-site" }, 403, "permission_denied"],
+    ["of another origin", { origin: "http://evil.example" }, 403, "permission_denied"],
+    ["at a stranger's name for this address", { host: "evil.example" }, 403, "permission_denied"],
+    ["with a form's content type", { "content-type": "application/x-www-form-urlencoded" }, 400, "invalid_argument"],
+    ["with a plain text", { "content-type": "text/plain" }, 400, "invalid_argument"],
+    ["with another kind of call's content type", { "content-type": "application/json" }, 400, "invalid_argument"],
+    ["with one that only begins like it", { "content-type": "application/connect+jsonp" }, 400, "invalid_argument"],
+    ["without a content type", { "content-type": "" }, 400, "invalid_argument"],
+  ])("that asks for a stream, %s, is answered with the right status: %o, %i, %s", async (_, given, status, code) => {
+    const headers = { "content-type": "application/connect+json", ...given };
+    const answer = await site.send(STREAM, { headers, body: "\0\0\0\0\x02{}" });
+    expect(answer.status).toBe(status);
+    // Once it may be the page, the refusal is what the stream says: its client reads nothing else.
+    expect(answer.text).toContain(`{"code":"${code}"`);
+    expect(answer.text.startsWith("\x02")).toBe(status === 200);
+  });
+
+  it("asks other origins' pages to ask before they send what asks for a stream, and they may not", async () => {
+    const headers = {
+      origin: "http://evil.example",
+      "access-control-request-method": "POST",
+      "access-control-request-headers": "content-type",
+    };
+    const answer = await site.send(STREAM, { method: "OPTIONS", headers });
+    expect(answer.status).toBe(400);
+    expect(Object.keys(answer.headers).filter((name) => name.startsWith("access-control"))).toEqual([]);
   });
 
   it.each(["GET", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD"])("with %s changes nothing", async (method) => {
@@ -176,8 +208,10 @@ describe("who may call what", () => {
     "AccountService/ListSecurityEvents",
     "KeyService/List",
     "UsageService/Summarize",
-    "UsageService/ListCompletions",
+    "UsageService/GetLatency",
+    "UsageService/GetSpending",
     "SettingsService/Get",
+    "PlaygroundService/Stream",
     "SessionService/ListSessions",
     "SessionService/SignOutElsewhere",
     "ModelService/List",
@@ -219,11 +253,12 @@ describe("who may call what", () => {
     );
     const cookies = { administrator: administrator.cookie(), member: member.cookie() };
     const ask = async (headers: Record<string, string>) => {
+      const isStream = POLICIES.get(`/parley.console.v1.${path}`)?.streams === true;
       const answer = await own.send(`/parley.console.v1.${path}`, {
-        headers: { ...JSON_TYPE, ...headers },
-        body: "{}",
+        headers: { "content-type": isStream ? "application/connect+json" : "application/json", ...headers },
+        body: isStream ? "\0\0\0\0\x02{}" : "{}",
       });
-      const { status } = answer;
+      const status = answer.text.includes('{"error":{"code":"unauthenticated"') ? 401 : answer.status;
       const isStale = answer.text.includes("password once more");
       return status === 401 ? "unknown" : status === 403 ? (isStale ? "stale" : "forbidden") : "answered";
     };

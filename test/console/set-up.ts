@@ -4,29 +4,40 @@ import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
+import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
-import { type ConsoleOptions, createConsole } from "../../src/console/console.ts";
+import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../src/console/console.ts";
+import { RequestFeed } from "../../src/console/request-feed.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import type { LedgerEntry } from "../../src/core/ledger.ts";
+import type { Completions } from "../../src/core/completions.ts";
 import type { Model } from "../../src/core/model.ts";
 import { createHealthRecorder, type HealthRecorder, type Rest } from "../../src/core/upstream-health.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
-import type { LedgerStore, UsageQuery } from "../../src/ledger/ledger-store.ts";
+import type { LatencyQuery, UsageQuery, UsageStore } from "../../src/ledger/usage-store.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
 
-/** A ledger that remembers what it was asked. */
-export interface AskedLedger extends Pick<LedgerStore, "usage" | "list"> {
-  readonly asked: (UsageQuery | Parameters<LedgerStore["list"]>[0])[];
-  readonly entries: LedgerEntry[];
+/** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
+const EMPTY_LEDGER: ConsolePorts["ledger"] = {
+  list: async () => ({ entries: [], next: undefined }),
+  find: async () => undefined,
+  async spending(subjects) {
+    return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
+  },
+};
+
+/** Usage that remembers what it was asked, and answers that there is none. */
+export interface AskedUsage extends UsageStore {
+  readonly asked: (UsageQuery | LatencyQuery)[];
 }
 
 /** One browser: a client with a cookie of its own. */
@@ -35,8 +46,10 @@ export interface Browser {
   readonly account: Client<typeof AccountService>;
   readonly key: Client<typeof KeyService>;
   readonly usage: Client<typeof UsageService>;
+  readonly request: Client<typeof RequestService>;
   readonly settings: Client<typeof SettingsService>;
   readonly model: Client<typeof ModelService>;
+  readonly playground: Client<typeof PlaygroundService>;
   /** As the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
@@ -46,13 +59,16 @@ export interface Browser {
 export interface ConsoleUnderTest {
   readonly access: AccessUnderTest;
   readonly keys: ReturnType<typeof memoryKeyStore>;
-  readonly ledger: AskedLedger;
+  readonly usage: AskedUsage;
+  readonly feed: RequestFeed;
   readonly models: Model[];
   readonly health: HealthRecorder;
   /** By model ID. */
   readonly rests: Map<string, Rest>;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
+  /** The calls under way. */
+  readonly calls: Calls;
   browser(): Browser;
   /** A browser with a new account: the first one is the administrator. */
   signedUp(name: string): Promise<Browser & { readonly id: string }>;
@@ -86,14 +102,17 @@ export const CONFIGURATION = {
 
 export const JSON_TYPE = { "content-type": "application/json" };
 
-/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory. */
+/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
-  options: Partial<ConsoleOptions> & Parameters<typeof setUpAccess>[0] = {},
+  options: Partial<ConsoleOptions> &
+    Partial<Pick<ConsolePorts, "ledger" | "usage">> &
+    Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, stream = never, ...changes } = options;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
-  const ledger = askedLedger();
+  const usage = askedUsage();
+  const feed = new RequestFeed(access.clock);
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
   const provider = new ScriptedProvider(access.clock, {});
@@ -103,31 +122,33 @@ export async function startConsole(
   ];
   const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
   const rests = new Map<string, Rest>();
+  const calls = new Calls(systemClock);
   const console = createConsole(
     {
       access,
       keys,
-      ledger,
+      ledger: kept ?? EMPTY_LEDGER,
+      usage: used ?? usage,
+      feed,
       models: () => models,
       health,
       restOf: ({ id }) => rests.get(id),
       configuration: () => CONFIGURATION,
+      completions: { stream },
+      calls,
       version: "1.2.3",
       refused,
     },
     { publicUrl, trustedProxies, files },
   );
   const authenticator = createAuthenticator({ store: keys, clock: systemClock });
-  const never = (): never => {
-    throw new Error("nothing is completed here");
-  };
   const server = await startHttpServer(
     {
       completions: { create: never, stream: never },
       models: { list: never, get: never },
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
-      calls: new Calls(systemClock),
+      calls,
       clock: systemClock,
       refused,
     },
@@ -137,12 +158,14 @@ export async function startConsole(
   return {
     access,
     keys,
-    ledger,
+    usage,
+    feed,
     models,
     health,
     rests,
     refusals,
     server,
+    calls,
     browser,
     async signedUp(name) {
       const opened = browser();
@@ -152,6 +175,10 @@ export async function startConsole(
     send: (path, sent = {}) => send(server.port, path, sent),
     close: () => server.close(),
   };
+}
+
+function never(): never {
+  throw new Error("nothing is completed here");
 }
 
 function openBrowser(baseUrl: string): Browser {
@@ -172,8 +199,10 @@ function openBrowser(baseUrl: string): Browser {
     account: createClient(AccountService, transport),
     key: createClient(KeyService, transport),
     usage: createClient(UsageService, transport),
+    request: createClient(RequestService, transport),
     settings: createClient(SettingsService, transport),
     model: createClient(ModelService, transport),
+    playground: createClient(PlaygroundService, transport),
     cookie: () => cookie,
     setCookies,
   };
@@ -193,19 +222,18 @@ function send(port: number, path: string, { method = "POST", headers = {}, body 
   });
 }
 
-function askedLedger(): AskedLedger {
-  const asked: AskedLedger["asked"] = [];
-  const entries: LedgerEntry[] = [];
+function askedUsage(): AskedUsage {
+  const asked: AskedUsage["asked"] = [];
   return {
     asked,
-    entries,
-    async usage(query) {
+    async summarize(query) {
       asked.push(query);
       return [];
     },
-    async list(query) {
+    async latency(query) {
       asked.push(query);
-      return entries.filter(({ startedAtMs }) => startedAtMs < query.beforeMs).slice(0, query.limit);
+      return { overall: undefined, points: [], sinceMs: undefined };
     },
+    prune: async () => 0,
   };
 }

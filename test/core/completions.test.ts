@@ -215,22 +215,34 @@ describe("the record", () => {
     outcome: "served",
     usage,
     costMicroUsd: COST_MICRO_USD,
+    limits: FACTS,
+    startedAtMs: Date.UTC(2026, 0, 1),
+    endedAtMs: Date.UTC(2026, 0, 1) + 300,
+    attempts: [expect.anything()],
     failure: undefined,
   };
 
   it("of a whole completion says everything", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     await core.create();
-    expect(core.records).toEqual([
-      { ...served, streamed: false, durationMs: 307, firstContentMs: undefined, attempts: [expect.anything()] },
-    ]);
+    const [entry] = core.entries;
+    expect(core.records).toEqual([{ ...served, entry, streamed: false, durationMs: 307, firstContentMs: undefined }]);
+    expect(entry).toMatchObject({ limits: FACTS, endedAtMs: served.endedAtMs });
+  });
+
+  it("of one that was refused has no entry, but the limits that refused it", async () => {
+    const refusal = new Failure("rate_limited", "Too many.", { limits: FACTS });
+    const core = createCore({ scripts: { a: [counted] }, refusal });
+    await expect(core.create()).rejects.toBe(refusal);
+    expect(core.records).toMatchObject([{ outcome: "rate_limited", failure: refusal, limits: FACTS }]);
+    expect(core.records[0]!.entry).toBeUndefined();
   });
 
   it("of a stream says when the first content came, too", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     await core.read();
     expect(core.records).toEqual([
-      { ...served, streamed: true, durationMs: 307, firstContentMs: 107, attempts: [expect.anything()] },
+      { ...served, entry: core.entries[0], streamed: true, durationMs: 307, firstContentMs: 107 },
     ]);
   });
 

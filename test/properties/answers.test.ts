@@ -12,7 +12,7 @@ import { ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Answer as ReadAnswer } from "../../src/core/provider.ts";
 import { fold } from "../support/fold.ts";
 import { toChunks } from "../support/to-chunks.ts";
-import { parseBody } from "../../src/front/json.ts";
+import { parseBody } from "../../src/edge/http/json.ts";
 import { readChatRequest } from "../../src/front/openai/request.ts";
 import { toChatCompletion } from "../../src/front/openai/response.ts";
 import { ChunkWriter } from "../../src/front/openai/stream.ts";

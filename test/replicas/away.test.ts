@@ -4,7 +4,7 @@ import pg from "pg";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { revokeKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { monthOf } from "../../src/limits/budgets.ts";
+import { monthOf } from "../../src/core/month.ts";
 import { createDatabase, type PostgresServer, queryPostgres, startPostgres } from "../support/postgres.ts";
 import { startProcess } from "../support/processes.ts";
 import { startRedis } from "../support/redis.ts";
@@ -246,7 +246,7 @@ describe("three replicas whose PostgreSQL is away", () => {
 async function expectSpentAsWritten({ deployment, budgetKeyId }: WatchedFleet, databaseUrl: string): Promise<void> {
   const sum = `select sum(cost_micro_usd)::bigint as cost from completions where key_id = '${budgetKeyId}'`;
   const [written] = await queryPostgres(databaseUrl, sum);
-  const spending = await deployment.store.ledger.spending(`key:${budgetKeyId}`, monthOf(systemClock.now()));
+  const [spending] = await deployment.store.ledger.spending([`key:${budgetKeyId}`], monthOf(systemClock.now()));
   expect(spending).toEqual({ spentMicroUsd: Number(written!["cost"]), heldMicroUsd: 0 });
 }
 

@@ -2,10 +2,10 @@ import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
-import { monthOf } from "../../src/limits/budgets.ts";
+import { monthOf } from "../../src/core/month.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { demand } from "../store/contracts/demands.ts";
-import { entry, NOON } from "../store/contracts/entries.ts";
+import { entry } from "../store/contracts/entries.ts";
 import { createDatabase, type PostgresServer, startPostgres } from "../support/postgres.ts";
 
 const MAX_CONNECTIONS = 20;
@@ -87,14 +87,14 @@ describe("a PostgreSQL that hangs", () => {
           .catch(() => false),
       )
       .toBe(true);
-    expect(await store.ledger.list({ limit: 9, beforeMs: NOON + 1 })).toHaveLength(2);
-    expect(await store.ledger.spending("key:key_gone", "2026-11")).toMatchObject({ spentMicroUsd: 60 });
+    expect((await store.ledger.list({ limit: 9 })).entries).toHaveLength(2);
+    expect(await store.ledger.spending(["key:key_gone"], "2026-11")).toMatchObject([{ spentMicroUsd: 60 }]);
   });
 });
 
 describe("money held for a completion that never began", () => {
   const held = async (): Promise<number> =>
-    (await store.ledger.spending("key:k", monthOf(systemClock.now()))).heldMicroUsd;
+    (await store.ledger.spending(["key:k"], monthOf(systemClock.now())))[0]!.heldMicroUsd;
 
   it.each([
     ["with the next hold", () => store.budgets.hold(demand({ amountMicroUsd: 7 })), 7],

@@ -6,7 +6,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { EXACT, raceForBudget } from "../store/budget-race.ts";
-import { migrateOldKey, OLD_KEY } from "../store/old-database.ts";
+import { migrateOldEntries, migrateOldKey, OLD_KEY } from "../store/old-database.ts";
 import { entry, NOON } from "../store/contracts/entries.ts";
 import { createDatabase, PASSWORD, queryPostgres } from "../support/postgres.ts";
 import { startProcess } from "../support/processes.ts";
@@ -41,6 +41,15 @@ describe("migrating PostgreSQL", () => {
   it("keeps what an older version has stored", async () => {
     const databaseUrl = await freshDatabase();
     expect(await migrateOldKey({ dataDir: "/nowhere", databaseUrl })).toEqual(OLD_KEY);
+  });
+
+  it("adds up the usage of what an older version has stored", async () => {
+    const location = { dataDir: "/nowhere", databaseUrl: await freshDatabase() };
+    const entries = [entry({ costMicroUsd: 99 }), entry(), entry({ servedModel: undefined, requestedModel: "n" })];
+    expect(await migrateOldEntries(location, entries)).toEqual([
+      ["m", 2],
+      ["n", 1],
+    ]);
   });
 
   it("is refused when the database is newer, and leaves it as it is", async () => {
@@ -90,9 +99,13 @@ describe("replicas on one PostgreSQL", () => {
         [0, 50, 100, 150].map((start) => store.ledger.insert(orders[index]!.slice(start, start + 50))),
       ),
     );
-    const [{ ledger }] = stores;
-    expect(await ledger.list({ limit: 999, beforeMs: NOON + 1 })).toHaveLength(200);
-    expect(await ledger.spending("account:acct_default", "2026-11")).toEqual({ spentMicroUsd: 2000, heldMicroUsd: 0 });
+    const [{ ledger, usage }] = stores;
+    expect((await ledger.list({ limit: 999 })).entries).toHaveLength(200);
+    expect(await ledger.spending(["account:acct_default"], "2026-11")).toEqual([
+      { spentMicroUsd: 2000, heldMicroUsd: 0 },
+    ]);
+    const [sums] = await usage.summarize({ sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" });
+    expect(sums?.sums).toMatchObject({ completions: 200, costMicroUsd: 2000 });
     await expectNoDeadlock(url);
   });
 

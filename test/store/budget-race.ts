@@ -31,9 +31,7 @@ export async function raceForBudget(location: DatabaseLocation): Promise<RaceRes
   const store = await openStore(location);
   try {
     const month = new Date().toISOString().slice(0, 7);
-    const taken = await Promise.all(
-      ["key:race", "account:race"].map((subject) => store.ledger.spending(subject, month)),
-    );
+    const taken = await store.ledger.spending(["key:race", "account:race"], month);
     return {
       admitted: admitted.reduce((sum, count) => sum + count),
       taken: taken.map(({ spentMicroUsd, heldMicroUsd }) => spentMicroUsd + heldMicroUsd),

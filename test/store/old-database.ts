@@ -1,9 +1,12 @@
 import { sql } from "kysely";
 import type { KeyRecord } from "../../src/access/key-store.ts";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { connect, connectUnlimited, type DatabaseLocation } from "../../src/store/connect.ts";
+import { toCompletionRow } from "../../src/store/ledger-rows.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
+import { usage } from "../../src/store/migrations/usage.ts";
 import { openStore } from "../../src/store/store.ts";
 
 /** A key of the first version, as later ones see it. */
@@ -22,6 +25,29 @@ export const OLD_KEY: KeyRecord = {
   replacedBy: undefined,
   lastUsedAtMs: undefined,
 };
+
+/**
+ * Makes a database from before there were sums of usage, with these entries in it, and answers how many completions this
+ * version counts by model.
+ */
+export async function migrateOldEntries(
+  location: DatabaseLocation,
+  entries: readonly LedgerEntry[],
+): Promise<readonly (readonly [model: string, completions: number])[]> {
+  const old = connect(location);
+  await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)));
+  const rows = entries.map((entry) => sql`(${sql.join(Object.values(toCompletionRow(entry)))})`);
+  const columns = sql.join(Object.keys(toCompletionRow(entries[0]!)).map((column) => sql.ref(column)));
+  await sql`insert into completions (${columns}) values ${sql.join(rows)}`.execute(old.query);
+  await old.close();
+  const store = await openStore(location);
+  try {
+    const sums = await store.usage.summarize({ sinceMs: 0, untilMs: 1e15, by: "model", step: "all" });
+    return sums.map(({ group, sums: { completions } }) => [group, completions]);
+  } finally {
+    await store.close();
+  }
+}
 
 /** Makes a database of the first version with one key in it, and answers what this version reads from it. */
 export async function migrateOldKey(location: DatabaseLocation): Promise<KeyRecord | undefined> {

@@ -16,7 +16,8 @@ import type { Migration } from "../../src/store/migration.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { openSqlite } from "../../src/store/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
-import { migrateOldKey, OLD_KEY } from "./old-database.ts";
+import { entry } from "./contracts/entries.ts";
+import { migrateOldEntries, migrateOldKey, OLD_KEY } from "./old-database.ts";
 
 let home: string;
 let dataDir: string;
@@ -103,6 +104,14 @@ describe("the database", () => {
 
   it("of an older version keeps what was stored in it", async () => {
     expect(await migrateOldKey({ dataDir, databaseUrl: undefined })).toEqual(OLD_KEY);
+  });
+
+  it("from before there were sums of usage has them of all its entries", async () => {
+    const entries = [entry({ costMicroUsd: 99 }), entry(), entry({ servedModel: undefined, requestedModel: "n" })];
+    expect(await migrateOldEntries({ dataDir, databaseUrl: undefined }, entries)).toEqual([
+      ["m", 2],
+      ["n", 1],
+    ]);
   });
 
   it("takes only the steps that it has not taken, all or none", async () => {

@@ -22,10 +22,25 @@ const AdminSecurity = lazy(() => import("./administration/security.tsx"));
 const AdminSettings = lazy(() => import("./administration/settings.tsx"));
 const Invited = lazy(() => import("./entrance/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
+const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
+const Docs = lazy(() => import("./docs/docs.tsx"));
 
-/** The dashboard: the pages of whoever is signed in, or the way to become that. */
+/** Everything that is served: the reference for everybody, and the dashboard. */
 export function App() {
+  const [path] = useLocation();
+  if (path !== PATHS.docs) return <Dashboard />;
+  return (
+    <Breakage>
+      <Suspense fallback={<p className="sr-only">Loading</p>}>
+        <Docs />
+      </Suspense>
+    </Breakage>
+  );
+}
+
+/** The pages of whoever is signed in, or the way to become that. */
+function Dashboard() {
   const session = useQuery(sessionQuery);
   if (session.data !== undefined) {
     return session.data.session === undefined ? <Outside known={session.data} /> : <Inside />;
@@ -54,6 +69,7 @@ function Inside() {
           <Switch>
             <Route path={PATHS.keys} component={Keys} />
             <Route path={PATHS.usage} component={Usage} />
+            <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
             <Route path={PATHS.adminAccounts} component={AdminAccounts} />
             <Route path={PATHS.adminInvitations} component={AdminInvitations} />

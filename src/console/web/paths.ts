@@ -5,6 +5,7 @@ export const PATHS = {
   signUp: "/sign-up",
   keys: "/keys",
   usage: "/usage",
+  playground: "/playground",
   models: "/models",
   adminAccounts: "/admin/accounts",
   adminInvitations: "/admin/invitations",
@@ -12,6 +13,7 @@ export const PATHS = {
   adminSecurity: "/admin/security",
   adminSettings: "/admin/settings",
   account: "/account",
+  docs: "/docs",
 } as const;
 
 export const PAGE_PATHS: readonly string[] = Object.values(PATHS);

@@ -33,6 +33,18 @@ export function chooseTheme(theme: Theme): void {
   showTheme(theme);
 }
 
+/** The theme that is shown. */
+export function shownTheme(): string | undefined {
+  return document.documentElement.dataset["theme"];
+}
+
+/** Calls when the pages have changed to another theme, until the returned function is called. */
+export function onThemeChange(changed: () => void): () => void {
+  const observer = new MutationObserver(changed);
+  observer.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+  return () => observer.disconnect();
+}
+
 function showTheme(theme: Theme): void {
   const isDark = theme === "system" ? systemIsDark.matches : theme === "dark";
   document.documentElement.dataset["theme"] = isDark ? "dark" : "light";

@@ -4,7 +4,6 @@ import { parseConfig } from "../../../src/config/parse.ts";
 import { listSettings } from "../../../src/config/settings.ts";
 import { EVENT_WORDS } from "../../../src/console/web/administration/event-words.ts";
 import { describeValue, SETTING_GROUPS, settingName } from "../../../src/console/web/administration/setting-names.ts";
-import { formatDuration } from "../../../src/console/web/text/duration.ts";
 import { hasWords } from "../../../src/console/web/text/search.ts";
 
 /** Every type there is: a new one does not compile without a line here. */
@@ -62,21 +61,6 @@ describe("settings", () => {
     ["http.listen", "127.0.0.1:8080", "127.0.0.1:8080"],
   ])("say of %s that %j is %s", (key, value, words) => {
     expect(describeValue(key, value)).toBe(words);
-  });
-});
-
-describe("a duration", () => {
-  it.each([
-    [0, "0 ms"],
-    [340.4, "340 ms"],
-    [1_250, "1.25 s"],
-    [59_990, "60 s"],
-    [60_000, "1 min"],
-    [125_000, "2 min 5 s"],
-    [3_600_000, "1 h"],
-    [5_400_000, "1 h 30 min"],
-  ])("of %d ms is %s", (ms, words) => {
-    expect(formatDuration(ms)).toBe(words);
   });
 });
 

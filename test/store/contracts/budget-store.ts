@@ -17,7 +17,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
         limitMicroUsd: 1000,
         takenMicroUsd: 1000,
       });
-      expect(await ledger.spending("key:k", month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 1000 });
+      expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 1000 }]);
     });
 
     it("hold from all of a demand's subjects, or from none", async () => {
@@ -28,7 +28,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       ];
       expect(await budgets.hold(demand({ holds }))).toEqual({ admitted: true });
       expect(await budgets.hold(demand({ holds }))).toMatchObject({ subject: "account:a", takenMicroUsd: 100 });
-      expect(await ledger.spending("key:k", month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+      expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
       expect(await budgets.hold(demand({ holds: [] }))).toEqual({ admitted: true });
     });
 
@@ -40,7 +40,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       await budgets.cancel(held.id);
       await budgets.cancel(held.id);
       await budgets.cancel("chatcmpl-unknown");
-      expect(await ledger.spending("key:k", month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+      expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
     });
 
     it("free what nobody settled, when it must be over", async () => {
@@ -51,7 +51,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       let freed = 0;
       await expect.poll(async () => (freed += await budgets.reap())).toBe(2);
       for (const { subject } of holds)
-        expect(await ledger.spending(subject, month())).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+        expect(await ledger.spending([subject], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
       expect(await budgets.reap()).toBe(0);
     });
   });

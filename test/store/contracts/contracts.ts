@@ -4,6 +4,7 @@ import { describeSharedAccounts } from "./shared-accounts.ts";
 import { describeBudgetStore } from "./budget-store.ts";
 import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
+import { describeUsageStore } from "./usage-store.ts";
 
 /** What every database promises. `open` gives a store on an empty one, and closes it when the test has ended. */
 export function describeStore(open: () => Promise<Store>): void {
@@ -11,5 +12,6 @@ export function describeStore(open: () => Promise<Store>): void {
   describeAccountStore("the database", open);
   describeSharedAccounts(open);
   describeLedgerStore(open);
+  describeUsageStore(open);
   describeBudgetStore(open);
 }

@@ -27,6 +27,7 @@ export function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
     firstContentMs: undefined,
     partial: false,
     estimated: false,
+    limits: undefined,
     ...changes,
   };
 }

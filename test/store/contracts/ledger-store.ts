@@ -2,50 +2,101 @@ import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
-import { monthOf } from "../../../src/limits/budgets.ts";
+import { monthOf } from "../../../src/core/month.ts";
+import type { LedgerStore, LogPosition, LogQuery } from "../../../src/ledger/ledger-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
-
-const DAY_MS = 86_400_000;
-
-const ALWAYS = { sinceMs: 0, untilMs: Number.MAX_SAFE_INTEGER };
 
 /** What every LedgerStore promises. */
 export function describeLedgerStore(open: () => Promise<Store>): void {
   describe("the ledger", () => {
-    it("gives entries back as they were written, the newest first", async () => {
+    it("gives entries back as they were written, the latest to end first", async () => {
       const { ledger } = await open();
       const attempt = { model: "m", outcome: "served", upstreamStatus: 200, reason: "", durationMs: 3 };
-      const first = entry({ attempts: [attempt] as never, firstContentMs: 12.5, partial: true });
-      const second = entry({ startedAtMs: NOON + 1, servedModel: undefined, outcome: "rate_limited", estimated: true });
-      const other = entry({ startedAtMs: NOON + 2, accountId: "acct_other" });
+      const rate = { limit: 600, remaining: 12, resetMs: 58_800 };
+      const first = entry({
+        attempts: [attempt] as never,
+        firstContentMs: 12.5,
+        partial: true,
+        limits: { requests: rate, tokens: { limit: 9e9, remaining: 0, resetMs: 60_000 } },
+      });
+      const second = entry({
+        endedAtMs: NOON + 2001,
+        servedModel: undefined,
+        outcome: "rate_limited",
+        estimated: true,
+        limits: { requests: undefined, tokens: rate },
+      });
+      // Began first, and ended last.
+      const other = entry({
+        startedAtMs: NOON - 9,
+        endedAtMs: NOON + 2002,
+        limits: { requests: rate, tokens: undefined },
+      });
       await ledger.insert([first, second, other]);
-      expect(await ledger.list({ limit: 9, beforeMs: NOON + 9 })).toEqual([other, second, first]);
-      expect(await ledger.list({ limit: 1, beforeMs: NOON + 2 })).toEqual([second]);
-      expect(await ledger.list({ limit: 9, beforeMs: NOON + 9, accountId: "acct_other" })).toEqual([other]);
+      expect(await ledger.list({ limit: 9 })).toEqual({ entries: [other, second, first], next: undefined });
+      expect(await ledger.list({ limit: 1, untilMs: NOON + 2002 })).toMatchObject({ entries: [second] });
     });
 
-    it("gives page after page, also where many started in one millisecond", async () => {
+    it("gives page after page, also where many ended in one millisecond", async () => {
       const { ledger } = await open();
-      const entries = Array.from({ length: 25 }, (_, index) => entry({ startedAtMs: NOON + (index % 3) }));
+      const entries = Array.from({ length: 25 }, (_, index) => entry({ endedAtMs: NOON + (index % 3) }));
       await ledger.insert(entries);
-      const seen: string[] = [];
-      let from: { beforeMs: number; beforeId?: string } = { beforeMs: NOON + 9 };
-      for (;;) {
-        const page = await ledger.list({ limit: 4, ...from });
-        seen.push(...page.map(({ completionId }) => completionId));
-        const last = page.at(-1);
-        if (last === undefined) break;
-        from = { beforeMs: last.startedAtMs, beforeId: last.completionId };
-      }
-      expect(seen).toHaveLength(25);
-      expect(new Set(seen)).toEqual(new Set(entries.map(({ completionId }) => completionId)));
+      const pages = await readAll(ledger, { limit: 5 });
+      expect(pages.map((page) => page.length)).toEqual([5, 5, 5, 5, 5]);
+      const inOrder = entries.toSorted(
+        (a, b) => b.endedAtMs - a.endedAtMs || (a.completionId < b.completionId ? 1 : -1),
+      );
+      expect(pages.flat()).toEqual(inOrder.map(({ completionId }) => completionId));
+    });
+
+    it("lists those of an account, a key, a model, an outcome and a time", async () => {
+      const { ledger } = await open();
+      const entries = {
+        a: entry({ completionId: "a", endedAtMs: NOON + 6, accountId: "acct_a", keyId: "key_a" }),
+        b: entry({ completionId: "b", endedAtMs: NOON + 5, accountId: "acct_b", keyId: "key_b", servedModel: "n" }),
+        c: entry({ completionId: "c", endedAtMs: NOON + 4, accountId: "acct_b", keyId: "key_c", requestedModel: "n" }),
+        d: entry({ completionId: "d", endedAtMs: NOON + 3, outcome: "upstream_timeout", servedModel: undefined }),
+        e: entry({ completionId: "e", endedAtMs: NOON + 2, outcome: "cancelled", accountId: "acct_a" }),
+      };
+      await ledger.insert(Object.values(entries));
+      const list = async (query: Partial<LogQuery>) => (await readAll(ledger, { limit: 2, ...query })).flat().join("");
+      expect(await list({ accountId: "acct_b" })).toBe("bc");
+      expect(await list({ keyId: "key_a" })).toBe("a");
+      expect(await list({ accountId: "acct_b", keyId: "key_a" })).toBe("");
+      expect(await list({ model: "n" })).toBe("bc");
+      expect(await list({ model: "m" })).toBe("abcde");
+      expect(await list({ outcome: "failed" })).toBe("de");
+      expect(await list({ outcome: "cancelled", accountId: "acct_a" })).toBe("e");
+      expect(await list({ outcome: "served" })).toBe("abc");
+      expect(await list({ sinceMs: NOON + 3, untilMs: NOON + 5 })).toBe("cd");
+      expect(await list({ accountId: "acct_b", keyId: "key_c", model: "n", outcome: "served", sinceMs: NOON })).toBe(
+        "c",
+      );
+    });
+
+    it("finds one by the completion's ID, and by the request's the latest", async () => {
+      const { ledger } = await open();
+      const [first, second] = [
+        entry({ completionId: "one", requestId: "same", endedAtMs: NOON, accountId: "acct_a" }),
+        // A caller may call its request as another one's completion is called.
+        entry({ completionId: "two", requestId: "one", endedAtMs: NOON + 1, accountId: "acct_b" }),
+      ];
+      const third = entry({ completionId: "three", requestId: "same", endedAtMs: NOON + 2, accountId: "acct_b" });
+      await ledger.insert([first, second, third]);
+      expect(await ledger.find("two")).toEqual(second);
+      expect(await ledger.find("one")).toEqual(first);
+      expect(await ledger.find("one", "acct_b")).toEqual(second);
+      expect(await ledger.find("same")).toEqual(third);
+      expect(await ledger.find("same", "acct_a")).toEqual(first);
+      expect(await ledger.find("same", "acct_c")).toBeUndefined();
+      expect(await ledger.find("none")).toBeUndefined();
     });
 
     it("writes whatever callers call their requests and models", async () => {
       const { ledger } = await open();
       await ledger.insert([entry({ requestId: "a\0b", requestedModel: "\ud800", servedModel: "😀" })]);
-      const [written] = await ledger.list({ limit: 1, beforeMs: NOON + 1 });
+      const [written] = (await ledger.list({ limit: 1 })).entries;
       expect(written).toMatchObject({ requestId: "a\uFFFDb", requestedModel: "\uFFFD", servedModel: "😀" });
     });
 
@@ -54,11 +105,11 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const entries = Array.from({ length: 20 }, () => entry());
       await Promise.all([ledger.insert(entries), ledger.insert(entries.toReversed()), ledger.insert(entries)]);
       await ledger.insert([...entries.slice(5), entry()]);
-      expect(await ledger.list({ limit: 99, beforeMs: NOON + 1 })).toHaveLength(21);
+      expect((await ledger.list({ limit: 99 })).entries).toHaveLength(21);
       const spent = { spentMicroUsd: 21 * 30, heldMicroUsd: 0 };
-      expect(await ledger.spending(`account:${DEFAULT_ACCOUNT_ID}`, "2026-11")).toEqual(spent);
-      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual(spent);
-      expect(await ledger.spending("key:key_gone", "2026-12")).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
+      expect(await ledger.spending([`account:${DEFAULT_ACCOUNT_ID}`], "2026-11")).toEqual([spent]);
+      expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([spent]);
+      expect(await ledger.spending(["key:key_gone"], "2026-12")).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });
 
     it("charges the line of a rotated key, in the month whose budget let it in", async () => {
@@ -67,18 +118,31 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const completionId = "chatcmpl-rotated";
       await budgets.hold({ id: completionId, holds, amountMicroUsd: 500, lastsMs: 60_000 });
       const month = monthOf(Date.now());
-      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 500 });
+      expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 500 }]);
       // Its process has another month.
       await ledger.insert([{ ...entry({ completionId, startedAtMs: 0 }), lineId: "key_first" }]);
-      expect(await ledger.spending("key:key_first", month)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 0 });
-      expect(await ledger.spending("key:key_gone", month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 0 });
+      expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
+      expect(await ledger.spending(["key:key_gone"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });
 
     it("takes more entries at once than a statement has room for", async () => {
       const { ledger } = await open();
       await ledger.insert(Array.from({ length: 1201 }, () => entry({ costMicroUsd: 1 })));
-      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual({ spentMicroUsd: 1201, heldMicroUsd: 0 });
-      expect((await ledger.usage({ ...ALWAYS, by: "model" }))[0]).toMatchObject({ completions: 1201 });
+      expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([{ spentMicroUsd: 1201, heldMicroUsd: 0 }]);
+    });
+
+    it("says what many have spent in their order, and of some nothing", async () => {
+      const { ledger } = await open();
+      await ledger.insert([entry({ keyId: "key_b", costMicroUsd: 7 }), entry({ keyId: "key_a" })]);
+      const subjects = [
+        "key:key_b",
+        "key:key_none",
+        "key:key_a",
+        ...Array.from({ length: 700 }, (_, at) => `key:${at}`),
+      ];
+      const spent = await ledger.spending(subjects, "2026-11");
+      expect(spent.map(({ spentMicroUsd }) => spentMicroUsd)).toEqual([7, 0, 30, ...Array(700).fill(0)]);
+      expect(await ledger.spending([], "2026-11")).toEqual([]);
     });
 
     it("notes when a key was last used, and never an earlier moment", async () => {
@@ -96,72 +160,36 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const month = new Date().toISOString().slice(0, 7);
       const holds = [{ subject, limitMicroUsd: 1000 }];
       await budgets.hold({ id: completionId, holds, amountMicroUsd: 100, lastsMs: 60_000 });
-      expect(await ledger.spending(subject, month)).toEqual({ spentMicroUsd: 0, heldMicroUsd: 100 });
+      expect(await ledger.spending([subject], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
       await ledger.insert([{ completionId, ...rest }]);
       await ledger.insert([{ completionId, ...rest }]);
       await budgets.cancel(completionId);
-      expect(await ledger.spending(subject, month)).toEqual({ spentMicroUsd: 30, heldMicroUsd: 0 });
-    });
-
-    it("adds up usage by model, key, account and day", async () => {
-      const { ledger, keys, accounts } = await open();
-      const { record } = await createKey({ store: keys, clock: systemClock }, { name: "mine" });
-      await accounts.update(DEFAULT_ACCOUNT_ID, { name: "Default" });
-      await ledger.insert([
-        entry({ keyId: record.id }),
-        entry({ keyId: record.id, servedModel: "n", costMicroUsd: 100, partial: true, startedAtMs: NOON + DAY_MS }),
-        entry({ servedModel: undefined, outcome: "upstream_timeout", costMicroUsd: 0, estimated: true }),
-      ]);
-      const byModel = await ledger.usage({ ...ALWAYS, by: "model" });
-      expect(byModel).toEqual([
-        row({ group: "n", partial: 1, costMicroUsd: 100 }),
-        row(
-          { group: "m", completions: 2, failed: 1, estimated: 1, promptTokens: 20, cachedTokens: 4 },
-          { doubled: true },
-        ),
-      ]);
-      const byKey = await ledger.usage({ ...ALWAYS, by: "key" });
-      expect(byKey.map(({ group, name, completions }) => [group, name, completions])).toEqual([
-        [record.id, "mine", 2],
-        ["key_gone", undefined, 1],
-      ]);
-      const byAccount = await ledger.usage({ ...ALWAYS, by: "account", keyId: record.id });
-      expect(byAccount).toMatchObject([{ group: DEFAULT_ACCOUNT_ID, name: "Default", costMicroUsd: 130 }]);
-      const byDay = await ledger.usage({ ...ALWAYS, by: "day", accountId: DEFAULT_ACCOUNT_ID });
-      expect(byDay.map(({ group, completions }) => [group, completions])).toEqual([
-        ["2026-11-21", 2],
-        ["2026-11-22", 1],
-      ]);
-      expect(await ledger.usage({ sinceMs: NOON + 1, untilMs: NOON + DAY_MS, by: "day" })).toEqual([]);
+      expect(await ledger.spending([subject], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
     });
 
     it("forgets old entries a bounded number at a time, and not what was spent", async () => {
       const { ledger } = await open();
-      await ledger.insert(Array.from({ length: 1500 }, () => entry({ startedAtMs: NOON - 1 })));
+      await ledger.insert(Array.from({ length: 1500 }, () => entry({ endedAtMs: NOON - 1 })));
       await ledger.insert([entry()]);
       expect(await ledger.prune(NOON)).toBe(1000);
       expect(await ledger.prune(NOON)).toBe(500);
       expect(await ledger.prune(NOON)).toBe(0);
-      expect(await ledger.list({ limit: 9, beforeMs: NOON + 1 })).toHaveLength(1);
-      expect(await ledger.spending("key:key_gone", "2026-11")).toEqual({ spentMicroUsd: 1501 * 30, heldMicroUsd: 0 });
+      expect((await ledger.list({ limit: 9 })).entries).toHaveLength(1);
+      expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([
+        { spentMicroUsd: 1501 * 30, heldMicroUsd: 0 },
+      ]);
     });
   });
 }
 
-function row(changes: object, { doubled = false } = {}): object {
-  const times = doubled ? 2 : 1;
-  return {
-    name: undefined,
-    completions: 1,
-    failed: 0,
-    partial: 0,
-    estimated: 0,
-    promptTokens: 10,
-    cachedTokens: 2,
-    completionTokens: 5 * times,
-    reasoningTokens: times,
-    imageTokens: 0,
-    costMicroUsd: 30,
-    ...changes,
-  };
+/** The IDs of all pages. */
+async function readAll(ledger: LedgerStore, query: LogQuery): Promise<string[][]> {
+  const pages: string[][] = [];
+  let after: LogPosition | undefined;
+  do {
+    const { entries, next } = await ledger.list({ ...query, after });
+    pages.push(entries.map(({ completionId }) => completionId));
+    after = next;
+  } while (after !== undefined);
+  return pages;
 }

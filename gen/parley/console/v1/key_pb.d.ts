@@ -155,6 +155,14 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
    * @generated from field: google.protobuf.Timestamp last_use_time = 13;
    */
   lastUseTime?: Timestamp | undefined;
+
+  /**
+   * What was spent in this calendar month (UTC) with the key and all those that rotations made before and after it, which
+   * share its budget; in millionths of a US dollar. Only `List` says it.
+   *
+   * @generated from field: optional int64 month_spent_micro_usd = 14;
+   */
+  monthSpentMicroUsd?: bigint | undefined;
 };
 
 /**

@@ -165,7 +165,7 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   endTime?: Timestamp | undefined;
 
   /**
-   * The model that was asked for.
+   * The model that was asked for; empty for a request that could not be read.
    *
    * @generated from field: string requested_model = 9;
    */
@@ -193,7 +193,8 @@ export declare type LoggedRequest = Message<"parley.console.v1.LoggedRequest"> &
   outcome: string;
 
   /**
-   * What the caller was told; empty for one that was served, and for those that are known from the ledger alone.
+   * What the caller was told; empty for one that was served, and for those that are known from the ledger alone: this
+   * process remembers it for a while.
    *
    * @generated from field: string message = 13;
    */
@@ -352,7 +353,7 @@ export declare type ListRequestsResponse = Message<"parley.console.v1.ListReques
   requests: LoggedRequest[];
 
   /**
-   * For the next page; empty on the last one.
+   * For the next page, also where this one is not full; empty on the last one.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -439,7 +440,7 @@ export declare type WatchRequestsResponse = Message<"parley.console.v1.WatchRequ
   requests: LoggedRequest[];
 
   /**
-   * How many more there were than could be sent: the list has them.
+   * At least how many more there were than could be sent: the list has those of them that were let in.
    *
    * @generated from field: int64 skipped = 2;
    */
@@ -460,7 +461,9 @@ export declare const WatchRequestsResponseSchema: GenMessage<WatchRequestsRespon
  */
 export declare const RequestService: GenService<{
   /**
-   * Lists what the ledger has, the latest to end first: every request that was let in.
+   * Lists what the ledger has, the latest to end first: every request that was let in. For a model or an outcome a page
+   * looks through a bounded number of requests: it may then have fewer of them than `limit`, or none, and a
+   * `next_page_token` with which the search goes on.
    *
    * @generated from rpc parley.console.v1.RequestService.List
    */
@@ -470,8 +473,8 @@ export declare const RequestService: GenService<{
     output: typeof ListRequestsResponseSchema;
   },
   /**
-   * Finds one: in the ledger, or among the last 1,000 that this process has refused. NOT_FOUND for an unknown one, and for
-   * that of somebody else.
+   * Finds one: in the ledger, or among the last 1,000 that this process has refused. INVALID_ARGUMENT for an unknown one,
+   * and for that of somebody else.
    *
    * @generated from rpc parley.console.v1.RequestService.Get
    */
@@ -484,7 +487,7 @@ export declare const RequestService: GenService<{
    * Sends requests as they end, in batches: at once those that this process has answered or refused, and within about a
    * second those that other processes have written into the ledger. Begins with a response, which may be empty; one comes
    * at least every 15 seconds. Ends when the session does (UNAUTHENTICATED), when the process shuts down (UNAVAILABLE),
-   * and after an hour. RESOURCE_EXHAUSTED for more than eight at once by one account.
+   * and after an hour. RESOURCE_EXHAUSTED for more than eight streams at once by one account, the playground's included.
    *
    * @generated from rpc parley.console.v1.RequestService.Watch
    */

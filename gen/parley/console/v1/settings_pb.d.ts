@@ -66,10 +66,9 @@ export declare type GetSettingsResponse = Message<"parley.console.v1.GetSettings
   signUpMode: SignUpMode;
 
   /**
-   * In the order of the registry. `ModelService.List` says more of them.
+   * In short, in the order of the registry; `ModelService.List` says more of them.
    *
-   * @generated from field: repeated parley.console.v1.ModelSetting models = 2 [deprecated = true];
-   * @deprecated
+   * @generated from field: repeated parley.console.v1.ModelSetting models = 2;
    */
   models: ModelSetting[];
 
@@ -225,7 +224,7 @@ export declare type GetConfigurationResponse = Message<"parley.console.v1.GetCon
   databaseVersion: number;
 
   /**
-   * Where rates are counted: `memory`, `redis` or the database's kind.
+   * Where rates are counted: `memory`, `redis` or `postgres`.
    *
    * @generated from field: string rates = 8;
    */

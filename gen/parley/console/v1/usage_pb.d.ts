@@ -5,12 +5,66 @@
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
-import type { Attempt } from "../../v1/report_pb.js";
 
 /**
  * Describes the file parley/console/v1/usage.proto.
  */
 export declare const file_parley_console_v1_usage: GenFile;
+
+/**
+ * Which completions. What is left out does not narrow.
+ *
+ * @generated from message parley.console.v1.UsageFilter
+ */
+export declare type UsageFilter = Message<"parley.console.v1.UsageFilter"> & {
+  /**
+   * Those that started (for GetLatency: ended) then or later. Absent: 30 days before `until`.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 1;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * Those that started (for GetLatency: ended) before. Absent: now.
+   *
+   * @generated from field: google.protobuf.Timestamp until = 2;
+   */
+  until?: Timestamp | undefined;
+
+  /**
+   * Whose. Members may name only their own.
+   *
+   * @generated from field: string account_id = 3;
+   */
+  accountId: string;
+
+  /**
+   * Of which key.
+   *
+   * @generated from field: string key_id = 4;
+   */
+  keyId: string;
+
+  /**
+   * Of which model, as with USAGE_GROUPING_MODEL.
+   *
+   * @generated from field: string model = 5;
+   */
+  model: string;
+
+  /**
+   * `served`, a failure's code, or `failed` for all that were not served.
+   *
+   * @generated from field: string outcome = 6;
+   */
+  outcome: string;
+};
+
+/**
+ * Describes the message parley.console.v1.UsageFilter.
+ * Use `create(UsageFilterSchema)` to create a new message.
+ */
+export declare const UsageFilterSchema: GenMessage<UsageFilter>;
 
 /**
  * Which completions to add up, and how.
@@ -19,39 +73,33 @@ export declare const file_parley_console_v1_usage: GenFile;
  */
 export declare type SummarizeUsageRequest = Message<"parley.console.v1.SummarizeUsageRequest"> & {
   /**
-   * Those that started then or later. Absent: 30 days before `until`.
+   * Which.
    *
-   * @generated from field: google.protobuf.Timestamp since = 1;
+   * @generated from field: parley.console.v1.UsageFilter filter = 1;
    */
-  since?: Timestamp | undefined;
-
-  /**
-   * Those that started before. Absent: now. At most 366 days after `since`.
-   *
-   * @generated from field: google.protobuf.Timestamp until = 2;
-   */
-  until?: Timestamp | undefined;
+  filter?: UsageFilter | undefined;
 
   /**
    * One row for each of these.
    *
-   * @generated from field: parley.console.v1.UsageGrouping by = 3;
+   * @generated from field: parley.console.v1.UsageGrouping by = 2;
    */
   by: UsageGrouping;
 
   /**
-   * Empty: all that the caller may see.
+   * And for each of these.
    *
-   * @generated from field: string account_id = 4;
+   * @generated from field: parley.console.v1.UsageStep step = 3;
    */
-  accountId: string;
+  step: UsageStep;
 
   /**
-   * Empty: all keys.
+   * How many groups at most, 1 to 1,000; 0 means 100. With steps 1 to 50; 0 means 10. Those of the largest cost have rows of
+   * their own, all others together one whose group is empty.
    *
-   * @generated from field: string key_id = 5;
+   * @generated from field: int32 max_groups = 4;
    */
-  keyId: string;
+  maxGroups: number;
 };
 
 /**
@@ -61,94 +109,121 @@ export declare type SummarizeUsageRequest = Message<"parley.console.v1.Summarize
 export declare const SummarizeUsageRequestSchema: GenMessage<SummarizeUsageRequest>;
 
 /**
- * What the completions of one group come to.
+ * What completions come to.
  *
- * @generated from message parley.console.v1.UsageRow
+ * @generated from message parley.console.v1.UsageSums
  */
-export declare type UsageRow = Message<"parley.console.v1.UsageRow"> & {
-  /**
-   * The model, the key's or account's ID, or the day such as `2026-11-21`.
-   *
-   * @generated from field: string group = 1;
-   */
-  group: string;
-
-  /**
-   * The key's or the account's name; empty for the other groups.
-   *
-   * @generated from field: string name = 2;
-   */
-  name: string;
-
+export declare type UsageSums = Message<"parley.console.v1.UsageSums"> & {
   /**
    * How many.
    *
-   * @generated from field: int64 completions = 3;
+   * @generated from field: int64 completions = 1;
    */
   completions: bigint;
 
   /**
    * Of them: those that were not served.
    *
-   * @generated from field: int64 failed = 4;
+   * @generated from field: int64 failed = 2;
    */
   failed: bigint;
 
   /**
    * Of them: those that ended before their answer did.
    *
-   * @generated from field: int64 partial = 5;
+   * @generated from field: int64 partial = 3;
    */
   partial: bigint;
 
   /**
    * Of them: those whose tokens the provider did not count.
    *
-   * @generated from field: int64 estimated = 6;
+   * @generated from field: int64 estimated = 4;
    */
   estimated: bigint;
 
   /**
    * Cached ones included.
    *
-   * @generated from field: int64 prompt_tokens = 7;
+   * @generated from field: int64 prompt_tokens = 5;
    */
   promptTokens: bigint;
 
   /**
    * Part of `prompt_tokens`.
    *
-   * @generated from field: int64 cached_tokens = 8;
+   * @generated from field: int64 cached_tokens = 6;
    */
   cachedTokens: bigint;
 
   /**
    * Reasoning and images included.
    *
-   * @generated from field: int64 completion_tokens = 9;
+   * @generated from field: int64 completion_tokens = 7;
    */
   completionTokens: bigint;
 
   /**
    * Part of `completion_tokens`.
    *
-   * @generated from field: int64 reasoning_tokens = 10;
+   * @generated from field: int64 reasoning_tokens = 8;
    */
   reasoningTokens: bigint;
 
   /**
    * Part of `completion_tokens`.
    *
-   * @generated from field: int64 image_tokens = 11;
+   * @generated from field: int64 image_tokens = 9;
    */
   imageTokens: bigint;
 
   /**
    * In millionths of a US dollar.
    *
-   * @generated from field: int64 cost_micro_usd = 12;
+   * @generated from field: int64 cost_micro_usd = 10;
    */
   costMicroUsd: bigint;
+};
+
+/**
+ * Describes the message parley.console.v1.UsageSums.
+ * Use `create(UsageSumsSchema)` to create a new message.
+ */
+export declare const UsageSumsSchema: GenMessage<UsageSums>;
+
+/**
+ * What the completions of one group and one step come to.
+ *
+ * @generated from message parley.console.v1.UsageRow
+ */
+export declare type UsageRow = Message<"parley.console.v1.UsageRow"> & {
+  /**
+   * The model, the key's or account's ID, or the outcome. Empty for all groups beyond `max_groups`, and without a grouping.
+   *
+   * @generated from field: string group = 1;
+   */
+  group: string;
+
+  /**
+   * The key's name, or the account's address or name; empty for the other groups, and for those that are gone.
+   *
+   * @generated from field: string name = 2;
+   */
+  name: string;
+
+  /**
+   * When the step begins; absent without steps.
+   *
+   * @generated from field: google.protobuf.Timestamp step_time = 3;
+   */
+  stepTime?: Timestamp | undefined;
+
+  /**
+   * What they come to.
+   *
+   * @generated from field: parley.console.v1.UsageSums sums = 4;
+   */
+  sums?: UsageSums | undefined;
 };
 
 /**
@@ -164,11 +239,33 @@ export declare const UsageRowSchema: GenMessage<UsageRow>;
  */
 export declare type SummarizeUsageResponse = Message<"parley.console.v1.SummarizeUsageResponse"> & {
   /**
-   * Largest cost first; days in order.
+   * Without steps: largest cost first, the row of all others last. With steps: by time, then in that same order; what
+   * comes to nothing has no row.
    *
    * @generated from field: repeated parley.console.v1.UsageRow rows = 1;
    */
   rows: UsageRow[];
+
+  /**
+   * Of all rows together.
+   *
+   * @generated from field: parley.console.v1.UsageSums total = 2;
+   */
+  total?: UsageSums | undefined;
+
+  /**
+   * The hour that the sums begin with.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+
+  /**
+   * Until where they go; not included.
+   *
+   * @generated from field: google.protobuf.Timestamp until = 4;
+   */
+  until?: Timestamp | undefined;
 };
 
 /**
@@ -178,225 +275,188 @@ export declare type SummarizeUsageResponse = Message<"parley.console.v1.Summariz
 export declare const SummarizeUsageResponseSchema: GenMessage<SummarizeUsageResponse>;
 
 /**
- * Which completions.
+ * Whose time to look at.
  *
- * @generated from message parley.console.v1.ListCompletionsRequest
+ * @generated from message parley.console.v1.GetLatencyRequest
  */
-export declare type ListCompletionsRequest = Message<"parley.console.v1.ListCompletionsRequest"> & {
+export declare type GetLatencyRequest = Message<"parley.console.v1.GetLatencyRequest"> & {
   /**
-   * Where the page before ended: its `next_page_token`. Empty: the newest.
+   * Which completions.
    *
-   * @generated from field: string page_token = 1;
+   * @generated from field: parley.console.v1.UsageFilter filter = 1;
    */
-  pageToken: string;
+  filter?: UsageFilter | undefined;
 
   /**
-   * How many at most, 1 to 100; 0 means 50.
+   * One point for each of these.
    *
-   * @generated from field: int32 limit = 2;
+   * @generated from field: parley.console.v1.UsageStep step = 2;
    */
-  limit: number;
+  step: UsageStep;
+};
+
+/**
+ * Describes the message parley.console.v1.GetLatencyRequest.
+ * Use `create(GetLatencyRequestSchema)` to create a new message.
+ */
+export declare const GetLatencyRequestSchema: GenMessage<GetLatencyRequest>;
+
+/**
+ * Of a number of durations, those that a half, 95 and 99 of a hundred do not exceed, in milliseconds.
+ *
+ * @generated from message parley.console.v1.Percentiles
+ */
+export declare type Percentiles = Message<"parley.console.v1.Percentiles"> & {
+  /**
+   * The median.
+   *
+   * @generated from field: double p50 = 1;
+   */
+  p50: number;
 
   /**
-   * Empty: all that the caller may see.
+   * The 95th percentile.
    *
-   * @generated from field: string account_id = 3;
+   * @generated from field: double p95 = 2;
+   */
+  p95: number;
+
+  /**
+   * The 99th percentile.
+   *
+   * @generated from field: double p99 = 3;
+   */
+  p99: number;
+};
+
+/**
+ * Describes the message parley.console.v1.Percentiles.
+ * Use `create(PercentilesSchema)` to create a new message.
+ */
+export declare const PercentilesSchema: GenMessage<Percentiles>;
+
+/**
+ * How long the completions of one step took.
+ *
+ * @generated from message parley.console.v1.LatencyPoint
+ */
+export declare type LatencyPoint = Message<"parley.console.v1.LatencyPoint"> & {
+  /**
+   * When the step begins; absent for the whole time.
+   *
+   * @generated from field: google.protobuf.Timestamp step_time = 1;
+   */
+  stepTime?: Timestamp | undefined;
+
+  /**
+   * How many were served, which alone are counted here.
+   *
+   * @generated from field: int64 served = 2;
+   */
+  served: bigint;
+
+  /**
+   * From the request's arrival to its end.
+   *
+   * @generated from field: parley.console.v1.Percentiles duration_ms = 3;
+   */
+  durationMs?: Percentiles | undefined;
+
+  /**
+   * To the first content of those that were streamed; absent when none was.
+   *
+   * @generated from field: parley.console.v1.Percentiles first_content_ms = 4;
+   */
+  firstContentMs?: Percentiles | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.LatencyPoint.
+ * Use `create(LatencyPointSchema)` to create a new message.
+ */
+export declare const LatencyPointSchema: GenMessage<LatencyPoint>;
+
+/**
+ * How long it took.
+ *
+ * @generated from message parley.console.v1.GetLatencyResponse
+ */
+export declare type GetLatencyResponse = Message<"parley.console.v1.GetLatencyResponse"> & {
+  /**
+   * The whole time; absent when nothing was served.
+   *
+   * @generated from field: parley.console.v1.LatencyPoint overall = 1;
+   */
+  overall?: LatencyPoint | undefined;
+
+  /**
+   * By time; none without steps. Steps in which nothing was served have no point.
+   *
+   * @generated from field: repeated parley.console.v1.LatencyPoint points = 2;
+   */
+  points: LatencyPoint[];
+
+  /**
+   * When the first of the completions that are counted ended: later than asked for when there are more than 50,000, and when
+   * older ones are not kept any more. Absent when nothing was served.
+   *
+   * @generated from field: google.protobuf.Timestamp since = 3;
+   */
+  since?: Timestamp | undefined;
+};
+
+/**
+ * Describes the message parley.console.v1.GetLatencyResponse.
+ * Use `create(GetLatencyResponseSchema)` to create a new message.
+ */
+export declare const GetLatencyResponseSchema: GenMessage<GetLatencyResponse>;
+
+/**
+ * Whose spending.
+ *
+ * @generated from message parley.console.v1.GetSpendingRequest
+ */
+export declare type GetSpendingRequest = Message<"parley.console.v1.GetSpendingRequest"> & {
+  /**
+   * Empty: one's own. Others' are for administrators.
+   *
+   * @generated from field: string account_id = 1;
    */
   accountId: string;
 };
 
 /**
- * Describes the message parley.console.v1.ListCompletionsRequest.
- * Use `create(ListCompletionsRequestSchema)` to create a new message.
+ * Describes the message parley.console.v1.GetSpendingRequest.
+ * Use `create(GetSpendingRequestSchema)` to create a new message.
  */
-export declare const ListCompletionsRequestSchema: GenMessage<ListCompletionsRequest>;
+export declare const GetSpendingRequestSchema: GenMessage<GetSpendingRequest>;
 
 /**
- * One completion as the ledger has it. Prompts and answers are not kept.
+ * What was spent.
  *
- * @generated from message parley.console.v1.CompletionEntry
+ * @generated from message parley.console.v1.GetSpendingResponse
  */
-export declare type CompletionEntry = Message<"parley.console.v1.CompletionEntry"> & {
+export declare type GetSpendingResponse = Message<"parley.console.v1.GetSpendingResponse"> & {
   /**
-   * The completion's ID.
+   * The month, such as `2026-11`.
    *
-   * @generated from field: string id = 1;
+   * @generated from field: string month = 1;
    */
-  id: string;
+  month: string;
 
   /**
-   * The request's ID; may be the caller's own.
+   * In millionths of a US dollar; without what is held for requests under way.
    *
-   * @generated from field: string request_id = 2;
+   * @generated from field: int64 spent_micro_usd = 2;
    */
-  requestId: string;
-
-  /**
-   * Whose key it was.
-   *
-   * @generated from field: string account_id = 3;
-   */
-  accountId: string;
-
-  /**
-   * Which key it was.
-   *
-   * @generated from field: string key_id = 4;
-   */
-  keyId: string;
-
-  /**
-   * `http`, `connect` or `grpc`.
-   *
-   * @generated from field: string entrance = 5;
-   */
-  entrance: string;
-
-  /**
-   * When the request arrived.
-   *
-   * @generated from field: google.protobuf.Timestamp start_time = 6;
-   */
-  startTime?: Timestamp | undefined;
-
-  /**
-   * The model that was asked for.
-   *
-   * @generated from field: string requested_model = 7;
-   */
-  requestedModel: string;
-
-  /**
-   * The model that answered; empty when none did.
-   *
-   * @generated from field: string served_model = 8;
-   */
-  servedModel: string;
-
-  /**
-   * Whether the answer was streamed.
-   *
-   * @generated from field: bool streamed = 9;
-   */
-  streamed: boolean;
-
-  /**
-   * `served`, or the failure's code.
-   *
-   * @generated from field: string outcome = 10;
-   */
-  outcome: string;
-
-  /**
-   * Every upstream model that was tried or skipped, in order.
-   *
-   * @generated from field: repeated parley.v1.Attempt attempts = 11;
-   */
-  attempts: Attempt[];
-
-  /**
-   * Cached ones included.
-   *
-   * @generated from field: int64 prompt_tokens = 12;
-   */
-  promptTokens: bigint;
-
-  /**
-   * Part of `prompt_tokens`.
-   *
-   * @generated from field: int64 cached_tokens = 13;
-   */
-  cachedTokens: bigint;
-
-  /**
-   * Reasoning and images included.
-   *
-   * @generated from field: int64 completion_tokens = 14;
-   */
-  completionTokens: bigint;
-
-  /**
-   * Part of `completion_tokens`.
-   *
-   * @generated from field: int64 reasoning_tokens = 15;
-   */
-  reasoningTokens: bigint;
-
-  /**
-   * Part of `completion_tokens`.
-   *
-   * @generated from field: int64 image_tokens = 16;
-   */
-  imageTokens: bigint;
-
-  /**
-   * In millionths of a US dollar; 0 when no price is known.
-   *
-   * @generated from field: int64 cost_micro_usd = 17;
-   */
-  costMicroUsd: bigint;
-
-  /**
-   * From the request's arrival to its end, in milliseconds.
-   *
-   * @generated from field: double duration_ms = 18;
-   */
-  durationMs: number;
-
-  /**
-   * To the first content of a stream, in milliseconds; absent without any.
-   *
-   * @generated from field: optional double first_content_ms = 19;
-   */
-  firstContentMs?: number | undefined;
-
-  /**
-   * It ended before its answer did, after some of it had reached the caller.
-   *
-   * @generated from field: bool partial = 20;
-   */
-  partial: boolean;
-
-  /**
-   * The provider said nothing about tokens: they are counted from the texts.
-   *
-   * @generated from field: bool estimated = 21;
-   */
-  estimated: boolean;
+  spentMicroUsd: bigint;
 };
 
 /**
- * Describes the message parley.console.v1.CompletionEntry.
- * Use `create(CompletionEntrySchema)` to create a new message.
+ * Describes the message parley.console.v1.GetSpendingResponse.
+ * Use `create(GetSpendingResponseSchema)` to create a new message.
  */
-export declare const CompletionEntrySchema: GenMessage<CompletionEntry>;
-
-/**
- * One page of completions.
- *
- * @generated from message parley.console.v1.ListCompletionsResponse
- */
-export declare type ListCompletionsResponse = Message<"parley.console.v1.ListCompletionsResponse"> & {
-  /**
-   * Newest first.
-   *
-   * @generated from field: repeated parley.console.v1.CompletionEntry completions = 1;
-   */
-  completions: CompletionEntry[];
-
-  /**
-   * For the next page; empty on the last one.
-   *
-   * @generated from field: string next_page_token = 2;
-   */
-  nextPageToken: string;
-};
-
-/**
- * Describes the message parley.console.v1.ListCompletionsResponse.
- * Use `create(ListCompletionsResponseSchema)` to create a new message.
- */
-export declare const ListCompletionsResponseSchema: GenMessage<ListCompletionsResponse>;
+export declare const GetSpendingResponseSchema: GenMessage<GetSpendingResponse>;
 
 /**
  * What usage is added up by.
@@ -405,7 +465,7 @@ export declare const ListCompletionsResponseSchema: GenMessage<ListCompletionsRe
  */
 export enum UsageGrouping {
   /**
-   * By model.
+   * By nothing: everything is one group, whose name is empty.
    *
    * @generated from enum value: USAGE_GROUPING_UNSPECIFIED = 0;
    */
@@ -433,11 +493,11 @@ export enum UsageGrouping {
   ACCOUNT = 3,
 
   /**
-   * By day in UTC.
+   * By how it ended: `served`, or the failure's code.
    *
-   * @generated from enum value: USAGE_GROUPING_DAY = 4;
+   * @generated from enum value: USAGE_GROUPING_OUTCOME = 4;
    */
-  DAY = 4,
+  OUTCOME = 4,
 }
 
 /**
@@ -446,7 +506,44 @@ export enum UsageGrouping {
 export declare const UsageGroupingSchema: GenEnum<UsageGrouping>;
 
 /**
- * What was used, from the ledger. Members see their own account's completions, administrators all. Needs a session.
+ * The pieces of time that sums are made of.
+ *
+ * @generated from enum parley.console.v1.UsageStep
+ */
+export enum UsageStep {
+  /**
+   * The whole time is one.
+   *
+   * @generated from enum value: USAGE_STEP_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * Hours.
+   *
+   * @generated from enum value: USAGE_STEP_HOUR = 1;
+   */
+  HOUR = 1,
+
+  /**
+   * Days in UTC.
+   *
+   * @generated from enum value: USAGE_STEP_DAY = 2;
+   */
+  DAY = 2,
+}
+
+/**
+ * Describes the enum parley.console.v1.UsageStep.
+ */
+export declare const UsageStepSchema: GenEnum<UsageStep>;
+
+/**
+ * What was used, from the ledger, in sums. Members see their own account's completions, administrators all. Needs a session.
+ *
+ * Times are whole hours: `since` is moved back to the beginning of its hour, `until` on to the end of its hour. A
+ * completion counts in the hour in which it started. Sums outlive the single completions, which are kept for a limited
+ * time. INVALID_ARGUMENT for more than 366 days, and for more than 1,000 steps.
  *
  * @generated from service parley.console.v1.UsageService
  */
@@ -462,14 +559,25 @@ export declare const UsageService: GenService<{
     output: typeof SummarizeUsageResponseSchema;
   },
   /**
-   * Lists single completions, newest first.
+   * How long completions took. Looks at the 50,000 single completions of the account or key that were the last to end in
+   * that time, and counts those of them that match: see `since` of the response.
    *
-   * @generated from rpc parley.console.v1.UsageService.ListCompletions
+   * @generated from rpc parley.console.v1.UsageService.GetLatency
    */
-  listCompletions: {
+  getLatency: {
     methodKind: "unary";
-    input: typeof ListCompletionsRequestSchema;
-    output: typeof ListCompletionsResponseSchema;
+    input: typeof GetLatencyRequestSchema;
+    output: typeof GetLatencyResponseSchema;
+  },
+  /**
+   * What an account has spent in this calendar month (UTC), as its budget counts it.
+   *
+   * @generated from rpc parley.console.v1.UsageService.GetSpending
+   */
+  getSpending: {
+    methodKind: "unary";
+    input: typeof GetSpendingRequestSchema;
+    output: typeof GetSpendingResponseSchema;
   },
 }>;
 

@@ -4,55 +4,89 @@
 
 import { enumDesc, fileDesc, messageDesc, serviceDesc, tsEnum } from "@bufbuild/protobuf/codegenv2";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
-import { file_parley_v1_report } from "../../v1/report_pb.js";
 
 /**
  * Describes the file parley/console/v1/usage.proto.
  */
 export const file_parley_console_v1_usage = /*@__PURE__*/
-  fileDesc("Ch1wYXJsZXkvY29uc29sZS92MS91c2FnZS5wcm90bxIRcGFybGV5LmNvbnNvbGUudjEivwEKFVN1bW1hcml6ZVVzYWdlUmVxdWVzdBIpCgVzaW5jZRgBIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKQoFdW50aWwYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEiwKAmJ5GAMgASgOMiAucGFybGV5LmNvbnNvbGUudjEuVXNhZ2VHcm91cGluZxISCgphY2NvdW50X2lkGAQgASgJEg4KBmtleV9pZBgFIAEoCSKBAgoIVXNhZ2VSb3cSDQoFZ3JvdXAYASABKAkSDAoEbmFtZRgCIAEoCRITCgtjb21wbGV0aW9ucxgDIAEoAxIOCgZmYWlsZWQYBCABKAMSDwoHcGFydGlhbBgFIAEoAxIRCgllc3RpbWF0ZWQYBiABKAMSFQoNcHJvbXB0X3Rva2VucxgHIAEoAxIVCg1jYWNoZWRfdG9rZW5zGAggASgDEhkKEWNvbXBsZXRpb25fdG9rZW5zGAkgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYCiABKAMSFAoMaW1hZ2VfdG9rZW5zGAsgASgDEhYKDmNvc3RfbWljcm9fdXNkGAwgASgDIkMKFlN1bW1hcml6ZVVzYWdlUmVzcG9uc2USKQoEcm93cxgBIAMoCzIbLnBhcmxleS5jb25zb2xlLnYxLlVzYWdlUm93Ik8KFkxpc3RDb21wbGV0aW9uc1JlcXVlc3QSEgoKcGFnZV90b2tlbhgBIAEoCRINCgVsaW1pdBgCIAEoBRISCgphY2NvdW50X2lkGAMgASgJIo0ECg9Db21wbGV0aW9uRW50cnkSCgoCaWQYASABKAkSEgoKcmVxdWVzdF9pZBgCIAEoCRISCgphY2NvdW50X2lkGAMgASgJEg4KBmtleV9pZBgEIAEoCRIQCghlbnRyYW5jZRgFIAEoCRIuCgpzdGFydF90aW1lGAYgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIXCg9yZXF1ZXN0ZWRfbW9kZWwYByABKAkSFAoMc2VydmVkX21vZGVsGAggASgJEhAKCHN0cmVhbWVkGAkgASgIEg8KB291dGNvbWUYCiABKAkSJAoIYXR0ZW1wdHMYCyADKAsyEi5wYXJsZXkudjEuQXR0ZW1wdBIVCg1wcm9tcHRfdG9rZW5zGAwgASgDEhUKDWNhY2hlZF90b2tlbnMYDSABKAMSGQoRY29tcGxldGlvbl90b2tlbnMYDiABKAMSGAoQcmVhc29uaW5nX3Rva2VucxgPIAEoAxIUCgxpbWFnZV90b2tlbnMYECABKAMSFgoOY29zdF9taWNyb191c2QYESABKAMSEwoLZHVyYXRpb25fbXMYEiABKAESHQoQZmlyc3RfY29udGVudF9tcxgTIAEoAUgAiAEBEg8KB3BhcnRpYWwYFCABKAgSEQoJZXN0aW1hdGVkGBUgASgIQhMKEV9maXJzdF9jb250ZW50X21zImsKF0xpc3RDb21wbGV0aW9uc1Jlc3BvbnNlEjcKC2NvbXBsZXRpb25zGAEgAygLMiIucGFybGV5LmNvbnNvbGUudjEuQ29tcGxldGlvbkVudHJ5EhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSqVAQoNVXNhZ2VHcm91cGluZxIeChpVU0FHRV9HUk9VUElOR19VTlNQRUNJRklFRBAAEhgKFFVTQUdFX0dST1VQSU5HX01PREVMEAESFgoSVVNBR0VfR1JPVVBJTkdfS0VZEAISGgoWVVNBR0VfR1JPVVBJTkdfQUNDT1VOVBADEhYKElVTQUdFX0dST1VQSU5HX0RBWRAEMtoBCgxVc2FnZVNlcnZpY2USYAoJU3VtbWFyaXplEigucGFybGV5LmNvbnNvbGUudjEuU3VtbWFyaXplVXNhZ2VSZXF1ZXN0GikucGFybGV5LmNvbnNvbGUudjEuU3VtbWFyaXplVXNhZ2VSZXNwb25zZRJoCg9MaXN0Q29tcGxldGlvbnMSKS5wYXJsZXkuY29uc29sZS52MS5MaXN0Q29tcGxldGlvbnNSZXF1ZXN0GioucGFybGV5LmNvbnNvbGUudjEuTGlzdENvbXBsZXRpb25zUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp, file_parley_v1_report]);
+  fileDesc("Ch1wYXJsZXkvY29uc29sZS92MS91c2FnZS5wcm90bxIRcGFybGV5LmNvbnNvbGUudjEipwEKC1VzYWdlRmlsdGVyEikKBXNpbmNlGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIpCgV1bnRpbBgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEgoKYWNjb3VudF9pZBgDIAEoCRIOCgZrZXlfaWQYBCABKAkSDQoFbW9kZWwYBSABKAkSDwoHb3V0Y29tZRgGIAEoCSK1AQoVU3VtbWFyaXplVXNhZ2VSZXF1ZXN0Ei4KBmZpbHRlchgBIAEoCzIeLnBhcmxleS5jb25zb2xlLnYxLlVzYWdlRmlsdGVyEiwKAmJ5GAIgASgOMiAucGFybGV5LmNvbnNvbGUudjEuVXNhZ2VHcm91cGluZxIqCgRzdGVwGAMgASgOMhwucGFybGV5LmNvbnNvbGUudjEuVXNhZ2VTdGVwEhIKCm1heF9ncm91cHMYBCABKAUi5QEKCVVzYWdlU3VtcxITCgtjb21wbGV0aW9ucxgBIAEoAxIOCgZmYWlsZWQYAiABKAMSDwoHcGFydGlhbBgDIAEoAxIRCgllc3RpbWF0ZWQYBCABKAMSFQoNcHJvbXB0X3Rva2VucxgFIAEoAxIVCg1jYWNoZWRfdG9rZW5zGAYgASgDEhkKEWNvbXBsZXRpb25fdG9rZW5zGAcgASgDEhgKEHJlYXNvbmluZ190b2tlbnMYCCABKAMSFAoMaW1hZ2VfdG9rZW5zGAkgASgDEhYKDmNvc3RfbWljcm9fdXNkGAogASgDIoIBCghVc2FnZVJvdxINCgVncm91cBgBIAEoCRIMCgRuYW1lGAIgASgJEi0KCXN0ZXBfdGltZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASKgoEc3VtcxgEIAEoCzIcLnBhcmxleS5jb25zb2xlLnYxLlVzYWdlU3VtcyLGAQoWU3VtbWFyaXplVXNhZ2VSZXNwb25zZRIpCgRyb3dzGAEgAygLMhsucGFybGV5LmNvbnNvbGUudjEuVXNhZ2VSb3cSKwoFdG90YWwYAiABKAsyHC5wYXJsZXkuY29uc29sZS52MS5Vc2FnZVN1bXMSKQoFc2luY2UYAyABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEikKBXVudGlsGAQgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcCJvChFHZXRMYXRlbmN5UmVxdWVzdBIuCgZmaWx0ZXIYASABKAsyHi5wYXJsZXkuY29uc29sZS52MS5Vc2FnZUZpbHRlchIqCgRzdGVwGAIgASgOMhwucGFybGV5LmNvbnNvbGUudjEuVXNhZ2VTdGVwIjQKC1BlcmNlbnRpbGVzEgsKA3A1MBgBIAEoARILCgNwOTUYAiABKAESCwoDcDk5GAMgASgBIrwBCgxMYXRlbmN5UG9pbnQSLQoJc3RlcF90aW1lGAEgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIOCgZzZXJ2ZWQYAiABKAMSMwoLZHVyYXRpb25fbXMYAyABKAsyHi5wYXJsZXkuY29uc29sZS52MS5QZXJjZW50aWxlcxI4ChBmaXJzdF9jb250ZW50X21zGAQgASgLMh4ucGFybGV5LmNvbnNvbGUudjEuUGVyY2VudGlsZXMiogEKEkdldExhdGVuY3lSZXNwb25zZRIwCgdvdmVyYWxsGAEgASgLMh8ucGFybGV5LmNvbnNvbGUudjEuTGF0ZW5jeVBvaW50Ei8KBnBvaW50cxgCIAMoCzIfLnBhcmxleS5jb25zb2xlLnYxLkxhdGVuY3lQb2ludBIpCgVzaW5jZRgDIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXAiKAoSR2V0U3BlbmRpbmdSZXF1ZXN0EhIKCmFjY291bnRfaWQYASABKAkiPQoTR2V0U3BlbmRpbmdSZXNwb25zZRINCgVtb250aBgBIAEoCRIXCg9zcGVudF9taWNyb191c2QYAiABKAMqmQEKDVVzYWdlR3JvdXBpbmcSHgoaVVNBR0VfR1JPVVBJTkdfVU5TUEVDSUZJRUQQABIYChRVU0FHRV9HUk9VUElOR19NT0RFTBABEhYKElVTQUdFX0dST1VQSU5HX0tFWRACEhoKFlVTQUdFX0dST1VQSU5HX0FDQ09VTlQQAxIaChZVU0FHRV9HUk9VUElOR19PVVRDT01FEAQqUAoJVXNhZ2VTdGVwEhoKFlVTQUdFX1NURVBfVU5TUEVDSUZJRUQQABITCg9VU0FHRV9TVEVQX0hPVVIQARISCg5VU0FHRV9TVEVQX0RBWRACMqkCCgxVc2FnZVNlcnZpY2USYAoJU3VtbWFyaXplEigucGFybGV5LmNvbnNvbGUudjEuU3VtbWFyaXplVXNhZ2VSZXF1ZXN0GikucGFybGV5LmNvbnNvbGUudjEuU3VtbWFyaXplVXNhZ2VSZXNwb25zZRJZCgpHZXRMYXRlbmN5EiQucGFybGV5LmNvbnNvbGUudjEuR2V0TGF0ZW5jeVJlcXVlc3QaJS5wYXJsZXkuY29uc29sZS52MS5HZXRMYXRlbmN5UmVzcG9uc2USXAoLR2V0U3BlbmRpbmcSJS5wYXJsZXkuY29uc29sZS52MS5HZXRTcGVuZGluZ1JlcXVlc3QaJi5wYXJsZXkuY29uc29sZS52MS5HZXRTcGVuZGluZ1Jlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
+
+/**
+ * Describes the message parley.console.v1.UsageFilter.
+ * Use `create(UsageFilterSchema)` to create a new message.
+ */
+export const UsageFilterSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_usage, 0);
 
 /**
  * Describes the message parley.console.v1.SummarizeUsageRequest.
  * Use `create(SummarizeUsageRequestSchema)` to create a new message.
  */
 export const SummarizeUsageRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_usage, 0);
+  messageDesc(file_parley_console_v1_usage, 1);
+
+/**
+ * Describes the message parley.console.v1.UsageSums.
+ * Use `create(UsageSumsSchema)` to create a new message.
+ */
+export const UsageSumsSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_usage, 2);
 
 /**
  * Describes the message parley.console.v1.UsageRow.
  * Use `create(UsageRowSchema)` to create a new message.
  */
 export const UsageRowSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_usage, 1);
+  messageDesc(file_parley_console_v1_usage, 3);
 
 /**
  * Describes the message parley.console.v1.SummarizeUsageResponse.
  * Use `create(SummarizeUsageResponseSchema)` to create a new message.
  */
 export const SummarizeUsageResponseSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_usage, 2);
-
-/**
- * Describes the message parley.console.v1.ListCompletionsRequest.
- * Use `create(ListCompletionsRequestSchema)` to create a new message.
- */
-export const ListCompletionsRequestSchema = /*@__PURE__*/
-  messageDesc(file_parley_console_v1_usage, 3);
-
-/**
- * Describes the message parley.console.v1.CompletionEntry.
- * Use `create(CompletionEntrySchema)` to create a new message.
- */
-export const CompletionEntrySchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_usage, 4);
 
 /**
- * Describes the message parley.console.v1.ListCompletionsResponse.
- * Use `create(ListCompletionsResponseSchema)` to create a new message.
+ * Describes the message parley.console.v1.GetLatencyRequest.
+ * Use `create(GetLatencyRequestSchema)` to create a new message.
  */
-export const ListCompletionsResponseSchema = /*@__PURE__*/
+export const GetLatencyRequestSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_usage, 5);
+
+/**
+ * Describes the message parley.console.v1.Percentiles.
+ * Use `create(PercentilesSchema)` to create a new message.
+ */
+export const PercentilesSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_usage, 6);
+
+/**
+ * Describes the message parley.console.v1.LatencyPoint.
+ * Use `create(LatencyPointSchema)` to create a new message.
+ */
+export const LatencyPointSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_usage, 7);
+
+/**
+ * Describes the message parley.console.v1.GetLatencyResponse.
+ * Use `create(GetLatencyResponseSchema)` to create a new message.
+ */
+export const GetLatencyResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_usage, 8);
+
+/**
+ * Describes the message parley.console.v1.GetSpendingRequest.
+ * Use `create(GetSpendingRequestSchema)` to create a new message.
+ */
+export const GetSpendingRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_usage, 9);
+
+/**
+ * Describes the message parley.console.v1.GetSpendingResponse.
+ * Use `create(GetSpendingResponseSchema)` to create a new message.
+ */
+export const GetSpendingResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_usage, 10);
 
 /**
  * Describes the enum parley.console.v1.UsageGrouping.
@@ -69,7 +103,25 @@ export const UsageGrouping = /*@__PURE__*/
   tsEnum(UsageGroupingSchema);
 
 /**
- * What was used, from the ledger. Members see their own account's completions, administrators all. Needs a session.
+ * Describes the enum parley.console.v1.UsageStep.
+ */
+export const UsageStepSchema = /*@__PURE__*/
+  enumDesc(file_parley_console_v1_usage, 1);
+
+/**
+ * The pieces of time that sums are made of.
+ *
+ * @generated from enum parley.console.v1.UsageStep
+ */
+export const UsageStep = /*@__PURE__*/
+  tsEnum(UsageStepSchema);
+
+/**
+ * What was used, from the ledger, in sums. Members see their own account's completions, administrators all. Needs a session.
+ *
+ * Times are whole hours: `since` is moved back to the beginning of its hour, `until` on to the end of its hour. A
+ * completion counts in the hour in which it started. Sums outlive the single completions, which are kept for a limited
+ * time. INVALID_ARGUMENT for more than 366 days, and for more than 1,000 steps.
  *
  * @generated from service parley.console.v1.UsageService
  */

@@ -1,13 +1,15 @@
-import { useMutation } from "@tanstack/react-query";
+import { useMutation, useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
 import { enter, isAdministrator, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
+import { spendingQuery } from "../api/usage.ts";
 import { Button } from "../parts/button.tsx";
 import { TextField } from "../parts/field.tsx";
 import { Form, type Written } from "../parts/form.tsx";
 import { Page } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
+import { Spent } from "../parts/spent.tsx";
 import { describeLimits } from "../keys/limits.tsx";
 import { Sessions } from "./sessions.tsx";
 
@@ -15,6 +17,7 @@ import { Sessions } from "./sessions.tsx";
 export default function Account() {
   const account = useAccount();
   const limits = describeLimits(account.limits);
+  const spending = useQuery(spendingQuery);
   return (
     <Page title="Account" description={account.email}>
       <div className="space-y-6">
@@ -28,6 +31,12 @@ export default function Account() {
             <div>
               <dt className="text-muted">Limits of the account</dt>
               <dd className="mt-0.5">{limits.join(", ") || "Those of the installation"}</dd>
+            </div>
+            <div>
+              <dt className="text-muted">Spent this month, by all its keys</dt>
+              <dd className="mt-0.5">
+                <Spent micro={spending.data?.spentMicroUsd} budget={account.limits?.monthlyBudgetMicroUsd} />
+              </dd>
             </div>
           </dl>
         </Panel>

@@ -22,8 +22,8 @@ export function Sessions() {
   return (
     <>
       <ul aria-label="Sessions" className="divide-y divide-line">
-        {list.data.map((session, index) => (
-          <Session key={index} session={session} />
+        {list.data.map((session) => (
+          <Session key={toKey(session)} session={session} />
         ))}
       </ul>
       <div className="mt-5 flex flex-wrap items-center gap-4 border-t border-line pt-5">
@@ -72,6 +72,11 @@ function Session({
       </p>
     </li>
   );
+}
+
+/** Sessions have no name outside the server. Two that look the same are shown the same. */
+function toKey({ browser, network, createTime, current }: OpenSession): string {
+  return `${browser} ${network} ${createTime?.seconds} ${createTime?.nanos} ${current}`;
 }
 
 function describeEnded(count: number): string {

@@ -1,4 +1,4 @@
-import { Fragment, type ReactNode } from "react";
+import { createElement, Fragment, type ReactNode } from "react";
 import type { SecurityEvent } from "../../../../gen/parley/console/v1/account_pb.js";
 import { EVENT_WORDS } from "./event-words.ts";
 
@@ -13,11 +13,10 @@ export function Happening({ event, names }: { readonly event: SecurityEvent; rea
   const { type, accountId } = event;
   const isOfNobody = type === "sign_in_failed" && accountId === "";
   const words = isOfNobody ? "A sign-in with an unknown address failed" : (EVENT_WORDS[type] ?? type);
-  return words
+  const parts = words
     .split(/(\{\w+\})/)
-    .map((part, index) => (
-      <Fragment key={index}>{part.startsWith("{") ? toName(part.slice(1, -1), event, names) : part}</Fragment>
-    ));
+    .map((part) => (part.startsWith("{") ? toName(part.slice(1, -1), event, names) : part));
+  return createElement(Fragment, null, ...parts);
 }
 
 function toName(what: string, { actorId, accountId, network, details }: SecurityEvent, names: Names): ReactNode {

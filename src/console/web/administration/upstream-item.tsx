@@ -35,7 +35,7 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
         <div className="mt-4">
           <Fold title="Last failures" summary={`${lastFailures.length}`} isOpen={false}>
             <ol className="divide-y divide-line text-sm">
-              {lastFailures.map((failure, index) => (
+              {Array.from(lastFailures.entries(), ([index, failure]) => (
                 <Failure key={`${failure.completionId} ${index}`} failure={failure} />
               ))}
             </ol>

@@ -6,16 +6,30 @@ import { queryClient } from "./query-client.ts";
 
 /** A call that finds the session ended lets the app find out too, which then shows the sign-in. */
 const noticeEnd: Interceptor = (next) => async (request) => {
-  try {
-    return await next(request);
-  } catch (reason) {
+  const notice = (reason: unknown): void => {
     const isEnded = reason instanceof ConnectError && reason.code === Code.Unauthenticated;
     if (isEnded && request.method !== SessionService.method.signIn) {
       void queryClient.invalidateQueries({ queryKey: ["session"] });
     }
+  };
+  try {
+    const response = await next(request);
+    return response.stream ? { ...response, message: noticed(response.message, notice) } : response;
+  } catch (reason) {
+    notice(reason);
     throw reason;
   }
 };
+
+/** A stream whose failure is told of. */
+async function* noticed<T>(messages: AsyncIterable<T>, notice: (reason: unknown) => void): AsyncGenerator<T> {
+  try {
+    for await (const message of messages) yield message;
+  } catch (reason) {
+    notice(reason);
+    throw reason;
+  }
+}
 
 /** The pages' only way to the server. */
 export const transport = createConnectTransport({

@@ -2,7 +2,7 @@ import { type Key, KeyState } from "../../../../gen/parley/console/v1/key_pb.js"
 import { Badge } from "../parts/badge.tsx";
 import { Button } from "../parts/button.tsx";
 import { Fact } from "../parts/fact.tsx";
-import { formatMicroUsd } from "../text/money.ts";
+import { Spent } from "../parts/spent.tsx";
 import { formatFromNow, formatMoment } from "../text/time.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { describeLimits } from "./limits.tsx";
@@ -12,13 +12,13 @@ interface KeyItemProps {
   readonly value: Key;
   /** Whose it is, where it is somebody else's. */
   readonly owner: string | undefined;
-  /** In this calendar month; undefined as long as it is not known. */
-  readonly spentMicroUsd: bigint | undefined;
+  /** A rotation made it in place of another key. */
+  readonly isSuccessor: boolean;
   readonly onAct: (act: KeyAct) => void;
 }
 
 /** One key in the list. */
-export function KeyItem({ value: key, owner, spentMicroUsd, onAct }: KeyItemProps) {
+export function KeyItem({ value: key, owner, isSuccessor, onAct }: KeyItemProps) {
   const isRotated = key.replacedBy !== "";
   return (
     <li className="rounded-xl border border-line bg-surface p-5">
@@ -62,7 +62,9 @@ export function KeyItem({ value: key, owner, spentMicroUsd, onAct }: KeyItemProp
           )}
         </Fact>
         <Fact name="Spent this month">
-          <Spent micro={spentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
+          <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
+          {isSuccessor && <p className="mt-1 text-muted">With the keys it was rotated from</p>}
+          {isRotated && <p className="mt-1 text-muted">With the key in its place</p>}
         </Fact>
         <Fact name="May use">{describePermissions(key)}</Fact>
         <Fact name="Limits">{describeLimits(key.limits).join(", ") || "The account’s"}</Fact>
@@ -77,22 +79,6 @@ function State({ value: { state, expireTime, revokeTime, replacedBy } }: { reado
   if (replacedBy !== "") return <Badge look="warn">Rotated, ends {expireTime && formatFromNow(expireTime)}</Badge>;
   if (expireTime !== undefined) return <Badge look="good">Active, expires {formatFromNow(expireTime)}</Badge>;
   return <Badge look="good">Active</Badge>;
-}
-
-/** Money spent, beside the budget that it is taken from. */
-function Spent({ micro, budget }: { readonly micro: bigint | undefined; readonly budget: bigint | undefined }) {
-  if (micro === undefined) return "…";
-  if (budget === undefined) return formatMicroUsd(micro);
-  const share = budget === 0n ? 1 : Math.min(1, Number(micro) / Number(budget));
-  const look = share >= 1 ? "bg-danger" : share >= 0.8 ? "bg-warn" : "bg-accent";
-  return (
-    <>
-      {formatMicroUsd(micro)} of {formatMicroUsd(budget)}
-      <span className="mt-1.5 block h-1.5 overflow-hidden rounded-full bg-line" aria-hidden>
-        <span className={`block h-full rounded-full ${look}`} style={{ width: `${share * 100}%` }} />
-      </span>
-    </>
-  );
 }
 
 function describePermissions({ models, capabilities }: Key): string {

@@ -4,7 +4,6 @@ import { type Key, KeyState } from "../../../../gen/parley/console/v1/key_pb.js"
 import { accountsQuery } from "../api/accounts.ts";
 import { keysQuery } from "../api/keys.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
-import { spendingQuery } from "../api/usage.ts";
 import { TextField } from "../parts/field.tsx";
 import { Unavailable } from "../parts/alert.tsx";
 import { Button } from "../parts/button.tsx";
@@ -50,7 +49,6 @@ export default function Keys() {
 
 function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const list = useQuery(keysQuery);
-  const spending = useQuery(spendingQuery);
   const account = useAccount();
   const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
   const [withEnded, setWithEnded] = useState(false);
@@ -65,12 +63,13 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   if (list.isPending) return <Loading what="the keys" />;
   if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
 
+  const successors = new Set(list.data.map(({ replacedBy }) => replacedBy));
   const toItem = (key: Key) => (
     <KeyItem
       key={key.id}
       value={key}
       owner={key.accountId === account.id ? undefined : (names.get(key.accountId) ?? key.accountId)}
-      spentMicroUsd={spending.data && (spending.data.get(key.id) ?? 0n)}
+      isSuccessor={successors.has(key.id)}
       onAct={(what) => setAct({ what, target: key, isOpen: true })}
     />
   );

@@ -13,6 +13,7 @@ const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
 const PLACES = [
   [PATHS.keys, "Keys"],
   [PATHS.usage, "Usage"],
+  [PATHS.playground, "Playground"],
   [PATHS.models, "Models"],
   [PATHS.adminAccounts, "Administration"],
   [PATHS.account, "Account"],
@@ -49,7 +50,15 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           </div>
           <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-6 lg:mt-8 lg:flex`}>
             <Places onGo={() => setOpen(false)} />
-            <Person />
+            <div className="mt-auto space-y-4">
+              <Link
+                href={PATHS.docs}
+                className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink"
+              >
+                API reference
+              </Link>
+              <Person />
+            </div>
           </div>
         </div>
       </header>
@@ -93,7 +102,7 @@ function isAt(here: string, path: string): boolean {
 function Person() {
   const account = useAccount();
   return (
-    <div className="space-y-4 border-t border-line pt-4 lg:mt-auto">
+    <div className="space-y-4 border-t border-line pt-4">
       <ThemeSwitch />
       <div className="px-1 text-sm">
         <p className="truncate font-medium" title={account.name}>

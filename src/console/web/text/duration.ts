@@ -1,18 +1,10 @@
-const UNITS = [
-  ["h", 3_600],
-  ["min", 60],
-  ["s", 1],
-] as const;
+const FINE = new Intl.NumberFormat("en", { maximumSignificantDigits: 3 });
 
-/** Milliseconds as people say them: `340 ms`, `1.25 s`, `2 min 5 s`. */
+/** How long something took: `850 ms`, `1.25 s`, `2 min 5 s`. */
 export function formatDuration(ms: number): string {
-  if (ms < 1_000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${Number((ms / 1_000).toPrecision(3))} s`;
-  let seconds = Math.round(ms / 1_000);
-  const parts = UNITS.flatMap(([name, length]) => {
-    const count = Math.floor(seconds / length);
-    seconds -= count * length;
-    return count === 0 ? [] : [`${count} ${name}`];
-  });
-  return parts.slice(0, 2).join(" ");
+  if (ms < 999.5) return `${FINE.format(ms < 10 ? ms : Math.round(ms))} ms`;
+  if (ms < 59_950) return `${FINE.format(ms / 1000)} s`;
+  const seconds = Math.round(ms / 1000);
+  const rest = seconds % 60;
+  return `${Math.floor(seconds / 60)} min${rest === 0 ? "" : ` ${rest} s`}`;
 }

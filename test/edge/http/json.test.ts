@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { MAX_JSON_DEPTH, MAX_JSON_TOKENS, measureJson, parseBody } from "../../src/front/json.ts";
+import { MAX_JSON_DEPTH, MAX_JSON_TOKENS, measureJson, parseBody } from "../../../src/edge/http/json.ts";
 
 /** How deep a value is nested, the slow and sure way. */
 function depthOf(value: unknown): number {

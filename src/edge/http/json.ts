@@ -1,5 +1,5 @@
 import { isUtf8 } from "node:buffer";
-import { Failure } from "../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 
 /** How deep arrays and objects may be nested in a request. */
 export const MAX_JSON_DEPTH = 64;

@@ -1,7 +1,7 @@
-import type { Calls, OpenCall } from "../edge/calls.ts";
-import type { Exchange } from "./exchange.ts";
+import type { ServerResponse } from "node:http";
+import type { Calls, OpenCall } from "../calls.ts";
 
-/** The call that an exchange is: under way until its handler is done and its answer is out. */
+/** The call that an HTTP exchange is: under way until its handler is done and its answer is out. */
 export interface ExchangeCall {
   readonly open: OpenCall;
   /** The handler is done. Must be called once. */
@@ -9,7 +9,11 @@ export interface ExchangeCall {
 }
 
 /** Opens the call of an exchange; a caller that closes its connection, now or before, leaves it. */
-export function openCall(calls: Calls, { response }: Exchange, deadlineMs: number | undefined): ExchangeCall {
+export function openCall(
+  calls: Calls,
+  { response }: { readonly response: ServerResponse },
+  deadlineMs: number | undefined,
+): ExchangeCall {
   const open = calls.open(deadlineMs);
   let left = 2;
   const done = (): void => {

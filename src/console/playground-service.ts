@@ -1,0 +1,69 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
+import type { AccountRecord } from "../access/account-store.ts";
+import type { KeyStore } from "../access/key-store.ts";
+import { keyState } from "../access/keys.ts";
+import { isId } from "../access/names.ts";
+import { toPrincipal } from "../access/principal.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Completions } from "../core/completions.ts";
+import { Failure, invalidField } from "../core/failure.ts";
+import type { Principal } from "../core/principal.ts";
+import { toConnectError } from "../edge/connect-error.ts";
+import { newCompletionId } from "../edge/ids.ts";
+import { signedInOf } from "./call.ts";
+import type { Streams } from "./streams.ts";
+
+/** What the playground stands on. */
+export interface PlaygroundPorts {
+  readonly keys: Pick<KeyStore, "find">;
+  readonly completions: Pick<Completions, "stream">;
+  readonly streams: Streams;
+  readonly clock: Clock;
+}
+
+/** Completions that people try out: those of a client with the same key. */
+export function createPlaygroundService({
+  keys,
+  completions,
+  streams,
+  clock,
+}: PlaygroundPorts): ServiceImpl<typeof PlaygroundService> {
+  return {
+    stream({ keyId, completion: request }, context) {
+      return streams.run(context, async function* ({ requestId, arrivedMs, open: { signal, expiresMs } }) {
+        const principal = await findPrincipal(keys, keyId, {
+          account: signedInOf(context).account,
+          nowMs: clock.now(),
+        });
+        if (request === undefined) throw invalidField("completion", "is missing");
+        const completionId = newCompletionId();
+        const call = { principal, requestId, completionId, signal, expiresMs, arrivedMs, entrance: "console" } as const;
+        try {
+          for await (const batch of completions.stream(request, { ...call, admitted: () => undefined })) {
+            for (const chunk of batch) yield { chunk };
+          }
+        } catch (reason) {
+          // Translated here: the ledger and the log have it already, as a completion and not as a refusal.
+          throw toConnectError(Failure.from(reason), requestId);
+        }
+      });
+    },
+  };
+}
+
+/** Who the holder of one of this account's keys is. Throws `invalid_request`; somebody else's key is like one that does not exist. */
+async function findPrincipal(
+  keys: PlaygroundPorts["keys"],
+  keyId: string,
+  { account, nowMs }: { readonly account: AccountRecord; readonly nowMs: number },
+): Promise<Principal> {
+  const record = isId(keyId) ? await keys.find(keyId) : undefined;
+  if (record === undefined || record.accountId !== account.id)
+    throw invalidField("key_id", "is not a key of this account");
+  const state = keyState(record, nowMs);
+  const principal = toPrincipal({ record, accountLimits: account.limits, accountDisabled: false });
+  if (state !== "active" || principal === undefined)
+    throw invalidField("key_id", `${keyId} is ${state}; choose another key`);
+  return principal;
+}

@@ -1,0 +1,132 @@
+import type { Clock } from "../core/clock.ts";
+import { type LedgerEntry, NO_TOKENS } from "../core/ledger.ts";
+import type { CompletionRecord, Recorder } from "../core/record.ts";
+import { newCompletionId } from "../edge/ids.ts";
+import type { Refusal } from "../edge/services.ts";
+
+/** A request that has ended, with what the ledger does not keep of it. */
+export interface EndedRequest {
+  readonly entry: LedgerEntry;
+  /** Undefined where only the ledger knows the request. */
+  readonly keyName: string | undefined;
+  /** What the caller was told; empty for one that was served, and where it is not known any more. */
+  readonly message: string;
+  /** It was not let in: the ledger has no entry of it. */
+  readonly refused: boolean;
+}
+
+/** How many refused requests are remembered, and how many messages of failed ones. */
+const MAX_REMEMBERED = 1_000;
+
+/**
+ * The requests of this process as they end, for those who watch, and the latest of those that were refused: the ledger
+ * does not have them, and they are what people look for most.
+ */
+export class RequestFeed implements Recorder {
+  readonly #clock: Clock;
+  readonly #refused = new Map<string, EndedRequest>();
+  readonly #messages = new Map<string, string>();
+  readonly #watchers = new Set<(ended: EndedRequest) => void>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  record(record: CompletionRecord): void {
+    const { completionId, entry, failure, principal } = record;
+    const message = failure?.message ?? "";
+    if (entry === undefined) {
+      const ended = { entry: toEntry(record), keyName: principal.keyName, message, refused: true };
+      remember(this.#refused, completionId, ended);
+      this.#tell(ended);
+    } else {
+      if (failure !== undefined) remember(this.#messages, completionId, message);
+      if (this.#watchers.size > 0) this.#tell({ entry, keyName: principal.keyName, message, refused: false });
+    }
+  }
+
+  /** Takes note of a request that was refused before it could be read; of one from nobody known it keeps nothing. */
+  refused({ entrance, requestId, failure, principal }: Refusal): void {
+    if (principal === undefined) return;
+    const nowMs = this.#clock.now();
+    this.record({
+      requestId,
+      completionId: newCompletionId(),
+      principal,
+      entrance,
+      requestedModel: "",
+      servedModel: undefined,
+      streamed: false,
+      outcome: failure.code,
+      attempts: [],
+      startedAtMs: nowMs,
+      endedAtMs: nowMs,
+      limits: undefined,
+      usage: undefined,
+      costMicroUsd: undefined,
+      durationMs: 0,
+      firstContentMs: undefined,
+      failure,
+      entry: undefined,
+    });
+  }
+
+  /** Finds a refused one by the completion's ID or the request's, the latest of several, of one account or of any. */
+  find(id: string, accountId?: string): EndedRequest | undefined {
+    const isIt = ({ entry }: EndedRequest): boolean =>
+      (entry.completionId === id || entry.requestId === id) && (accountId ?? entry.accountId) === entry.accountId;
+    return [...this.#refused.values()].findLast(isIt);
+  }
+
+  /** What the caller of a failed completion was told; empty when it is not known any more. */
+  messageOf(completionId: string): string {
+    return this.#messages.get(completionId) ?? "";
+  }
+
+  /** Calls back for each request that ends from now on. Returns what ends it. */
+  subscribe(watcher: (ended: EndedRequest) => void): () => void {
+    this.#watchers.add(watcher);
+    return () => void this.#watchers.delete(watcher);
+  }
+
+  #tell(ended: EndedRequest): void {
+    for (const watcher of this.#watchers) watcher(ended);
+  }
+}
+
+/** A map keeps the order in which it was filled: the oldest goes. */
+function remember<T>(memory: Map<string, T>, id: string, value: T): void {
+  const [oldest] = memory.keys();
+  if (memory.size >= MAX_REMEMBERED && oldest !== undefined) memory.delete(oldest);
+  memory.set(id, value);
+}
+
+/** What the ledger would keep of a request that was let in. */
+function toEntry(record: CompletionRecord): LedgerEntry {
+  const { principal, requestId, completionId, entrance, requestedModel, streamed, outcome, attempts, limits } = record;
+  const { startedAtMs, endedAtMs, durationMs } = record;
+  return {
+    completionId,
+    requestId,
+    accountId: principal.accountId,
+    keyId: principal.keyId,
+    entrance,
+    startedAtMs,
+    endedAtMs,
+    requestedModel: requestedModel.slice(0, MAX_MODEL_CHARS).toWellFormed(),
+    servedModel: undefined,
+    streamed,
+    outcome,
+    attempts,
+    tokens: NO_TOKENS,
+    costMicroUsd: 0,
+    durationMs,
+    firstContentMs: undefined,
+    partial: false,
+    estimated: false,
+    limits,
+  };
+}
+
+/** Nobody has checked what a refused request asked for. */
+const MAX_MODEL_CHARS = 256;

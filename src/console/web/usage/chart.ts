@@ -1,0 +1,94 @@
+import "uplot/dist/uPlot.min.css";
+import uPlot from "uplot";
+import type { ChartContent } from "./plot.tsx";
+import { HOUR_MS } from "./view.ts";
+import { shortStep } from "./times.ts";
+
+/** A chart on the page. */
+export interface Chart {
+  /** Marks a step; none for undefined. */
+  mark(step: number | undefined): void;
+  resize(width: number): void;
+  destroy(): void;
+}
+
+const HEIGHT = 220;
+/** Steps narrower than this have no room for a line between their parts. */
+const NARROW_PX = 9;
+const TICKS_MS = [1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 84 * 24].map((hours) => hours * HOUR_MS);
+
+/** Draws a chart into an element, and says over which step the pointer is. */
+export function drawChart(
+  element: HTMLElement,
+  {
+    content,
+    width,
+    onStep,
+  }: {
+    readonly content: ChartContent;
+    readonly width: number;
+    readonly onStep: (step: number | undefined) => void;
+  },
+): Chart {
+  const { steps, stepMs, series, kind, format } = content;
+  const colour = (name: string): string =>
+    getComputedStyle(document.documentElement).getPropertyValue(`--color-${name}`).trim();
+  const font = `12px ${getComputedStyle(document.body).fontFamily}`;
+  const [muted, line, surface] = ["muted", "line", "surface"].map(colour);
+  const isNarrow = width / steps.length < NARROW_PX;
+  const looks = series.map(({ name, colour: place, isDashed }): uPlot.Series => {
+    const own = colour(place === "failed" ? "danger" : `chart-${place}`);
+    if (kind === "lines") {
+      const dash = isDashed ? { dash: [6, 4] } : {};
+      return { label: name, stroke: own, width: 2, ...dash, points: { show: true, size: 5, fill: own } };
+    }
+    const paths = uPlot.paths.bars!({ size: [isNarrow ? 0.9 : 0.75, 56] });
+    return { label: name, fill: own, stroke: surface!, width: isNarrow ? 0 : 1, paths, points: { show: false } };
+  });
+  // Bars stand on each other: each is drawn from the ground up, the highest first, and the next over it.
+  const order = kind === "bars" ? series.map((_, index) => series.length - 1 - index) : series.map((_, index) => index);
+  const values = kind === "bars" ? stacked(content) : series.map((each) => each.values.map((value) => value ?? null));
+  const axis = { stroke: muted!, font, ticks: { show: false }, grid: { stroke: line!, width: 1 } };
+  const plot = new uPlot(
+    {
+      width,
+      height: HEIGHT,
+      legend: { show: false },
+      cursor: { y: false, drag: { x: false, y: false }, points: { show: false } },
+      scales: {
+        x: { time: false, range: () => [steps[0]!, steps.at(-1)! + stepMs] },
+        y: { range: (_plot, _min, max) => [0, max > 0 ? max * 1.08 : 1] },
+      },
+      series: [{}, ...order.map((index) => looks[index]!)],
+      axes: [
+        {
+          ...axis,
+          grid: { show: false },
+          incrs: TICKS_MS.filter((tickMs) => tickMs >= stepMs),
+          space: 64,
+          values: (_plot, splits) => splits.map((atMs) => shortStep(atMs, stepMs)),
+        },
+        { ...axis, size: 64, space: 36, values: (_plot, splits) => splits.map((value) => format(value)) },
+      ],
+      hooks: {
+        setCursor: [({ cursor: { idx, left } }) => onStep(left == null || left < 0 ? undefined : (idx ?? undefined))],
+      },
+    },
+    [steps.map((atMs) => atMs + stepMs / 2), ...order.map((index) => values[index]!)],
+    element,
+  );
+  return {
+    mark(step) {
+      const left = step === undefined ? -10 : plot.valToPos(steps[step]! + stepMs / 2, "x");
+      plot.setCursor({ left, top: step === undefined ? -10 : 0 }, false);
+    },
+    resize: (next) => plot.setSize({ width: next, height: HEIGHT }),
+    destroy: () => plot.destroy(),
+  };
+}
+
+/** Each series together with all before it. */
+function stacked({ steps, series }: ChartContent): number[][] {
+  const sums = steps.map(() => 0);
+  return series.map(({ values }) => values.map((value = 0, step) => (sums[step] = sums[step]! + value)));
+}

@@ -1,0 +1,17 @@
+import type { UsageFilter } from "../api/usage.ts";
+import type { Grouping } from "./view.ts";
+
+/** The address of the log of the requests that a sum is made of. */
+export function logLink({ sinceMs, untilMs, accountId, keyId, model, outcome }: UsageFilter): string {
+  const [since, until] = [sinceMs, untilMs].map((atMs) => new Date(atMs).toISOString());
+  const all = { account: accountId, key: keyId, model, outcome, since: since!, until: until! };
+  const given = Object.entries(all).filter(([, value]) => value !== "");
+  return `/requests?${new URLSearchParams(given).toString()}`;
+}
+
+/** A filter narrowed to one group; undefined for what is no group of its own. */
+export function narrow(filter: UsageFilter, by: Grouping, group: string): UsageFilter | undefined {
+  if (by === "none" || group === "") return undefined;
+  const fields = { model: "model", key: "keyId", account: "accountId", outcome: "outcome" } as const;
+  return { ...filter, [fields[by]]: group };
+}

@@ -1,0 +1,131 @@
+import type { DescMessage, JsonValue } from "@bufbuild/protobuf";
+import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
+import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import type { Clock } from "../../core/clock.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import type { OpenCall } from "../calls.ts";
+import { drained } from "../drain.ts";
+import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../message-size.ts";
+import { type BodySource, readBody } from "./body.ts";
+import { checkJsonSize, parseBody } from "./json.ts";
+
+const MAX_REPLY_BYTES = 64 * 1024 * 1024;
+
+/** A streamed message on the wire: a byte of flags and four of length come before it. */
+const ENVELOPE_BYTES = 5;
+
+/** Handlers of the Connect protocol, JSON and binary, by their paths. */
+export type ConnectHandlers = ReadonlyMap<string, UniversalHandler>;
+
+export interface ConnectOptions {
+  /** The largest message that any of them reads. */
+  readonly maxBodyBytes: number;
+  readonly interceptors?: Interceptor[];
+}
+
+/** Builds the handlers of the services that `addRoutes` adds. */
+export function connectHandlers(
+  addRoutes: (router: ConnectRouter) => void,
+  { maxBodyBytes, interceptors = [] }: ConnectOptions,
+): ConnectHandlers {
+  const router = createConnectRouter({
+    // gRPC has its own entrance, on HTTP/2.
+    grpc: false,
+    grpcWeb: false,
+    connect: true,
+    // A few compressed bytes may be gigabytes.
+    acceptCompression: [],
+    readMaxBytes: maxBodyBytes,
+    writeMaxBytes: MAX_REPLY_BYTES,
+    interceptors,
+  });
+  addRoutes(router);
+  return new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
+}
+
+/** One request to a handler, and the answer it will have. */
+export interface ConnectExchange extends BodySource {
+  /** Without the query. */
+  readonly path: string;
+  /** Its signal is the one that the handler sees. */
+  readonly call: OpenCall;
+  readonly clock: Clock;
+  readonly maxBodyBytes: number;
+  /** What the handler finds in its context. */
+  readonly contextValues: ContextValues;
+  /** The answer's headers, the handler's and the entrance's own, in the flat form that `writeHead` takes. */
+  readonly headerList: (header: Headers) => string[];
+}
+
+/**
+ * Reads and measures a request before the library decodes it, has it answered, and writes the answer as fast as it is
+ * read. Throws a Failure while nothing of the answer is out, and the call's reason whenever it ends.
+ */
+export async function answerConnect(handler: UniversalHandler, exchange: ConnectExchange): Promise<void> {
+  const body = await readBody(exchange, exchange.call, exchange.maxBodyBytes);
+  const measured = measure(exchange, body, handler.method.input);
+  await writeReply(exchange, await handler(toUniversalRequest(exchange, measured)));
+}
+
+/** What is left of the caller's deadline, by Connect's own header. */
+export function connectTimeoutMs({ request }: Pick<BodySource, "request">): number | undefined {
+  const text = request.headers["connect-timeout-ms"];
+  return typeof text === "string" && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+}
+
+/** The body for Connect's handler: parsed where it is plain JSON, bytes otherwise, and measured in any case. */
+function measure({ request }: BodySource, body: Buffer, desc: DescMessage): Buffer | JsonValue {
+  const type = (request.headers["content-type"] ?? "").toLowerCase();
+  if (/^application\/json\s*(;|$)/.test(type)) return parseBody(body) as JsonValue;
+  if (type.startsWith("application/connect+json")) {
+    checkJsonSize(body.subarray(ENVELOPE_BYTES));
+    return body;
+  }
+  const message = type.startsWith("application/connect+") ? body.subarray(ENVELOPE_BYTES) : body;
+  let tooMany: boolean;
+  try {
+    tooMany = hasTooManyFields(desc, message);
+  } catch {
+    throw invalidField("request", `is not a ${desc.typeName} message`);
+  }
+  if (tooMany) throw new Failure("request_too_large", `The request has more than ${MAX_MESSAGE_FIELDS} fields.`);
+  return body;
+}
+
+function toUniversalRequest(
+  { request, path, call, contextValues }: ConnectExchange,
+  body: Buffer | JsonValue,
+): UniversalServerRequest {
+  const header = new Headers();
+  for (const [name, value] of Object.entries(request.headers)) {
+    if (value !== undefined) header.set(name, Array.isArray(value) ? value.join(", ") : value);
+  }
+  return {
+    httpVersion: request.httpVersion,
+    method: request.method ?? "",
+    url: new URL(path, "http://connect.invalid").toString(),
+    header,
+    body: Buffer.isBuffer(body) ? once(body) : body,
+    signal: call.signal,
+    contextValues,
+  };
+}
+
+async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
+  yield bytes;
+}
+
+/** Writes what Connect's handler answers as fast as it is read: the library's own writer would wait for a reader for ever. */
+async function writeReply(
+  { response, clock, call, headerList }: ConnectExchange,
+  { status, header, body }: UniversalServerResponse,
+): Promise<void> {
+  const writeHead = (): void => void response.writeHead(status, headerList(header ?? new Headers()));
+  for await (const bytes of body ?? []) {
+    // Not before there is something to write: until then the handlers add headers.
+    if (!response.headersSent) writeHead();
+    if (!response.write(bytes)) await drained(response, { clock, call, bytes: bytes.length });
+  }
+  if (!response.headersSent) writeHead();
+  response.end();
+}

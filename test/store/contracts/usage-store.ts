@@ -1,0 +1,281 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
+import { createKey } from "../../../src/access/keys.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { LedgerEntry } from "../../../src/core/ledger.ts";
+import { STEP_MS, type UsageQuery, type UsageRow, type UsageSums } from "../../../src/ledger/usage-store.ts";
+import type { Store } from "../../../src/store/store.ts";
+import { entry, NOON } from "./entries.ts";
+
+const { hour: HOUR_MS, day: DAY_MS } = STEP_MS;
+
+/** Everything there is, as one group and one step unless something else is said. */
+const ALL = { sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" } as const;
+
+/** What every UsageStore promises. */
+export function describeUsageStore(open: () => Promise<Store>): void {
+  describe("usage", () => {
+    it("is added up by model, key, account and outcome, the dearest first", async () => {
+      const { ledger, keys, accounts, usage } = await open();
+      const { record } = await createKey({ store: keys, clock: systemClock }, { name: "mine" });
+      await accounts.update(DEFAULT_ACCOUNT_ID, { name: "Default" });
+      await ledger.insert([
+        entry({ keyId: record.id }),
+        entry({ keyId: record.id, servedModel: "n", costMicroUsd: 100, partial: true }),
+        entry({ servedModel: undefined, outcome: "upstream_timeout", costMicroUsd: 0, estimated: true }),
+      ]);
+      expect(await usage.summarize({ ...ALL, by: "model" })).toEqual([
+        row("n", { partial: 1, costMicroUsd: 100 }),
+        row("m", {
+          ...{ completions: 2, failed: 1, estimated: 1, promptTokens: 20, cachedTokens: 4, completionTokens: 10 },
+          ...{ reasoningTokens: 2, costMicroUsd: 30 },
+        }),
+      ]);
+      const named = (rows: readonly UsageRow[]) => rows.map(({ group, name, sums }) => [group, name, sums.completions]);
+      expect(named(await usage.summarize({ ...ALL, by: "key" }))).toEqual([
+        [record.id, "mine", 2],
+        ["key_gone", undefined, 1],
+      ]);
+      expect(named(await usage.summarize({ ...ALL, by: "account" }))).toEqual([[DEFAULT_ACCOUNT_ID, "Default", 3]]);
+      expect(named(await usage.summarize({ ...ALL, by: "outcome" }))).toEqual([
+        ["served", undefined, 2],
+        ["upstream_timeout", undefined, 1],
+      ]);
+      expect(named(await usage.summarize(ALL))).toEqual([["", undefined, 3]]);
+    });
+
+    it("counts in the hour, and the day in UTC, in which a completion started", async () => {
+      const { ledger, usage } = await open();
+      const midnight = Math.ceil(NOON / DAY_MS) * DAY_MS;
+      const starts = [midnight - HOUR_MS - 1, midnight - HOUR_MS, midnight - 1, midnight];
+      await ledger.insert(starts.map((startedAtMs) => entry({ startedAtMs, endedAtMs: startedAtMs + 2 * HOUR_MS })));
+      const steps = async (step: "hour" | "day", span = {}) =>
+        (await usage.summarize({ ...ALL, ...span, step })).map(({ stepMs, sums }) => [stepMs, sums.completions]);
+      expect(await steps("hour")).toEqual([
+        [midnight - 2 * HOUR_MS, 1],
+        [midnight - HOUR_MS, 2],
+        [midnight, 1],
+      ]);
+      expect(await steps("day")).toEqual([
+        [midnight - DAY_MS, 3],
+        [midnight, 1],
+      ]);
+      expect(await steps("hour", { sinceMs: midnight - HOUR_MS, untilMs: midnight })).toEqual([
+        [midnight - HOUR_MS, 2],
+      ]);
+      expect(await steps("day", { sinceMs: midnight + HOUR_MS })).toEqual([]);
+    });
+
+    it("is narrowed by account, key, model and outcome", async () => {
+      const { ledger, usage } = await open();
+      await ledger.insert([
+        entry({ accountId: "acct_a", keyId: "key_a", requestedModel: "x", servedModel: "n" }),
+        entry({ accountId: "acct_a", keyId: "key_b", servedModel: undefined, outcome: "cancelled" }),
+        entry({ accountId: "acct_b", keyId: "key_c", servedModel: undefined, outcome: "upstream_timeout" }),
+      ]);
+      const count = async (filter: Partial<UsageQuery>) =>
+        (await usage.summarize({ ...ALL, ...filter }))[0]?.sums.completions ?? 0;
+      expect(await count({ accountId: "acct_a" })).toBe(2);
+      expect(await count({ accountId: "acct_a", keyId: "key_c" })).toBe(0);
+      expect(await count({ keyId: "key_b" })).toBe(1);
+      expect(await count({ model: "n" })).toBe(1);
+      expect(await count({ model: "x" })).toBe(0);
+      expect(await count({ outcome: "served" })).toBe(1);
+      expect(await count({ outcome: "failed" })).toBe(2);
+      expect(await count({ outcome: "cancelled" })).toBe(1);
+    });
+
+    it("has one row for all groups that there are too many of, in each step", async () => {
+      const { ledger, usage } = await open();
+      const entries = [9, 1, 5, 5, 1].map((costMicroUsd, at) => entry({ keyId: `key_${at}`, costMicroUsd }));
+      const later = entry({ keyId: "key_4", costMicroUsd: 20, startedAtMs: NOON + HOUR_MS });
+      await ledger.insert([...entries, later]);
+      const groups = async (query: Partial<UsageQuery>) =>
+        (await usage.summarize({ ...ALL, by: "key", ...query })).map(({ group, sums }) => [group, sums.costMicroUsd]);
+      expect(await groups({ maxGroups: 2 })).toEqual([
+        ["key_4", 21],
+        ["key_0", 9],
+        ["", 11],
+      ]);
+      expect(await groups({ maxGroups: 5 })).toHaveLength(5);
+      expect(await groups({ maxGroups: 1, step: "hour" })).toEqual([
+        ["key_4", 1],
+        ["", 20],
+        ["key_4", 20],
+      ]);
+    });
+
+    it("takes whatever callers call their models", async () => {
+      const { ledger, usage } = await open();
+      await ledger.insert(["a\0b", "\ud800", "😀".repeat(5_000), ""].map((servedModel) => entry({ servedModel })));
+      const groups = (await usage.summarize({ ...ALL, by: "model" })).map(({ group }) => group);
+      expect(groups.toSorted()).toEqual(["", "a\uFFFDb", "\uFFFD", "😀".repeat(250)].toSorted());
+    });
+
+    it("comes to exactly what the entries do, however they came and whatever has become of them", async () => {
+      const { ledger, usage } = await open();
+      let run = 0;
+      const property = fc.asyncProperty(fc.array(someEntry, { maxLength: 60 }), someQuery, async (drawn, query) => {
+        const accountId = `acct_run${(run += 1)}`;
+        const entries = drawn.map((each) => entry({ ...each, accountId }));
+        const half = Math.floor(entries.length / 2);
+        const batches = [entries.slice(0, half), entries.slice(half).toReversed(), entries, entries.slice(1)];
+        await Promise.all(batches.map((batch) => ledger.insert(batch)));
+        while ((await ledger.prune(NOON + HOUR_MS)) > 0);
+        const rows = await usage.summarize({ ...query, accountId });
+        expect(rows.map(({ stepMs, group, sums }) => ({ stepMs, group, sums }))).toEqual(addUp(entries, query));
+      });
+      await fc.assert(property, { numRuns: 25 });
+    });
+
+    it("is forgotten a bounded number of sums at a time", async () => {
+      const { ledger, usage } = await open();
+      await ledger.insert(Array.from({ length: 1_500 }, (_, at) => entry({ keyId: `key_${at}` })));
+      await ledger.insert([entry({ startedAtMs: NOON + HOUR_MS })]);
+      expect(await usage.prune(NOON + HOUR_MS)).toBe(1_000);
+      expect(await usage.prune(NOON + HOUR_MS)).toBe(500);
+      expect(await usage.prune(NOON + HOUR_MS)).toBe(0);
+      expect((await usage.summarize(ALL))[0]?.sums.completions).toBe(1);
+    });
+  });
+
+  describe("latency", () => {
+    it("is the nearest rank of what was served, of all and by time", async () => {
+      const { ledger, usage } = await open();
+      const took = (durationMs: number, changes: Partial<LedgerEntry> = {}) => entry({ durationMs, ...changes });
+      await ledger.insert([
+        ...Array.from({ length: 100 }, (_, at) => took(100.5 - at, { firstContentMs: at < 20 ? 20 - at : undefined })),
+        took(7, { endedAtMs: NOON + HOUR_MS }),
+        took(9_999, { outcome: "upstream_timeout", servedModel: undefined }),
+      ]);
+      const { overall, points, sinceMs } = await usage.latency({ ...ALL, step: "hour" });
+      expect(sinceMs).toBe(NOON + 1500);
+      expect(overall).toEqual({
+        ...{ stepMs: undefined, served: 101, durationMs: { p50: 50.5, p95: 95.5, p99: 99.5 } },
+        firstContentMs: { p50: 10, p95: 19, p99: 20 },
+      });
+      expect(points).toEqual([
+        {
+          ...{ stepMs: NOON, served: 100, durationMs: { p50: 50.5, p95: 95.5, p99: 99.5 } },
+          firstContentMs: { p50: 10, p95: 19, p99: 20 },
+        },
+        {
+          ...{ stepMs: NOON + HOUR_MS, served: 1, durationMs: { p50: 7, p95: 7, p99: 7 } },
+          firstContentMs: undefined,
+        },
+      ]);
+      expect((await usage.latency(ALL)).points).toEqual([]);
+    });
+
+    it("is looked at by when completions ended, narrowed like sums", async () => {
+      const { ledger, usage } = await open();
+      const endedAtMs = NOON + HOUR_MS;
+      await ledger.insert([
+        entry({ endedAtMs, accountId: "acct_a", keyId: "key_a", servedModel: "n" }),
+        entry({ endedAtMs, accountId: "acct_b", keyId: "key_b", outcome: "cancelled" }),
+      ]);
+      const served = async (filter: Partial<UsageQuery>) =>
+        (await usage.latency({ ...ALL, ...filter })).overall?.served ?? 0;
+      for (const filter of [{}, { accountId: "acct_a" }, { keyId: "key_a", accountId: "acct_a" }, { model: "n" }])
+        expect(await served(filter)).toBe(1);
+      const none = [{ accountId: "acct_b" }, { keyId: "key_a", accountId: "acct_b" }, { model: "m" }];
+      for (const filter of [...none, { outcome: "failed" }, { untilMs: endedAtMs }, { sinceMs: endedAtMs + 1 }])
+        expect(await served(filter)).toBe(0);
+      expect(await served({ outcome: "served" })).toBe(1);
+      expect(await usage.latency({ ...ALL, model: "none" })).toEqual({
+        overall: undefined,
+        points: [],
+        sinceMs: undefined,
+      });
+    });
+  });
+}
+
+const someEntry = fc.record({
+  startedAtMs: fc.integer({ min: 0, max: 3 * DAY_MS }).map((offsetMs) => NOON + offsetMs),
+  keyId: fc.constantFrom("key_a", "key_b", "key_c"),
+  requestedModel: fc.constantFrom("m", "n"),
+  servedModel: fc.constantFrom(undefined, "m", "o"),
+  outcome: fc.constantFrom("served" as const, "cancelled" as const, "upstream_timeout" as const),
+  tokens: fc.record({
+    prompt: fc.nat(5_000),
+    cached: fc.nat(50),
+    completion: fc.nat(5_000),
+    reasoning: fc.nat(50),
+    image: fc.nat(50),
+  }),
+  costMicroUsd: fc.nat(2),
+  partial: fc.boolean(),
+  estimated: fc.boolean(),
+});
+
+const someQuery: fc.Arbitrary<UsageQuery> = fc.record({
+  sinceMs: fc.nat(30).map((hours) => NOON + hours * HOUR_MS),
+  untilMs: fc.nat(60).map((hours) => NOON + (20 + hours) * HOUR_MS),
+  by: fc.constantFrom("none" as const, "model" as const, "key" as const, "outcome" as const),
+  step: fc.constantFrom("all" as const, "hour" as const, "day" as const),
+  maxGroups: fc.constantFrom(undefined, 1, 2),
+  outcome: fc.constantFrom(undefined, "served", "failed"),
+});
+
+/** What the store is to answer, added up the slow way. */
+function addUp(entries: readonly LedgerEntry[], query: UsageQuery): object[] {
+  const matching = entries.filter(
+    ({ startedAtMs, outcome }) =>
+      startedAtMs >= query.sinceMs &&
+      startedAtMs < query.untilMs &&
+      (query.outcome === undefined || (query.outcome === "served") === (outcome === "served")),
+  );
+  const groupOf = (each: LedgerEntry): string =>
+    ({
+      none: "",
+      model: each.servedModel ?? each.requestedModel,
+      key: each.keyId,
+      account: each.accountId,
+      outcome: each.outcome as string,
+    })[query.by];
+  const totals = Map.groupBy(matching, groupOf);
+  const ordered = [...totals].toSorted(([a, left], [b, right]) => {
+    const [x, y] = [sumsOf(left), sumsOf(right)];
+    return y.costMicroUsd - x.costMicroUsd || y.completions - x.completions || (a < b ? -1 : 1);
+  });
+  const shown = ordered.slice(0, query.maxGroups ?? ordered.length).map(([group]) => group);
+  const places = [...shown, ""];
+  const lengthMs = query.step === "all" ? undefined : STEP_MS[query.step];
+  const stepOf = ({ startedAtMs }: LedgerEntry) => lengthMs && Math.floor(startedAtMs / lengthMs) * lengthMs;
+  const steps = [...Map.groupBy(matching, stepOf)].toSorted(([a = 0], [b = 0]) => a - b);
+  return steps.flatMap(([stepMs, ofStep]) => {
+    const byPlace = Map.groupBy(ofStep, (each) => {
+      const place = shown.indexOf(groupOf(each));
+      return place === -1 ? shown.length : place;
+    });
+    const sorted = [...byPlace].toSorted(([a], [b]) => a - b);
+    return sorted.map(([place, ofGroup]) => ({ stepMs, group: places[place], sums: sumsOf(ofGroup) }));
+  });
+}
+
+function sumsOf(entries: readonly LedgerEntry[]): UsageSums {
+  const add = (of: (each: LedgerEntry) => number): number => entries.reduce((sum, each) => sum + of(each), 0);
+  return {
+    completions: entries.length,
+    failed: add(({ outcome }) => (outcome === "served" ? 0 : 1)),
+    partial: add(({ partial }) => (partial ? 1 : 0)),
+    estimated: add(({ estimated }) => (estimated ? 1 : 0)),
+    promptTokens: add(({ tokens }) => tokens.prompt),
+    cachedTokens: add(({ tokens }) => tokens.cached),
+    completionTokens: add(({ tokens }) => tokens.completion),
+    reasoningTokens: add(({ tokens }) => tokens.reasoning),
+    imageTokens: add(({ tokens }) => tokens.image),
+    costMicroUsd: add(({ costMicroUsd }) => costMicroUsd),
+  };
+}
+
+/** The row of one plain entry, but for the changes. */
+function row(group: string, changes: Partial<UsageSums>): object {
+  const one = {
+    ...{ completions: 1, failed: 0, partial: 0, estimated: 0, promptTokens: 10, cachedTokens: 2 },
+    ...{ completionTokens: 5, reasoningTokens: 1, imageTokens: 0, costMicroUsd: 30 },
+  };
+  return { group, name: undefined, stepMs: undefined, sums: { ...one, ...changes } };
+}
