@@ -14,7 +14,7 @@ export const webAppFolder = join(root, "dist/console");
 export const webAppRecord = "built.json";
 
 /** Everything that the built files depend on. */
-const sources = [
+export const webAppSources = [
   "src/console/web",
   "gen/parley/console",
   "gen/google/rpc",
@@ -61,7 +61,7 @@ export async function ensureWebApp(node) {
 /** A hash of all sources, by name and content. */
 export function hashWebAppSources() {
   const hash = createHash("sha256");
-  for (const path of sources.flatMap((source) => listFiles(join(root, source)))) {
+  for (const path of webAppSources.flatMap((source) => listFiles(join(root, source)))) {
     hash
       .update(`${relative(root, path).split(sep).join("/")}\0`)
       .update(readFileSync(path))

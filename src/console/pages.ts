@@ -3,7 +3,7 @@ import { Failure } from "../core/failure.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 import { checkHost } from "./gate.ts";
 import { pageHeaders } from "./security-headers.ts";
-import { PAGE_PATHS } from "./web/paths.ts";
+import { isPagePath } from "./web/paths.ts";
 
 /** The dashboard's pages and their files. */
 export interface Pages {
@@ -22,12 +22,11 @@ const NOT_BUILT =
  */
 export function createPages(files: BuiltFiles | undefined, publicUrl: URL | undefined): Pages {
   const headers = pageHeaders(publicUrl?.protocol === "https:");
-  const paths: ReadonlySet<string> = new Set(PAGE_PATHS);
   return {
-    handles: (path) => paths.has(path) || (files?.has(path.slice(1)) === true && path.startsWith("/assets/")),
+    handles: (path) => isPagePath(path) || (files?.has(path.slice(1)) === true && path.startsWith("/assets/")),
     handle(path, request, response) {
       for (const [name, value] of headers) response.setHeader(name, value);
-      const isPage = paths.has(path);
+      const isPage = isPagePath(path);
       response.setHeader("cache-control", isPage ? "no-store" : "public, max-age=31536000, immutable");
       try {
         checkHost(request.headers.host ?? "", publicUrl);

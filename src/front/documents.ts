@@ -28,8 +28,8 @@ const TYPES: Readonly<Record<string, string>> = {
   ".gz": "application/gzip",
 };
 
-/** `/openapi.json`, which is made when it is first asked for, and the contract's files. */
-export function createDocuments(version: string, downloads: Downloads): Documents {
+/** `/openapi.json`, which is made when it is first asked for (most processes never are), and the contract's files. */
+export function createDocuments(downloads: Downloads): Documents {
   const files = new Map<string, PublicFile>();
   for (const [name, content] of downloads) {
     files.set(PROTO + name, toFile(content, TYPES[extname(name)] ?? "application/octet-stream"));
@@ -37,7 +37,7 @@ export function createDocuments(version: string, downloads: Downloads): Document
   return {
     find(path) {
       if (path === OPENAPI && !files.has(OPENAPI)) {
-        const text = JSON.stringify(openApiDocument(version), undefined, 2);
+        const text = JSON.stringify(openApiDocument(), undefined, 2);
         files.set(OPENAPI, toFile(Buffer.from(text), "application/json"));
       }
       return files.get(path);

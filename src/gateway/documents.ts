@@ -1,7 +1,6 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { readVersion } from "../config/version.ts";
 import { createDocuments, type Documents, type Downloads } from "../front/documents.ts";
 
 /** Where `npm start` puts the contract's files, beside the dashboard's. */
@@ -9,7 +8,7 @@ const DOWNLOADS_FOLDER = fileURLToPath(new URL("../../dist/console/proto/", impo
 
 /** What is told about the API wherever it is served: `/openapi.json`, and the contract's files where they are built. */
 export async function documentsOf(): Promise<Documents> {
-  return createDocuments(readVersion(), await readDownloads(DOWNLOADS_FOLDER));
+  return createDocuments(await readDownloads(DOWNLOADS_FOLDER));
 }
 
 /** Reads the whole folder, which is small, into memory. One that is not there is an empty one. */

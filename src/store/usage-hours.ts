@@ -25,31 +25,44 @@ const ADD_UP = `on conflict (hour_ms, account_id, key_id, model, outcome) do upd
 
 /** Adds completions to the sums of the hours in which they started: a row for each kind of them, in one order for all. */
 export async function addUsage(statements: Statements, completions: readonly CompletionRow[]): Promise<void> {
-  const hours = new Map<string, UsageHourRow>();
+  const hours = new Map<string, Writable<UsageHourRow>>();
   for (const row of completions) {
     const hourMs = row.started_at_ms - (row.started_at_ms % STEP_MS.hour);
     const model = usageModel(row);
     const name = `${hourMs} ${row.account_id} ${row.key_id} ${row.outcome} ${model}`;
-    const before = hours.get(name);
-    hours.set(name, {
-      hour_ms: hourMs,
-      account_id: row.account_id,
-      key_id: row.key_id,
-      model,
-      outcome: row.outcome,
-      completions: (before?.completions ?? 0) + 1,
-      partial: (before?.partial ?? 0) + row.partial,
-      estimated: (before?.estimated ?? 0) + row.estimated,
-      prompt_tokens: (before?.prompt_tokens ?? 0) + row.prompt_tokens,
-      cached_tokens: (before?.cached_tokens ?? 0) + row.cached_tokens,
-      completion_tokens: (before?.completion_tokens ?? 0) + row.completion_tokens,
-      reasoning_tokens: (before?.reasoning_tokens ?? 0) + row.reasoning_tokens,
-      image_tokens: (before?.image_tokens ?? 0) + row.image_tokens,
-      cost_micro_usd: (before?.cost_micro_usd ?? 0) + row.cost_micro_usd,
-    });
+    const sums = hours.get(name);
+    if (sums === undefined) hours.set(name, firstOf(row, { hourMs, model }));
+    else addTo(sums, row);
   }
   const sorted = [...hours].toSorted(([left], [right]) => compare(left, right));
   await insertRows(statements, { into: "usage_hours", rows: sorted.map(([, row]) => row), ending: ADD_UP });
+}
+
+/** Of many entries most are of a kind that there is: they are added in place, which costs the least. */
+type Writable<R> = { -readonly [C in keyof R]: R[C] };
+
+function firstOf(
+  row: CompletionRow,
+  { hourMs, model }: { readonly hourMs: number; readonly model: string },
+): UsageHourRow {
+  const { account_id, key_id, outcome, partial, estimated } = row;
+  const { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, image_tokens, cost_micro_usd } = row;
+  return {
+    ...{ hour_ms: hourMs, account_id, key_id, model, outcome, completions: 1, partial, estimated },
+    ...{ prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, image_tokens, cost_micro_usd },
+  };
+}
+
+function addTo(sums: Writable<UsageHourRow>, row: CompletionRow): void {
+  sums.completions += 1;
+  sums.partial += row.partial;
+  sums.estimated += row.estimated;
+  sums.prompt_tokens += row.prompt_tokens;
+  sums.cached_tokens += row.cached_tokens;
+  sums.completion_tokens += row.completion_tokens;
+  sums.reasoning_tokens += row.reasoning_tokens;
+  sums.image_tokens += row.image_tokens;
+  sums.cost_micro_usd += row.cost_micro_usd;
 }
 
 /** The model that a completion counts for: the one that answered, or the requested one when none did. */

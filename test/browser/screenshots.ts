@@ -3,6 +3,8 @@ import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import OpenAI from "openai";
 import type { Page } from "playwright-core";
+import { openStore } from "../../src/store/store.ts";
+import { writeHistory } from "../support/history.ts";
 import { createKey, PASSWORD, setUp, startSite } from "./support/site.ts";
 
 const folder = join(import.meta.dirname, "../../screenshots");
@@ -168,7 +170,23 @@ try {
     await go(path, heading);
     await shoot(heading.toLowerCase());
   }
+  const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
+  const keyIds = (await store.keys.list()).map(({ id }) => id);
+  await writeHistory(store.ledger, { days: 60, keyIds });
+  await store.close();
+  for (const [name, search] of [
+    ["usage-by-model", ""],
+    ["usage-of-a-day", "?days=1&by=none"],
+    ["usage-by-key", "?days=90&by=key"],
+  ] as const) {
+    await go(`/usage${search}`, "Usage");
+    await page.locator("canvas").first().waitFor();
+    await shoot(name);
+  }
+  await go("/docs", "API reference");
+  await shoot("docs");
   await shootAdministration(secret ?? "");
+  await go("/account", "Account");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("button", { name: "Menu" }).click();
   await page.screenshot({ path: join(folder, "menu-390-dark.png") });

@@ -38,6 +38,14 @@ describe("the pages", () => {
     expect(headers).toMatchObject({ "content-type": "text/html; charset=utf-8", "cache-control": "no-store" });
   });
 
+  it.each(["chatcmpl-abc", "req_1", "an%2Fid%3F", "a".repeat(128)])("are at /requests/%s too", async (id) => {
+    expect(await site.send(`/requests/${id}`, { method: "GET" })).toMatchObject({ status: 200, text: PAGE });
+  });
+
+  it.each(["/requests/", "/requests/a/b", `/requests/${"a".repeat(401)}`, "/keys/a"])("are not at %s", async (path) => {
+    expect((await site.send(path, { method: "GET" })).status).toBe(404);
+  });
+
   it("carry a policy that lets nothing in from elsewhere, and no other page around them", async () => {
     const { headers } = await site.send("/", { method: "GET" });
     const policy = new Map(

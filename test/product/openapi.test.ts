@@ -108,6 +108,13 @@ describe("an answer of a running product is what is documented:", () => {
     expect(await faultsOf(response, "/v1/chat/completions")).toEqual([]);
   });
 
+  it("what becomes of a field that is not documented", async () => {
+    const answer = (await (await ask({ frobnicate: 1 })).json()) as { parley: { omitted: string[] } };
+    expect(answer.parley.omitted).toEqual(["frobnicate"]);
+    const refused = await ask({ frobnicate: 1, parley: { strict: true } });
+    expect([refused.status, await refused.json()]).toMatchObject([400, { error: { param: "frobnicate" } }]);
+  });
+
   it("every chunk of a stream", async () => {
     const response = await ask({ stream: true, stream_options: { include_usage: true } });
     const events = (await response.text()).split("\n\n").filter((event) => event !== "" && event !== "data: [DONE]");

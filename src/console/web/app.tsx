@@ -22,6 +22,8 @@ const AdminSecurity = lazy(() => import("./administration/security.tsx"));
 const AdminSettings = lazy(() => import("./administration/settings.tsx"));
 const Invited = lazy(() => import("./entrance/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
+const Requests = lazy(() => import("./requests/requests.tsx"));
+const Request = lazy(() => import("./requests/request.tsx"));
 const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 const Docs = lazy(() => import("./docs/docs.tsx"));
@@ -69,6 +71,8 @@ function Inside() {
           <Switch>
             <Route path={PATHS.keys} component={Keys} />
             <Route path={PATHS.usage} component={Usage} />
+            <Route path={PATHS.requests} component={Requests} />
+            <Route path={`${PATHS.requests}/:id`} component={Request} />
             <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
             <Route path={PATHS.adminAccounts} component={AdminAccounts} />

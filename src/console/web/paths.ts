@@ -1,10 +1,11 @@
-/** Every address of the app. The server answers exactly these with the page, and everything else as before. */
+/** Every address of the app. The server answers exactly these and `requestPath`'s with the page, and everything else as before. */
 export const PATHS = {
   home: "/",
   signIn: "/sign-in",
   signUp: "/sign-up",
   keys: "/keys",
   usage: "/usage",
+  requests: "/requests",
   playground: "/playground",
   models: "/models",
   adminAccounts: "/admin/accounts",
@@ -17,3 +18,13 @@ export const PATHS = {
 } as const;
 
 export const PAGE_PATHS: readonly string[] = Object.values(PATHS);
+
+/** The page of one request, by the completion's ID or the request's. */
+export function requestPath(id: string): string {
+  return `${PATHS.requests}/${encodeURIComponent(id)}`;
+}
+
+/** Whether there is a page at this address, without its query. */
+export function isPagePath(path: string): boolean {
+  return PAGE_PATHS.includes(path) || /^\/requests\/[^/]{1,400}$/.test(path);
+}

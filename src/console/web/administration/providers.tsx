@@ -6,7 +6,7 @@ import { Unavailable } from "../parts/alert.tsx";
 import { CheckField } from "../parts/field.tsx";
 import { More, useShown } from "../parts/more.tsx";
 import { Empty, Loading } from "../parts/page.tsx";
-import { formatClock } from "../text/time.ts";
+import { formatTime } from "../text/time.ts";
 import { Administration } from "./administration.tsx";
 import { UpstreamItem } from "./upstream-item.tsx";
 
@@ -40,8 +40,8 @@ function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upst
     <>
       <div className="mb-5 flex flex-wrap items-center justify-between gap-x-6 gap-y-2">
         <p className="text-sm text-muted">
-          What this process has seen {since && `since ${formatClock(since)}`}: the last 15 minutes at most, and nothing
-          of other processes. As of {time && formatClock(time)}; asked again every 10 seconds.
+          What this process has seen {since && `since ${formatTime(since)}`}: the last 15 minutes at most, and nothing
+          of other processes. As of {time && formatTime(time)}; asked again every 10 seconds.
         </p>
         <CheckField
           label={`Only those in trouble (${troubled.length})`}

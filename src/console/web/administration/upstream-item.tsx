@@ -3,9 +3,10 @@ import { BreakerBadge } from "../parts/breaker-badge.tsx";
 import { Fact } from "../parts/fact.tsx";
 import { Fold } from "../parts/fold.tsx";
 import { TextLink } from "../parts/text-link.tsx";
+import { requestPath } from "../paths.ts";
 import { formatLatency, formatShare } from "../text/health.ts";
 import { formatCount } from "../text/number.ts";
-import { formatMoment, formatClock } from "../text/time.ts";
+import { formatPreciseMoment, formatTime } from "../text/time.ts";
 
 /** How one upstream model is doing. */
 export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
@@ -56,7 +57,7 @@ function Failure({ failure }: { readonly failure: UpstreamFailure }) {
   return (
     <li className="py-2.5 first:pt-0 last:pb-0">
       <p className="flex flex-wrap gap-x-3">
-        <span title={time && formatMoment(time)}>{time && formatClock(time)}</span>
+        <span title={time && formatPreciseMoment(time)}>{time && formatTime(time)}</span>
         <code className="font-mono">{outcome}</code>
         {upstreamStatus !== undefined && <span>status {upstreamStatus}</span>}
       </p>
@@ -64,7 +65,7 @@ function Failure({ failure }: { readonly failure: UpstreamFailure }) {
         <bdi>{reason}</bdi>
       </p>
       <p className="mt-0.5 wrap-anywhere">
-        <TextLink to={`/requests/${encodeURIComponent(completionId)}`} label={`Request ${requestId}`}>
+        <TextLink to={requestPath(completionId)} label={`Request ${requestId}`}>
           {requestId}
         </TextLink>
       </p>

@@ -30,6 +30,8 @@ export interface UsagePieces {
   readonly filter: UsageFilter;
   readonly by: UsageGrouping;
   readonly step: UsageStep;
+  /** How much earlier the time is that it is compared with. */
+  readonly lengthMs: number;
 }
 
 /**
@@ -41,8 +43,7 @@ export function usageQuery<P extends UsagePieces>(asked: P) {
     queryKey: ["usage", "sums", asked],
     async queryFn({ signal }) {
       const { filter, by, step } = asked;
-      const { sinceMs, untilMs } = filter;
-      const before = { ...filter, sinceMs: sinceMs - (untilMs - sinceMs), untilMs: sinceMs };
+      const before = { ...filter, sinceMs: filter.sinceMs - asked.lengthMs, untilMs: filter.untilMs - asked.lengthMs };
       const [groups, steps, previous] = await Promise.all([
         usage.summarize({ filter: toMessage(filter), by }, { signal }),
         usage.summarize({ filter: toMessage(filter), by, step, maxGroups: CHART_GROUPS }, { signal }),

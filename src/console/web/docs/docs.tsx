@@ -2,6 +2,7 @@ import { useEffect, useMemo } from "react";
 import { Link } from "wouter";
 import reference from "virtual:reference";
 import { Mark } from "../parts/mark.tsx";
+import { Segments } from "../parts/segments.tsx";
 import { Title } from "../parts/page.tsx";
 import { PATHS } from "../paths.ts";
 import { ThemeSwitch } from "../shell/theme-switch.tsx";
@@ -10,6 +11,7 @@ import { entriesOf } from "./entries.ts";
 import { examplesFor } from "./examples.ts";
 import { PARTS } from "./parts.tsx";
 import { Search } from "./search.tsx";
+import { SIDES, useSides } from "./sides.ts";
 import { Section } from "./section.tsx";
 import { TopicView } from "./topic-view.tsx";
 
@@ -22,10 +24,11 @@ const PLACES = PARTS.map(({ id, title, topics: ids = [] }): Place => {
 /** The API reference, for everybody who has its address. */
 export default function Docs() {
   useEffect(goToFragment, []);
+  const [sides, chooseSides] = useSides();
   const entries = useMemo(() => entriesOf(reference, [...PLACES, ...PLACES.flatMap(({ inside = [] }) => inside)]), []);
   const material = { reference, origin: location.origin, examples: examplesFor(location) };
   return (
-    <div className="mx-auto max-w-[90rem] lg:grid lg:grid-cols-[17rem_1fr] print:block">
+    <div data-sides={sides} className="group/docs mx-auto max-w-[90rem] lg:grid lg:grid-cols-[17rem_1fr] print:block">
       <a
         href="#main"
         className="sr-only focus:not-sr-only focus:fixed focus:top-3 focus:left-3 focus:z-10 focus:rounded-lg focus:bg-accent focus:px-4 focus:py-2 focus:text-on-accent"
@@ -41,6 +44,7 @@ export default function Docs() {
             </Link>
           </div>
           <Search entries={entries} />
+          <Segments legend="Shown" choices={SIDES} value={sides} onChange={chooseSides} />
           <details className="rounded-lg border border-line lg:hidden">
             <summary className="flex min-h-11 items-center px-4 text-[0.9375rem] font-medium">Contents</summary>
             <nav aria-label="Contents" className="border-t border-line p-2">

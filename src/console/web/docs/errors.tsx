@@ -40,12 +40,12 @@ function ErrorItem({ row }: { readonly row: ErrorRow }) {
           <Prose text={`What to do: ${advice.todo}`} />
         </div>
       )}
-      <dl className="mt-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-[0.8125rem] sm:grid-cols-[auto_1fr_auto_1fr]">
+      <dl className="mt-3 grid grid-cols-[auto_1fr] gap-x-4 gap-y-1 text-[0.8125rem] sm:grid-cols-[9rem_1fr_6rem_1fr]">
         <Fact name="HTTP">{row.http === undefined ? "no answer" : String(row.http)}</Fact>
         <Fact name="gRPC">{row.grpc}</Fact>
         <Fact name="error.type">{row.http === undefined ? "–" : row.type}</Fact>
         <Fact name="error.code">{row.errorCodes.map((code) => code ?? "null").join(", ") || "absent"}</Fact>
-        {row.tellsWait && <Fact name="Says how long to wait">retry-after, google.rpc.RetryInfo</Fact>}
+        {row.tellsWait && <Fact name="Time to wait">retry-after, google.rpc.RetryInfo</Fact>}
         {row.isFinal && <Fact name="Official clients">x-should-retry: false</Fact>}
       </dl>
     </li>

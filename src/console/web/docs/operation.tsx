@@ -1,6 +1,7 @@
 import type { ReactNode } from "react";
 import { Prose } from "./prose.tsx";
 import type { Method } from "./reference.ts";
+import { BOTH_CLASS, SIDE_CLASS } from "./sides.ts";
 import { Anchor } from "./section.tsx";
 import { Type } from "./topic-view.tsx";
 
@@ -14,9 +15,9 @@ interface OperationProps {
 /** How something is asked for: over HTTP beside gRPC and Connect. */
 export function Operation({ http, httpText, methods }: OperationProps) {
   return (
-    <div className="grid items-stretch gap-4 xl:grid-cols-2 print:grid-cols-2">
+    <div className={`items-stretch gap-4 ${BOTH_CLASS}`}>
       {http !== undefined && (
-        <div className="rounded-xl border border-line bg-surface p-4 text-sm">
+        <div className={`rounded-xl border border-line bg-surface p-4 text-sm ${SIDE_CLASS.http}`}>
           <p className="text-xs font-semibold text-muted">HTTP</p>
           <p className="mt-1.5 font-mono font-medium wrap-anywhere">{http}</p>
           {httpText !== undefined && <div className="mt-1.5 space-y-1.5">{httpText}</div>}
@@ -26,7 +27,7 @@ export function Operation({ http, httpText, methods }: OperationProps) {
         <div
           key={anchor}
           id={anchor}
-          className="scroll-mt-6 rounded-xl border border-line bg-surface p-4 text-sm target:bg-accent-soft"
+          className={`scroll-mt-6 rounded-xl border border-line bg-surface p-4 text-sm target:bg-accent-soft ${SIDE_CLASS.grpc}`}
         >
           <p className="text-xs font-semibold text-muted">gRPC and Connect</p>
           <p className="mt-1.5 font-mono font-medium wrap-anywhere">

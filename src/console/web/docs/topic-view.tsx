@@ -1,6 +1,7 @@
 import { Badge } from "../parts/badge.tsx";
 import { inOrder, Prose, Words } from "./prose.tsx";
 import type { Field, Shape, Topic, TypePart } from "./reference.ts";
+import { BOTH_CLASS, SIDE_CLASS } from "./sides.ts";
 import { Anchor, Section } from "./section.tsx";
 
 /** The shapes of one topic: those of the OpenAI format beside those of the contract. */
@@ -15,17 +16,23 @@ export function TopicView({ topic }: { readonly topic: Topic }) {
 /** The same without a heading of its own. */
 export function Shapes({ http, grpc }: Pick<Topic, "http" | "grpc">) {
   return (
-    <div className="grid items-start gap-6 xl:grid-cols-2 print:grid-cols-2">
-      <Column title="HTTP" shapes={http} />
-      <Column title="gRPC and Connect" shapes={grpc} />
+    <div className={`items-start gap-6 ${BOTH_CLASS}`}>
+      <Column title="HTTP" side="http" shapes={http} />
+      <Column title="gRPC and Connect" side="grpc" shapes={grpc} />
     </div>
   );
 }
 
-function Column({ title, shapes }: { readonly title: string; readonly shapes: readonly Shape[] }) {
+interface ColumnProps {
+  readonly title: string;
+  readonly side: keyof typeof SIDE_CLASS;
+  readonly shapes: readonly Shape[];
+}
+
+function Column({ title, side, shapes }: ColumnProps) {
   if (shapes.length === 0) return null;
   return (
-    <div className="min-w-0 space-y-4">
+    <div className={`min-w-0 space-y-4 ${SIDE_CLASS[side]}`}>
       <p className="text-xs font-semibold text-muted">{title}</p>
       {shapes.map((shape) => (
         <ShapeView key={shape.anchor} shape={shape} />

@@ -1,6 +1,6 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type Breaker, BreakerState } from "../../../../gen/parley/console/v1/model_pb.js";
-import { formatClock, formatMoment } from "../text/time.ts";
+import { formatTime, formatMoment } from "../text/time.ts";
 import { Badge } from "./badge.tsx";
 
 /** Whether an upstream model is called, in words. */
@@ -22,5 +22,5 @@ export function BreakerBadge({ breaker }: { readonly breaker: Breaker | undefine
 }
 
 function formatSince(start: Timestamp): string {
-  return ` since ${formatClock(start)}`;
+  return ` since ${formatTime(start)}`;
 }

@@ -13,6 +13,7 @@ const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
 const PLACES = [
   [PATHS.keys, "Keys"],
   [PATHS.usage, "Usage"],
+  [PATHS.requests, "Requests"],
   [PATHS.playground, "Playground"],
   [PATHS.models, "Models"],
   [PATHS.adminAccounts, "Administration"],
@@ -82,7 +83,7 @@ function Places({ onGo }: { readonly onGo: () => void }) {
             <Link
               href={path}
               onClick={onGo}
-              aria-current={isAt(here, path) ? "page" : undefined}
+              aria-current={here === path ? "page" : isAround(path, here) ? true : undefined}
               className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong"
             >
               {name}
@@ -94,9 +95,9 @@ function Places({ onGo }: { readonly onGo: () => void }) {
   );
 }
 
-/** Whether a place is where somebody is, or around it. */
-function isAt(here: string, path: string): boolean {
-  return here === path || (path.startsWith(ADMINISTRATION) && here.startsWith(ADMINISTRATION));
+/** Whether somebody is further inside a place than at its beginning. */
+function isAround(path: string, here: string): boolean {
+  return here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
 }
 
 function Person() {

@@ -2,8 +2,10 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
-
 const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat("en", { dateStyle: "short" });
+const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
+const PRECISE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long" });
 
 const STEPS = [
   ["year", 365 * 24 * 60 * 60_000],
@@ -21,12 +23,28 @@ export function formatFromNow(time: Timestamp, nowMs = Date.now()): string {
   return RELATIVE.format(Math.round(difference / length), unit);
 }
 
-/** The time of day, for a moment of this day: `1:05:30 PM`. */
-export function formatClock(time: Timestamp): string {
-  return CLOCK.format(timestampMs(time));
-}
-
 /** A moment in the reader's own time zone: `Nov 21, 2026, 1:05 PM`. */
 export function formatMoment(time: Timestamp): string {
   return EXACT.format(timestampMs(time));
+}
+
+/** The same to the second, with the time zone: `Nov 21, 2026, 1:05:09 PM GMT+1`. */
+export function formatPreciseMoment(time: Timestamp): string {
+  return PRECISE.format(timestampMs(time));
+}
+
+/** Its time of day, `1:05:09 PM`, and its day, `Nov 20`, unless that is today, in the reader's own time zone. */
+export function formatClock(
+  time: Timestamp,
+  nowMs = Date.now(),
+): { readonly clock: string; readonly day: string | undefined } {
+  const ms = timestampMs(time);
+  const isToday = DATE.format(ms) === DATE.format(nowMs);
+  return { clock: CLOCK.format(ms), day: isToday ? undefined : DAY.format(ms) };
+}
+
+/** The same in one text: `1:05:09 PM`, or `Nov 20, 1:05:09 PM`. */
+export function formatTime(time: Timestamp): string {
+  const { clock, day } = formatClock(time);
+  return day === undefined ? clock : `${day}, ${clock}`;
 }

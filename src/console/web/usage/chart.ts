@@ -14,7 +14,7 @@ export interface Chart {
 
 const HEIGHT = 220;
 /** Steps narrower than this have no room for a line between their parts. */
-const NARROW_PX = 9;
+const NARROW_PX = 12;
 const TICKS_MS = [1, 2, 3, 6, 12, 24, 48, 7 * 24, 14 * 24, 28 * 24, 84 * 24].map((hours) => hours * HOUR_MS);
 
 /** Draws a chart into an element, and says over which step the pointer is. */
@@ -40,7 +40,7 @@ export function drawChart(
     const own = colour(place === "failed" ? "danger" : `chart-${place}`);
     if (kind === "lines") {
       const dash = isDashed ? { dash: [6, 4] } : {};
-      return { label: name, stroke: own, width: 2, ...dash, points: { show: true, size: 5, fill: own } };
+      return { label: name, stroke: own, width: 2, ...dash, points: { show: !isNarrow, size: 5, fill: own } };
     }
     const paths = uPlot.paths.bars!({ size: [isNarrow ? 0.9 : 0.75, 56] });
     return { label: name, fill: own, stroke: surface!, width: isNarrow ? 0 : 1, paths, points: { show: false } };
@@ -64,6 +64,7 @@ export function drawChart(
         {
           ...axis,
           grid: { show: false },
+          size: 28,
           incrs: TICKS_MS.filter((tickMs) => tickMs >= stepMs),
           space: 64,
           values: (_plot, splits) => splits.map((atMs) => shortStep(atMs, stepMs)),
@@ -87,8 +88,13 @@ export function drawChart(
   };
 }
 
-/** Each series together with all before it. */
-function stacked({ steps, series }: ChartContent): number[][] {
+/** Each series together with all before it; nothing where it adds nothing, or its edge would be drawn there. */
+function stacked({ steps, series }: ChartContent): (number | null)[][] {
   const sums = steps.map(() => 0);
-  return series.map(({ values }) => values.map((value = 0, step) => (sums[step] = sums[step]! + value)));
+  return series.map(({ values }) =>
+    values.map((value = 0, step) => {
+      sums[step] = sums[step]! + value;
+      return value === 0 ? null : sums[step];
+    }),
+  );
 }

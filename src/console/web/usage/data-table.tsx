@@ -33,7 +33,7 @@ export function DataTable(content: TableContent) {
   const [isOpen, setOpen] = useState(false);
   return (
     <details className="group mt-3" onToggle={(event) => setOpen(event.currentTarget.open)}>
-      <summary className="inline-flex min-h-9 items-center rounded-lg px-3 text-sm font-medium text-accent hover:bg-accent-soft">
+      <summary className="-ml-3 inline-flex min-h-9 items-center rounded-lg px-3 text-sm font-medium text-accent hover:bg-accent-soft">
         <span className="group-open:hidden">Show as a table</span>
         <span className="hidden group-open:inline">Hide the table</span>
       </summary>
@@ -93,7 +93,7 @@ export function Table({ label, columns, rows, total, csv }: TableContent) {
       <Button
         look="quiet"
         size="small"
-        className="mt-2"
+        className="mt-2 -ml-3"
         aria-label={`Download CSV: ${label}`}
         onClick={() => download(csv.name, toCsv(csv.rows()))}
       >

@@ -98,6 +98,7 @@ function changeOf(now: number, before: number): Change {
   if (now === before) return { direction: "none", text: now === 0 ? "None before either" : "As before" };
   if (before === 0) return { direction: "none", text: "None before" };
   const ratio = now / before - 1;
+  if (Math.abs(ratio) < 0.005) return { direction: "none", text: "About as before" };
   const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)} times` : WHOLE_PERCENT.format(Math.abs(ratio));
   return { direction: ratio > 0 ? "up" : "down", text };
 }

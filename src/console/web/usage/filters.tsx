@@ -25,7 +25,7 @@ export function Filters({ view, onChange }: FiltersProps) {
   const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter((each) => isAll || each !== "account");
   const ofAccount = keys.filter(({ accountId }) => view.account === "" || accountId === view.account);
   return (
-    <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3 lg:grid-cols-6">
+    <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3">
       <SelectField
         label="Time"
         value={view.days}

@@ -62,7 +62,7 @@ export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
   if (latency.overall === undefined) return null;
   return (
     <>
-      <div className="grid gap-6 xl:grid-cols-2">
+      <div className="grid gap-6 *:min-w-0 xl:grid-cols-2">
         {WAITS.map((wait) => (
           <WaitPlot key={wait.title} wait={wait} latency={latency} {...asked} />
         ))}

@@ -1,4 +1,5 @@
 import type { UsageFilter } from "../api/usage.ts";
+import { PATHS } from "../paths.ts";
 import type { Grouping } from "./view.ts";
 
 /** The address of the log of the requests that a sum is made of. */
@@ -6,7 +7,7 @@ export function logLink({ sinceMs, untilMs, accountId, keyId, model, outcome }: 
   const [since, until] = [sinceMs, untilMs].map((atMs) => new Date(atMs).toISOString());
   const all = { account: accountId, key: keyId, model, outcome, since: since!, until: until! };
   const given = Object.entries(all).filter(([, value]) => value !== "");
-  return `/requests?${new URLSearchParams(given).toString()}`;
+  return `${PATHS.requests}?${new URLSearchParams(given).toString()}`;
 }
 
 /** A filter narrowed to one group; undefined for what is no group of its own. */

@@ -19,6 +19,13 @@ export interface Measure {
 
 export const tokensOf = ({ promptTokens, completionTokens }: UsageSums): bigint => promptTokens + completionTokens;
 
+const DOLLARS = new Intl.NumberFormat("en-US", {
+  style: "currency",
+  currency: "USD",
+  minimumFractionDigits: 0,
+  maximumSignificantDigits: 3,
+});
+
 const asIs = (value: number): number => value;
 
 export const MEASURES: readonly Measure[] = [
@@ -57,7 +64,7 @@ export const MEASURES: readonly Measure[] = [
   },
 ];
 
-/** `$1.2K`, for where there is little room. */
+/** `$0.015` or `$1.2K`, for where there is little room. */
 function formatDollars(micro: number): string {
-  return micro < 1e9 ? formatMicroUsd(BigInt(Math.round(micro))) : `$${formatShort(micro / 1e6)}`;
+  return micro < 1e9 ? DOLLARS.format(micro / 1e6) : `$${formatShort(micro / 1e6)}`;
 }

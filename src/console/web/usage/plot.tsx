@@ -73,7 +73,7 @@ export function Plot({ title, description, content, gist, formatFull, overall, t
         onChange={(event) => setStep(Number(event.target.value))}
         onFocus={() => setStep((before) => before ?? content.steps.length - 1)}
         onBlur={() => setStep(undefined)}
-        className="sr-only w-full focus:not-sr-only"
+        className="sr-only focus:not-sr-only focus:w-full"
       />
       <DataTable {...table} />
     </Panel>
@@ -135,5 +135,10 @@ function Canvas({ content, gist, step, onStep }: CanvasProps) {
     };
   }, [content, onStep]);
   useEffect(() => chart.current?.mark(step), [step]);
-  return <div ref={element} role="img" aria-label={gist} className="h-55 w-full overflow-hidden" />;
+  return (
+    <div role="img" aria-label={gist} className="relative h-55 overflow-hidden">
+      {/* Outside the layout: the picture of a wide page would keep it from becoming narrow. */}
+      <div ref={element} className="absolute inset-0" />
+    </div>
+  );
 }

@@ -53,17 +53,23 @@ export function useView(): readonly [view: View, change: (changes: Partial<View>
   return [view, change];
 }
 
-/** The time of a view, up to the end of this hour, and its pieces: a day has hours, everything else days in UTC. */
+/**
+ * The time of a view, up to the end of this hour, and its pieces. A day has 24 hours; more of them are as many days in UTC,
+ * of which today is the last one.
+ */
 export function usePieces({ days, by, account, key, model, outcome }: View): UsagePieces & { grouping: Grouping } {
   const untilMs = endOfHour();
+  const today = Math.floor((untilMs - 1) / DAY_MS) * DAY_MS;
+  const sinceMs = days === 1 ? untilMs - DAY_MS : today - (days - 1) * DAY_MS;
   return useMemo(
     () => ({
-      filter: { sinceMs: untilMs - days * DAY_MS, untilMs, accountId: account, keyId: key, model, outcome },
+      filter: { sinceMs, untilMs, accountId: account, keyId: key, model, outcome },
       by: GROUPINGS[by],
       grouping: by,
+      lengthMs: days * DAY_MS,
       step: days === 1 ? UsageStep.HOUR : UsageStep.DAY,
     }),
-    [untilMs, days, by, account, key, model, outcome],
+    [sinceMs, untilMs, days, by, account, key, model, outcome],
   );
 }
 

@@ -1,0 +1,14 @@
+import { Badge } from "../parts/badge.tsx";
+import { outcomeOf } from "./outcomes.ts";
+
+interface OutcomeBadgeProps {
+  readonly code: string;
+  /** It was turned away before any model was asked. */
+  readonly refused?: boolean;
+}
+
+/** What became of a request or an attempt. */
+export function OutcomeBadge({ code, refused = false }: OutcomeBadgeProps) {
+  const { label, look } = outcomeOf(code);
+  return <Badge look={look}>{refused ? `Refused: ${label.toLowerCase()}` : label}</Badge>;
+}

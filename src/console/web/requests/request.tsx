@@ -1,0 +1,126 @@
+import type { ReactNode } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "wouter";
+import type { LoggedRequest } from "../../../../gen/parley/console/v1/request_pb.js";
+import { readFailure } from "../api/failure.ts";
+import { requestQuery } from "../api/requests.ts";
+import { Unavailable } from "../parts/alert.tsx";
+import { buttonClass } from "../parts/button.tsx";
+import { Empty, Loading, Page } from "../parts/page.tsx";
+import { Panel } from "../parts/panel.tsx";
+import { PATHS } from "../paths.ts";
+import { Attempts } from "./attempts.tsx";
+import { Facts } from "./facts.tsx";
+import { Limits } from "./limits.tsx";
+import { OutcomeBadge } from "./outcome-badge.tsx";
+import { outcomeOf } from "./outcomes.ts";
+import { Tokens } from "./tokens.tsx";
+
+/** One request: what became of it, and why. */
+export default function Request() {
+  const id = useId();
+  const found = useQuery(requestQuery(id));
+  return (
+    <Page
+      title="Request"
+      description="What became of it, and why. Its prompt and its answer are not kept."
+      actions={
+        <Link href={PATHS.requests} className={buttonClass("secondary")}>
+          All requests
+        </Link>
+      }
+    >
+      {found.data !== undefined ? (
+        <Shown request={found.data} />
+      ) : found.isPending ? (
+        <Loading what="the request" />
+      ) : readFailure(found.error)?.fields.has("id") === true ? (
+        <Empty title="No such request">
+          There is none with the ID <bdi className="wrap-anywhere">{id}</bdi>, or no longer. Refused requests are
+          remembered for a while, and only by the process that has refused them.
+        </Empty>
+      ) : (
+        <Unavailable error={found.error} onRetry={() => void found.refetch()} />
+      )}
+    </Page>
+  );
+}
+
+function Shown({ request }: { readonly request: LoggedRequest }) {
+  const hasLimits = request.requestLimit !== undefined || request.tokenLimit !== undefined;
+  return (
+    <div className="space-y-5">
+      <What request={request} />
+      {request.attempts.length > 0 && (
+        <Panel title="Attempts" description="The models that were asked or skipped, one after the other.">
+          <Attempts request={request} />
+        </Panel>
+      )}
+      <div className="grid items-start gap-5 lg:grid-cols-2">
+        {!request.refused && (
+          <Panel title="Tokens and cost">
+            <Tokens request={request} />
+          </Panel>
+        )}
+        {hasLimits && (
+          <Panel
+            title="Limits at that moment"
+            description="Of the key or its account, whichever was nearer to its end. This request is already counted."
+          >
+            <Limits request={request} />
+          </Panel>
+        )}
+      </div>
+      <Panel title="Details">
+        <Facts request={request} />
+      </Panel>
+    </div>
+  );
+}
+
+/** The outcome, what it means and what to do about it. */
+function What({ request: { outcome, message, refused, partial, servedModel } }: { readonly request: LoggedRequest }) {
+  const { meaning, advice } = outcomeOf(outcome);
+  return (
+    <Panel title="Outcome">
+      <div className="space-y-3 text-[0.9375rem]">
+        <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
+          <OutcomeBadge code={outcome} refused={refused} />
+          {meaning}
+        </p>
+        {message !== "" && (
+          <div>
+            <p className="text-sm text-muted">The caller was told:</p>
+            <p className="mt-1 rounded-lg bg-sunken px-4 py-3 wrap-anywhere whitespace-pre-wrap">
+              <bdi>{message}</bdi>
+            </p>
+          </div>
+        )}
+        {advice !== "" && <Note>{advice}</Note>}
+        {partial && (
+          <Note>
+            The answer of <bdi className="wrap-anywhere">{servedModel}</bdi> broke off after some of it had reached the
+            caller.
+          </Note>
+        )}
+        {refused && (
+          <Note>No model was asked and nothing was spent. Refused requests are remembered for a while only.</Note>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+function Note({ children }: { readonly children: ReactNode }) {
+  return <p className="text-muted">{children}</p>;
+}
+
+/** The ID in the page's address. Callers choose IDs, and what the router has decoded cannot always be decoded further. */
+function useId(): string {
+  const { id } = useParams<{ readonly id: string }>();
+  try {
+    return decodeURIComponent(location.pathname.split("/").at(-1) ?? id);
+  } catch {
+    return id;
+  }
+}

@@ -1,0 +1,263 @@
+import { readFileSync } from "node:fs";
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import OpenAI from "openai";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { LedgerEntry } from "../../src/core/ledger.ts";
+import { openStore } from "../../src/store/store.ts";
+import { entry } from "../store/contracts/entries.ts";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+const DAY_MS = 86_400_000;
+const HOSTILE_KEY = "=2+3 <img src=x onerror=alert(1)>";
+const HOSTILE_MODEL = '"><script>alert(2)</script>';
+
+let site: Site;
+let visit: Visit;
+
+beforeAll(async () => {
+  site = await startSite({ config: { sign_up: "open" } });
+  visit = await site.visit("/");
+  await setUp(visit.page);
+});
+afterAll(() => site?.close());
+
+/** Opens the page with these words in its address, and waits for its plots. */
+async function open(page: Page, search = ""): Promise<void> {
+  await page.goto(`${site.product.url}/usage${search}`);
+  await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
+  await page.getByRole("definition").first().waitFor();
+}
+
+/** The four figures, without how they have changed. */
+async function figures(page: Page): Promise<Record<string, string>> {
+  const names = ["Requests", "Tokens", "Cost", "Failed"];
+  const values = names.map((name) => figure(page, name).getByRole("definition").first().innerText());
+  return Object.fromEntries((await Promise.all(values)).map((value, index) => [names[index], value]));
+}
+
+function figure(page: Page, name: string) {
+  return page.locator("dl > div", { has: page.getByRole("term").getByText(name, { exact: true }) });
+}
+
+/** The table of groups, a list of its cells for each row. */
+function groups(page: Page, by: string): Promise<string[][]> {
+  const rows = page.getByRole("region", { name: `Usage by ${by}`, exact: true }).locator("table tr");
+  return rows.evaluateAll((all) => all.map((row) => [...row.children].map(({ textContent }) => textContent ?? "")));
+}
+
+/** Writes what was used at other times, by others or by models that there are not. */
+async function write(entries: readonly Partial<LedgerEntry>[]): Promise<void> {
+  const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
+  const at = ({ startedAtMs = Date.now() }: Partial<LedgerEntry>) => ({ startedAtMs, endedAtMs: startedAtMs });
+  await store.ledger.insert(entries.map((each) => entry({ ...each, ...at(each) })));
+  await store.close();
+}
+
+function keyIdOf(name: string): string {
+  const database = new DatabaseSync(join(site.product.home, "data/parley.db"), { readOnly: true });
+  const row = database.prepare("select id from api_keys where name = ?").get(name);
+  database.close();
+  return String(row?.["id"]);
+}
+
+describe("the page of usage", () => {
+  it("says so when nothing was used, and loads no chart for it", async () => {
+    const { page } = visit;
+    await open(page);
+    await page.getByText("Nothing was used").waitFor();
+    expect(await figures(page)).toEqual({ Requests: "0", Tokens: "0", Cost: "$0.00", Failed: "0%" });
+    expect(await page.evaluate(CHART_FILES)).toEqual([]);
+  });
+
+  it("has the figures of what the official client was told", async () => {
+    const { page } = visit;
+    const client = new OpenAI({ apiKey: site.product.firstKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+    let tokens = 0;
+    for (const model of ["alpha-haiku-4.5", "alpha-haiku-4.5", "beta-3-pro-preview"]) {
+      const { usage } = await client.chat.completions.create({ model, messages: [{ role: "user", content: "Hello" }] });
+      tokens += usage!.prompt_tokens + usage!.completion_tokens;
+    }
+    await open(page);
+    expect(await figures(page)).toMatchObject({ Requests: "3", Tokens: String(tokens), Failed: "0%" });
+    const rows = await groups(page, "model");
+    expect(rows.map(([model, requests]) => [model, requests])).toEqual(
+      expect.arrayContaining([
+        ["alpha-haiku-4.5", "2"],
+        ["beta-3-pro-preview", "1"],
+        ["Total", "3"],
+      ]),
+    );
+    expect(await page.evaluate(CHART_FILES)).toHaveLength(1);
+    const link = page.getByRole("link", { name: "alpha-haiku-4.5" });
+    expect(await link.getAttribute("href")).toMatch(/^\/requests\?model=alpha-haiku-4\.5&since=[^&]+Z&until=[^&]+Z$/);
+  });
+
+  it("compares with the time before", async () => {
+    const { page } = visit;
+    const before = { startedAtMs: Date.now() - 30 * DAY_MS, keyId: "key_gone", servedModel: "old" };
+    await write([before, { ...before, outcome: "upstream_timeout" }]);
+    await open(page);
+    expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+more than in the 30 days before/);
+    expect(await figure(page, "Failed").innerText()).toMatch(/▼ 50 points\s+less than in the 30 days before/);
+    await open(page, "?days=90");
+    expect(await figures(page)).toMatchObject({ Requests: "5", Failed: "20%" });
+    expect(await figure(page, "Requests").innerText()).toContain("None before");
+  });
+
+  it("is changed by the keyboard alone, and its address says how", async () => {
+    const { page } = visit;
+    await open(page);
+    const choose = async (label: string, typed: string): Promise<void> => {
+      await page.getByLabel(label, { exact: true }).focus();
+      await page.keyboard.type(typed);
+    };
+    await choose("Time", "Last 90");
+    await choose("Split by", "Outcome");
+    await page.getByRole("region", { name: "Usage by outcome" }).getByText("Upstream timeout").waitFor();
+    await choose("Outcome", "Failed");
+    await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
+    expect(new URL(page.url()).search).toBe("?days=90&by=outcome&outcome=failed");
+    await page.reload();
+    await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
+    await choose("Outcome", "All");
+    await choose("Key", "first");
+    await expect.poll(async () => (await figures(page))["Requests"]).toBe("3");
+    await choose("Model", "beta-3-pro-p");
+    await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
+    await choose("Account", "ada");
+    expect(new URL(page.url()).searchParams.get("account")).toBe("acct_default");
+  });
+
+  it("reads its plots out step by step, and has their values as tables", async () => {
+    const { page } = visit;
+    await open(page, "?by=none&days=7");
+    const plot = page.getByRole("region", { name: "Requests", exact: true });
+    expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests, per day: 3 in all, most on /);
+    const legend = plot.getByRole("list");
+    expect(await legend.innerText()).toMatch(/Served\s+3\s+Failed\s+0/);
+    await plot.getByRole("img").hover();
+    await expect.poll(() => legend.innerText()).toMatch(/Served\s+0\s+Failed\s+0/);
+    await page.mouse.move(0, 0);
+    await expect.poll(() => legend.innerText()).toMatch(/Served\s+3/);
+    const slider = plot.getByRole("slider", { name: "Read out requests" });
+    await slider.focus();
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Served 3, Failed 0$/);
+    await page.keyboard.press("ArrowLeft");
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Served 0, Failed 0$/);
+    await expect.poll(() => legend.innerText()).toMatch(/Served\s+0/);
+    await page.keyboard.press("Tab");
+    await page.keyboard.press("Enter");
+    const rows = plot.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
+    await expect.poll(() => rows.count()).toBe(7);
+    expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+3$/);
+    await page.getByRole("region", { name: "Duration", exact: true }).getByText("Show as a table").click();
+    await page.getByRole("region", { name: "Duration over time" }).getByText("3", { exact: true }).waitFor();
+    await slider.focus();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await open(page);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+
+  it("draws again in the other theme and for another width", async () => {
+    const { page } = visit;
+    await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+    await open(page);
+    const canvas = page.getByRole("region", { name: "Requests", exact: true }).locator("canvas");
+    const picture = () => canvas.evaluate<string, { toDataURL(): string }>((element) => element.toDataURL());
+    const width = () => canvas.evaluate((element) => element.getBoundingClientRect().width);
+    const [light, wide] = [await picture(), await width()];
+    await page.emulateMedia({ colorScheme: "dark", reducedMotion: "reduce" });
+    await expect.poll(picture).not.toBe(light);
+    await page.setViewportSize({ width: 390, height: 844 });
+    await expect.poll(width).toBeLessThan(wide);
+    await expect.poll(() => page.evaluate("document.documentElement.scrollWidth <= innerWidth")).toBe(true);
+    await page.setViewportSize({ width: 1440, height: 900 });
+    await page.emulateMedia({ colorScheme: "light", reducedMotion: "reduce" });
+    await expect.poll(picture).toBe(light);
+  });
+
+  it("shows names for what they are, and writes no formulas into its files", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/keys`);
+    await createKey(page, HOSTILE_KEY);
+    const keyId = keyIdOf(HOSTILE_KEY);
+    await write([{ keyId, servedModel: HOSTILE_MODEL, costMicroUsd: 9_000_000 }]);
+    await open(page, "?by=key");
+    expect((await groups(page, "key"))[1]?.[0]).toBe(HOSTILE_KEY);
+    const csv = await downloaded(page, "Usage by key");
+    expect(csv.name).toMatch(/^parley-usage-by-key-\d{4}-\d\d-\d\d-\d\d-to-\d{4}-\d\d-\d\d-\d\d\.csv$/);
+    const [head, first] = csv.text.split("\r\n");
+    expect(head).toBe(
+      "key,name,requests,failed,partial,estimated,prompt_tokens,cached_tokens,answer_tokens,reasoning_tokens,image_tokens,cost_usd",
+    );
+    expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,10,2,5,1,0,9`);
+    await open(page, "?by=model");
+    expect((await groups(page, "model"))[1]?.[0]).toBe(HOSTILE_MODEL);
+    await page.getByRole("region", { name: "Cost", exact: true }).getByText("Show as a table").click();
+    const cost = await downloaded(page, "Cost over time");
+    expect(cost.text.split("\r\n")[0]).toContain(`"""><script>alert(2)</script> (usd)"`);
+    expect(cost.text.trim().split("\r\n").at(-1)).toMatch(/^\d{4}-\d\d-\d\d,9,/);
+    expect(await page.locator("main img, main script").count()).toBe(0);
+  });
+
+  it("shows nobody what others have used, and neither do its services", async () => {
+    const stranger = await site.visit("/sign-up");
+    const { page } = stranger;
+    await page.getByLabel("E-mail").fill("bob@example.com");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Create" }).click();
+    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await open(page, `?by=key&key=${keyIdOf(HOSTILE_KEY)}`);
+    await page.getByText("No request of this time is of this kind.").waitFor();
+    expect(await page.getByLabel("Account", { exact: true }).count()).toBe(0);
+    await open(page, "?by=account");
+    await page.getByText("Nothing was used").waitFor();
+    const call = (method: string, body: object): Promise<{ status: number; text: string }> =>
+      page.evaluate(`fetch("/parley.console.v1.UsageService/${method}", {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: ${JSON.stringify(JSON.stringify(body))},
+      }).then(async (answer) => ({ status: answer.status, text: await answer.text() }))`);
+    const filter = { accountId: "acct_default" };
+    for (const [method, body] of [
+      ["Summarize", { filter }],
+      ["GetLatency", { filter }],
+      ["GetSpending", filter],
+    ] as const)
+      expect(await call(method, body)).toMatchObject({ status: 403 });
+    const { text } = await call("Summarize", { by: "USAGE_GROUPING_KEY", filter: { keyId: keyIdOf(HOSTILE_KEY) } });
+    expect(JSON.parse(text)).not.toHaveProperty("rows");
+    expect(stranger.complaints).toEqual([]);
+  });
+
+  it("says beside keys and on the account what their budgets count", async () => {
+    const { page, complaints } = visit;
+    await page.goto(`${site.product.url}/keys`);
+    const key = page.getByRole("listitem").filter({ hasText: HOSTILE_KEY });
+    await key.getByText("$9.00").waitFor();
+    await key.getByRole("button", { name: "Rotate" }).click();
+    await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();
+    await page.getByRole("button", { name: "I have saved it" }).click();
+    const successor = key.filter({ hasText: "With the keys it was rotated from" });
+    await successor.getByText("$9.00").waitFor();
+    await key.filter({ hasText: "With the key in its place" }).getByText("$9.00").waitFor();
+    await page.goto(`${site.product.url}/account`);
+    await page.getByText("Spent this month").waitFor();
+    await page.getByText(/^\$9\.\d\d$/).waitFor();
+    expect(complaints).toEqual([]);
+  });
+});
+
+/** The files that draw charts, as far as they were loaded. */
+const CHART_FILES = `performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => /\\/chart-[^/]*\\.js$/.test(name))`;
+
+async function downloaded(page: Page, label: string): Promise<{ name: string; text: string }> {
+  const [file] = await Promise.all([
+    page.waitForEvent("download"),
+    page.getByRole("button", { name: `Download CSV: ${label}` }).click(),
+  ]);
+  return { name: file.suggestedFilename(), text: readFileSync(await file.path(), "utf8") };
+}

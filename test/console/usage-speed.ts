@@ -1,0 +1,69 @@
+import { describe, expect, it, onTestFinished } from "vitest";
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { UsageGrouping, UsageStep } from "../../gen/parley/console/v1/usage_pb.js";
+import type { Store } from "../../src/store/store.ts";
+import { writeHistory } from "../support/history.ts";
+import { type Browser, startConsole } from "./set-up.ts";
+
+const DAY_MS = 86_400_000;
+const MAX_MS = 300;
+/** The best of them counts: what else the machine does is not to be measured. */
+const ROUNDS = 5;
+
+/** How long the reports of the usage page take over HTTP with 50,000 requests behind them, said in the tests' output. */
+export function describeUsageSpeed(database: string, open: () => Promise<Store>): void {
+  describe(`the usage of 50,000 requests on ${database}`, () => {
+    it("is told within 300 ms, however it is split, to members and administrators", async () => {
+      const { ledger, usage } = await open();
+      const site = await startConsole({ signUp: "open", usage });
+      onTestFinished(() => site.close());
+      const administrator = await site.signedUp("ada");
+      const member = await site.signedUp("bob");
+      const untilMs = site.access.clock.now();
+      const count = await writeHistory(ledger, { untilMs, accountIds: [administrator.id, member.id] });
+      const filter = { since: timestampFromMs(untilMs - 31 * DAY_MS) };
+      const { total } = await administrator.usage.summarize({ filter });
+      expect([count, Number(total?.completions)]).toEqual([50_000, 50_000]);
+      const figures: Record<string, Record<string, string>> = {};
+      const slow: string[] = [];
+      for (const [who, browser] of Object.entries({ administrator, member })) {
+        for (const [name, ask] of reports(browser, filter)) {
+          const times: number[] = [];
+          for (let round = 0; round < ROUNDS; round += 1) {
+            const start = performance.now();
+            await ask();
+            times.push(performance.now() - start);
+          }
+          const best = Math.min(...times);
+          (figures[name] ??= {})[who] = `${best.toFixed(0)} ms`;
+          if (best > MAX_MS) slow.push(`${name}: ${best.toFixed(0)} ms for the ${who}`);
+        }
+      }
+      console.log(`usage of 50,000 requests on ${database}, the best of ${ROUNDS} answers over HTTP:`);
+      console.table(figures);
+      expect(slow).toEqual([]);
+    });
+  });
+}
+
+/** Every way in which the page asks. */
+function reports(
+  { usage }: Browser,
+  filter: { readonly since: Timestamp },
+): [name: string, ask: () => Promise<unknown>][] {
+  const groupings = Object.values(UsageGrouping).filter((grouping) => typeof grouping === "number");
+  const steps = [UsageStep.UNSPECIFIED, UsageStep.DAY, UsageStep.HOUR] as const;
+  return [
+    ...groupings.flatMap((by) =>
+      steps.map((step): [string, () => Promise<unknown>] => [
+        `sums by ${UsageGrouping[by].toLowerCase()}, ${UsageStep[step].toLowerCase()}`,
+        () => usage.summarize({ filter, by, step }),
+      ]),
+    ),
+    ...steps.map((step): [string, () => Promise<unknown>] => [
+      `latency, ${UsageStep[step].toLowerCase()}`,
+      () => usage.getLatency({ filter, step }),
+    ]),
+    ["latency of one model", () => usage.getLatency({ filter: { ...filter, model: "alpha-haiku-4.5" } })],
+  ];
+}
