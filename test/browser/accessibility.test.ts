@@ -143,6 +143,42 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
   });
 
+  it.each(["Accounts", "Invitations", "Providers", "Security", "Settings"])(
+    "has no barrier in the administration of %s",
+    async (name) => {
+      await visit.page.goto(`${site.product.url}/admin/${name.toLowerCase()}`);
+      await visit.page.getByRole("heading", { name, exact: true }).waitFor();
+      await visit.page.waitForLoadState("networkidle");
+      expect(await barriers()).toEqual([]);
+    },
+  );
+
+  it("has no barrier in the dialogs of the administration", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/admin/invitations`);
+    await page.getByRole("button", { name: "Invite somebody" }).click();
+    await page.getByLabel("E-mail (optional)").fill("no address");
+    await page.getByRole("button", { name: "Create link" }).click();
+    await page.locator("[aria-invalid]").waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.getByLabel("E-mail (optional)").fill("bob@example.com");
+    await page.getByRole("button", { name: "Create link" }).click();
+    await page.getByTestId("invitation").waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.getByRole("button", { name: "I have copied it" }).click();
+    await page.getByRole("button", { name: /^Revoke the invitation/ }).click();
+    await page.getByRole("dialog", { name: "Revoke invitation?" }).waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.goto(`${site.product.url}/admin/accounts`);
+    await page.getByRole("button", { name: "Edit Ada" }).click();
+    await page.locator("summary", { hasText: "Limits" }).click();
+    expect(await barriers()).toEqual([]);
+    await page.goto(`${site.product.url}/sign-up#invitation=any`);
+    await page.reload();
+    await page.getByRole("heading", { name: "You are signed in already" }).waitFor();
+    expect(await barriers()).toEqual([]);
+  });
+
   it("gives the browser nothing to complain about", () => {
     expect(visit.complaints).toEqual([]);
   });

@@ -7,7 +7,7 @@ import type { Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { KeyCapability, KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
-import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
@@ -79,7 +79,7 @@ async function servicesOf(of: Page) {
   });
   return {
     keys: createClient(KeyService, transport),
-    usage: createClient(UsageService, transport),
+    log: createClient(RequestService, transport),
     playground: createClient(PlaygroundService, transport),
   };
 }
@@ -135,9 +135,9 @@ describe("an answer", () => {
     await expect.poll(async () => (await answer().innerText()).length).toBeGreaterThan(50);
     await stop().click();
     await page.getByText("You stopped this answer.").waitFor();
-    const { usage } = await servicesOf(page);
+    const { log } = await servicesOf(page);
     await expect
-      .poll(async () => (await usage.listCompletions({})).completions[0])
+      .poll(async () => (await log.list({})).requests[0])
       .toMatchObject({ outcome: "cancelled", entrance: "console", partial: true });
     // It is still there to go on from.
     expect((await answer().innerText()).length).toBeGreaterThan(50);
@@ -421,8 +421,8 @@ describe("signing out somewhere else", () => {
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Write a message below to begin.").waitFor();
-    const { usage } = await servicesOf(page);
-    const [latest] = (await usage.listCompletions({})).completions;
+    const { log } = await servicesOf(page);
+    const [latest] = (await log.list({})).requests;
     expect(latest).toMatchObject({ outcome: "unauthenticated", entrance: "console", partial: true });
     expect(visit.complaints).toEqual([]);
   });

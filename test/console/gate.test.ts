@@ -215,9 +215,17 @@ describe("who may call what", () => {
     "RequestService/Watch",
     "SettingsService/Get",
     "PlaygroundService/Stream",
+    "SessionService/ListSessions",
+    "SessionService/SignOutElsewhere",
+    "ModelService/List",
   ];
   const FRESH = ["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`);
-  const ADMINISTRATORS = ["AccountService/List", "AccountService/ListInvitations"];
+  const ADMINISTRATORS = [
+    "AccountService/List",
+    "AccountService/ListInvitations",
+    "ModelService/ListUpstreams",
+    "SettingsService/GetConfiguration",
+  ];
   // Without an ID it is not one's own account.
   const ADMINISTRATORS_FRESH = ["AccountService/CreateInvitation", "AccountService/RevokeInvitation"];
   const OTHERS_ACCOUNT = ["AccountService/Update"];

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
-import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { type Product, startProduct } from "../support/product.ts";
@@ -44,7 +44,7 @@ async function signUp() {
   return {
     keyId: key!.id,
     playground: createClient(PlaygroundService, transport),
-    usage: createClient(UsageService, transport),
+    log: createClient(RequestService, transport),
   };
 }
 
@@ -81,7 +81,7 @@ describe("the playground of the running product", () => {
     await ask(people, controller.signal);
     controller.abort();
     await expect.poll(() => upstream.exchanges[0]!.closed).toBe(true);
-    const entries = async () => (await people.usage.listCompletions({})).completions;
+    const entries = async () => (await people.log.list({})).requests;
     await expect.poll(async () => (await entries())[0]?.outcome).toBe("cancelled");
     expect((await entries())[0]).toMatchObject({ entrance: "console", keyId: people.keyId, partial: true });
     const metrics = await (await fetch(`${product.operationsUrl}/metrics`)).text();

@@ -8,6 +8,11 @@ export const PATHS = {
   requests: "/requests",
   playground: "/playground",
   models: "/models",
+  adminAccounts: "/admin/accounts",
+  adminInvitations: "/admin/invitations",
+  adminProviders: "/admin/providers",
+  adminSecurity: "/admin/security",
+  adminSettings: "/admin/settings",
   account: "/account",
   docs: "/docs",
 } as const;

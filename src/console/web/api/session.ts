@@ -34,6 +34,12 @@ export function enter(session: Session | undefined): void {
   );
 }
 
+/** Where the account is signed in. */
+export const openSessionsQuery = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: async ({ signal }) => (await sessions.listSessions({}, { signal })).sessions,
+});
+
 /** Ends the session. */
 export function useSignOut() {
   return useMutation({

@@ -2,7 +2,6 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
-
 const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
 const DATE = new Intl.DateTimeFormat("en", { dateStyle: "short" });
 const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
@@ -42,4 +41,10 @@ export function formatClock(
   const ms = timestampMs(time);
   const isToday = DATE.format(ms) === DATE.format(nowMs);
   return { clock: CLOCK.format(ms), day: isToday ? undefined : DAY.format(ms) };
+}
+
+/** The same in one text: `1:05:09 PM`, or `Nov 20, 1:05:09 PM`. */
+export function formatTime(time: Timestamp): string {
+  const { clock, day } = formatClock(time);
+  return day === undefined ? clock : `${day}, ${clock}`;
 }
