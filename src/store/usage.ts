@@ -78,7 +78,8 @@ type Sums = Pick<UsageHourRow, (typeof SUMS)[number]> & {
   readonly failed: number;
 };
 
-function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }: Groups): RawBuilder<Sums> {
+/** The sums of each step and each group that is shown, and of all others together. */
+export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }: Groups): RawBuilder<Sums> {
   const group = GROUPS[by];
   const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
   return sql<Sums>`

@@ -2,6 +2,7 @@ import { describe, expect, it, onTestFinished } from "vitest";
 import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import { UsageGrouping, UsageStep } from "../../gen/parley/console/v1/usage_pb.js";
 import type { Store } from "../../src/store/store.ts";
+import { entry } from "../store/contracts/entries.ts";
 import { writeHistory } from "../support/history.ts";
 import { type Browser, startConsole } from "./set-up.ts";
 
@@ -42,6 +43,12 @@ export function describeUsageSpeed(database: string, open: () => Promise<Store>)
       console.log(`usage of 50,000 requests on ${database}, the best of ${ROUNDS} answers over HTTP:`);
       console.table(figures);
       expect(slow).toEqual([]);
+      // More than are looked at.
+      const endedAtMs = untilMs - 31 * DAY_MS;
+      await ledger.insert([entry({ endedAtMs: endedAtMs + 1 })]);
+      const before = await administrator.usage.getLatency({ filter });
+      await ledger.insert([entry({ endedAtMs })]);
+      expect(await administrator.usage.getLatency({ filter })).toEqual(before);
     });
   });
 }
@@ -51,17 +58,24 @@ function reports(
   { usage }: Browser,
   filter: { readonly since: Timestamp },
 ): [name: string, ask: () => Promise<unknown>][] {
-  const groupings = Object.values(UsageGrouping).filter((grouping) => typeof grouping === "number");
-  const steps = [UsageStep.UNSPECIFIED, UsageStep.DAY, UsageStep.HOUR] as const;
+  const { UNSPECIFIED, MODEL, KEY, ACCOUNT, OUTCOME } = UsageGrouping;
+  const groupings = Object.entries({
+    nothing: UNSPECIFIED,
+    model: MODEL,
+    key: KEY,
+    account: ACCOUNT,
+    outcome: OUTCOME,
+  });
+  const steps = Object.entries({ whole: UsageStep.UNSPECIFIED, days: UsageStep.DAY, hours: UsageStep.HOUR });
   return [
-    ...groupings.flatMap((by) =>
-      steps.map((step): [string, () => Promise<unknown>] => [
-        `sums by ${UsageGrouping[by].toLowerCase()}, ${UsageStep[step].toLowerCase()}`,
+    ...groupings.flatMap(([group, by]) =>
+      steps.map(([length, step]): [string, () => Promise<unknown>] => [
+        `sums by ${group}, ${length}`,
         () => usage.summarize({ filter, by, step }),
       ]),
     ),
-    ...steps.map((step): [string, () => Promise<unknown>] => [
-      `latency, ${UsageStep[step].toLowerCase()}`,
+    ...steps.map(([length, step]): [string, () => Promise<unknown>] => [
+      `latency, ${length}`,
       () => usage.getLatency({ filter, step }),
     ]),
     ["latency of one model", () => usage.getLatency({ filter: { ...filter, model: "alpha-haiku-4.5" } })],
