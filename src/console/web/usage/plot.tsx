@@ -73,7 +73,7 @@ export function Plot({ title, description, content, gist, formatFull, overall, t
         onChange={(event) => setStep(Number(event.target.value))}
         onFocus={() => setStep((before) => before ?? content.steps.length - 1)}
         onBlur={() => setStep(undefined)}
-        className="sr-only focus:not-sr-only focus:w-full"
+        className="sr-only accent-accent focus:not-sr-only focus:w-full"
       />
       <DataTable {...table} />
     </Panel>
