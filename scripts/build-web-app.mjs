@@ -1,5 +1,5 @@
-// npm run build:web: builds the dashboard into dist/console, beside its files compressed ones. `npm start` does it by
-// itself when the sources have changed.
+// npm run build:web: builds the dashboard into dist/console, beside its files compressed ones, and in proto/ the contract
+// as people download it. `npm start` does it by itself when the sources have changed.
 import {
   chmodSync,
   mkdtempSync,
@@ -14,9 +14,12 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { build } from "vite";
+import { buildContract } from "./reference/contract.ts";
+import { makeReference } from "./reference/reference.ts";
 import { hashWebAppSources, webAppFolder, webAppRecord } from "./web-app.mjs";
 
 const sources = hashWebAppSources();
+const contract = await buildContract();
 mkdirSync(dirname(webAppFolder), { recursive: true });
 // Beside its place, and moved there when it is complete: nobody serves half of it.
 const folder = mkdtempSync(`${webAppFolder}-`);
@@ -24,6 +27,7 @@ try {
   await build({
     configFile: fileURLToPath(new URL("../src/console/web/vite.config.ts", import.meta.url)),
     build: { outDir: folder, emptyOutDir: true },
+    plugins: [serveModule("virtual:reference", makeReference(contract))],
     logLevel: "warn",
   });
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
@@ -32,6 +36,10 @@ try {
     writeFileSync(join(folder, `${name}.br`), brotliCompressSync(content));
     writeFileSync(join(folder, `${name}.gz`), gzipSync(content, { level: 9 }));
   }
+  for (const [path, content] of contract.files) {
+    mkdirSync(dirname(join(folder, "proto", path)), { recursive: true });
+    writeFileSync(join(folder, "proto", path), content);
+  }
   writeFileSync(join(folder, webAppRecord), `${JSON.stringify({ sources })}\n`);
   // Temporary folders are for their owner alone, and who serves may be somebody else.
   chmodSync(folder, 0o755);
@@ -39,4 +47,15 @@ try {
   renameSync(folder, webAppFolder);
 } finally {
   rmSync(folder, { recursive: true, force: true });
+}
+
+/** Lets the pages import this value under a name that no file has. */
+function serveModule(name, value) {
+  // Parsed by the browser as data, which is quicker than as a program.
+  const code = `export default JSON.parse(${JSON.stringify(JSON.stringify(value))});`;
+  return {
+    name,
+    resolveId: (id) => (id === name ? `\0${name}` : undefined),
+    load: (id) => (id === `\0${name}` ? code : undefined),
+  };
 }

@@ -14,10 +14,21 @@ export const webAppFolder = join(root, "dist/console");
 export const webAppRecord = "built.json";
 
 /** Everything that the built files depend on. */
-const sources = [
+export const webAppSources = [
   "src/console/web",
   "gen/parley/console",
   "gen/google/rpc",
+  // What the API reference is made of.
+  "proto/parley/v1",
+  "gen/parley/v1",
+  "src/front/openapi",
+  "src/front/openai",
+  "src/front/exchange.ts",
+  "src/edge/http/json.ts",
+  "src/core/failure.ts",
+  "src/core/validate.ts",
+  "src/edge/failure-table.ts",
+  "scripts/reference",
   "package-lock.json",
   "scripts/build-web-app.mjs",
 ];
@@ -50,7 +61,7 @@ export async function ensureWebApp(node) {
 /** A hash of all sources, by name and content. */
 export function hashWebAppSources() {
   const hash = createHash("sha256");
-  for (const path of sources.flatMap((source) => listFiles(join(root, source)))) {
+  for (const path of webAppSources.flatMap((source) => listFiles(join(root, source)))) {
     hash
       .update(`${relative(root, path).split(sep).join("/")}\0`)
       .update(readFileSync(path))

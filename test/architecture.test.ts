@@ -38,9 +38,12 @@ const confinedPackages: readonly (readonly [prefix: string, folders: readonly st
   ["node:http", ["front", "console", "edge/http", "simulator", "telemetry"]],
 ];
 
+/** Programs for people to copy, whose own environment they mean. */
+const EXAMPLES = ["console/web/docs/examples.ts", "console/web/playground/programs.ts"];
+
 /** What only some folders or files may say outside comments: what it is called, how to find it, and the places. */
 const confinedWords: readonly (readonly [name: string, pattern: RegExp, places: readonly string[]])[] = [
-  ["process.env", /\bprocess\.env\b|\benv\b[^;]*(=\s*process\b|from\s*"node:process")/, ["config"]],
+  ["process.env", /\bprocess\.env\b|\benv\b[^;]*(=\s*process\b|from\s*"node:process")/, ["config", ...EXAMPLES]],
   ["anthropic", /anthropic/i, ["providers/anthropic", "simulator", "config", "gateway/catalogue.ts"]],
 ];
 

@@ -3,7 +3,9 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { describe, expect, it } from "vitest";
 import { fileSchema } from "../src/config/schema.ts";
-import { FAILURE_TABLE } from "../src/edge/failure-table.ts";
+import { FAILURE_ADVICE } from "../src/console/web/text/failure-advice.ts";
+import { FAILURE_TABLE, type FailureRow, retryAfterMs } from "../src/edge/failure-table.ts";
+import { Failure, type FailureCode } from "../src/core/failure.ts";
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -40,6 +42,24 @@ describe("docs/errors.md", () => {
     expect([http, type]).toEqual([String(row.http), row.type]);
     const absent = code === "unauthenticated" ? "*absent*" : "–";
     expect(errorCode).toBe(row.code ?? absent);
+  });
+
+  it.each(Object.entries(FAILURE_ADVICE))("says of %s what the dashboard says", (code, { means, todo }) => {
+    expect(rows.get(code)?.at(-1)).toBe(`${means} ${todo}`);
+  });
+});
+
+describe("the advice about failures", () => {
+  it("is there for every failure, and for no other", () => {
+    expect(Object.keys(FAILURE_ADVICE)).toEqual(Object.keys(FAILURE_TABLE));
+  });
+
+  it("says to wait where clients are told how long, and where that helps", () => {
+    const isToWait = ([code, row]: [string, FailureRow]): boolean =>
+      !row.final && code !== "deadline_exceeded" && retryAfterMs(new Failure(code as FailureCode, "no")) !== undefined;
+    const told = Object.entries<FailureRow>(FAILURE_TABLE).filter(isToWait);
+    const advised = Object.entries(FAILURE_ADVICE).filter(([, { retry }]) => retry === "after a wait");
+    expect(advised.map(([code]) => code)).toEqual(told.map(([code]) => code));
   });
 });
 

@@ -1,4 +1,5 @@
 import type { Limits } from "../core/principal.ts";
+import type { Page } from "./page.ts";
 
 export type Role = "administrator" | "member";
 
@@ -29,6 +30,10 @@ export interface SessionRecord {
   readonly lastSeenAtMs: number;
   /** When the password was last given. */
   readonly authenticatedAtMs: number;
+  /** Where it began, such as `192.0.2.0/24`; undefined where nobody knows any more. */
+  readonly network: string | undefined;
+  /** What it began in, such as `Firefox on Linux`. */
+  readonly browser: string | undefined;
 }
 
 export interface InvitationRecord {
@@ -59,6 +64,12 @@ export interface SecurityEvent {
   readonly details: Readonly<Record<string, string>>;
 }
 
+/** An event as it is kept. */
+export interface RecordedEvent extends SecurityEvent {
+  /** Tells it apart from others of the same moment. */
+  readonly id: string;
+}
+
 /** How sign-ins that failed keep the next ones waiting: per account, and per network. */
 export interface ThrottleStore {
   /** The state of one subject; undefined when nothing is kept. */
@@ -86,8 +97,10 @@ export interface AccountStore {
   insert(account: AccountRecord): Promise<boolean>;
   find(id: string): Promise<AccountRecord | undefined>;
   findByEmail(email: string): Promise<AccountRecord | undefined>;
-  /** Oldest first. */
-  list(): Promise<readonly AccountRecord[]>;
+  /** Oldest first; all of them without a page. */
+  list(page?: Page): Promise<readonly AccountRecord[]>;
+  /** Whether any account has a password, a disabled one too: whether there is an owner. It never becomes false again. */
+  isClaimed(): Promise<boolean>;
   /**
    * False for an unknown account, and for one whose password hash is not `expected` any more, where that is given: what was
    * derived from an old password must not take the place of a new one.
@@ -102,13 +115,15 @@ export interface AccountStore {
 
   insertSession(session: SessionRecord): Promise<void>;
   findSession(hash: string): Promise<{ readonly session: SessionRecord; readonly account: AccountRecord } | undefined>;
+  /** Those of an account, the latest used first, at most `limit`; ended ones too that were not pruned yet. */
+  listSessions(accountId: string, limit: number): Promise<readonly SessionRecord[]>;
   touchSession(
     hash: string,
     changes: Partial<Pick<SessionRecord, "lastSeenAtMs" | "authenticatedAtMs">>,
   ): Promise<void>;
   removeSession(hash: string): Promise<void>;
-  /** All of an account, except one. */
-  removeSessions(accountId: string, exceptHash?: string): Promise<void>;
+  /** All of an account, except one; answers how many. */
+  removeSessions(accountId: string, exceptHash?: string): Promise<number>;
   /** Those created, or last seen, before; answers how many. */
   pruneSessions(limits: { readonly createdBeforeMs: number; readonly seenBeforeMs: number }): Promise<number>;
 
@@ -121,7 +136,11 @@ export interface AccountStore {
   removeInvitation(id: string): Promise<boolean>;
 
   record(event: SecurityEvent): Promise<void>;
-  /** Newest first, at most `limit`. */
-  events(query: { readonly limit: number; readonly accountId?: string | undefined }): Promise<readonly SecurityEvent[]>;
+  /** Newest first, at most `limit`; only those that come after `before` in this order, where that is given. */
+  events(query: {
+    readonly limit: number;
+    readonly accountId?: string | undefined;
+    readonly before?: Pick<RecordedEvent, "atMs" | "id"> | undefined;
+  }): Promise<readonly RecordedEvent[]>;
   pruneEvents(beforeMs: number): Promise<number>;
 }

@@ -7,7 +7,7 @@ import { checkLimits } from "./limits.ts";
 import { checkName, isId, unknownId } from "./names.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
 import type { SecurityEventType } from "./security-log.ts";
-import { claim, isClaimed, nameFor, newAccount } from "./sign-up.ts";
+import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
 
@@ -81,7 +81,7 @@ export async function createAccount(
 
 /** Throws `invalid_request` for a member on an installation without an administrator: nobody could invite or change anybody. */
 export async function requireFirstAdministrator(store: AccountStore, role: Role): Promise<void> {
-  if (role === "administrator" || (await isClaimed(store))) return;
+  if (role === "administrator" || (await store.isClaimed())) return;
   throw invalidField("role", "has to be administrator for the first account (--role administrator)");
 }
 
@@ -109,6 +109,11 @@ function undo(changes: AccountChanges, before: AccountRecord): AccountChanges {
   return Object.fromEntries(fields.map((field) => [field, before[field]]));
 }
 
+function isSame(limits: Limits, others: Limits): boolean {
+  const fields = Object.keys({ ...limits, ...others }) as (keyof Limits)[];
+  return fields.every((field) => limits[field] === others[field]);
+}
+
 interface Change {
   readonly type: SecurityEventType;
   readonly details: Readonly<Record<string, string>>;
@@ -128,7 +133,9 @@ function toChanges(
   };
   if (name !== undefined && name !== before.name) change({ name: checkName(name) }, "account_renamed");
   if (role !== undefined && role !== before.role) change({ role }, "role_changed", { from: before.role, to: role });
-  if (limits !== undefined) change({ limits: checkLimits(limits) }, "limits_changed");
+  if (limits !== undefined && !isSame(limits, before.limits)) {
+    change({ limits: checkLimits(limits) }, "limits_changed");
+  }
   if (disabled === true && before.disabledAtMs === undefined) change({ disabledAtMs: nowMs }, "account_disabled");
   if (disabled === false && before.disabledAtMs !== undefined) change({ disabledAtMs: undefined }, "account_enabled");
   return { changes, happened };

@@ -21,4 +21,6 @@ export interface AccessContext {
 export interface Origin {
   /** As `networkOf` says it; undefined for the command line, which nothing throttles. */
   readonly network: string | undefined;
+  /** What the request comes from, in a few words, such as `Firefox on Linux`. */
+  readonly browser?: string | undefined;
 }

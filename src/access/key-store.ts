@@ -1,4 +1,5 @@
 import type { Capability, Limits } from "../core/principal.ts";
+import type { Page } from "./page.ts";
 
 /** The account that owns keys as long as nobody has signed up. The first person to do so takes it over. */
 export const DEFAULT_ACCOUNT_ID = "acct_default";
@@ -64,8 +65,10 @@ export interface KeyStore {
   insert(key: NewKey): Promise<void>;
   /** Only when there has never been a key: of many processes that start at once, one is told true. */
   insertFirst(key: NewKey): Promise<boolean>;
-  /** Every key that was ever made (of one account), oldest first. */
-  list(accountId?: string): Promise<readonly KeyRecord[]>;
+  /** Every key that was ever made (of one account), oldest first; all of them without a page. */
+  list(accountId?: string, page?: Page): Promise<readonly KeyRecord[]>;
+  /** How many keys of these accounts are neither expired nor revoked; accounts without any are left out. */
+  countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   find(id: string): Promise<KeyRecord | undefined>;
   /** What people call these keys, by their IDs; without those that are unknown. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import { invalidField } from "../core/failure.ts";
+import { Failure, invalidField } from "../core/failure.ts";
 import { type Capability, type Limits, NO_LIMITS } from "../core/principal.ts";
 import { displayApiKey, generateApiKey, hashApiKey } from "./api-key.ts";
 import { randomBase62 } from "./base62.ts";
@@ -17,6 +17,9 @@ export type Grace = keyof typeof GRACES;
 
 /** How long after its making a key that has been rotated may be used, unless chosen otherwise. */
 export const DEFAULT_GRACE: Grace = "24h";
+
+/** How many keys an account may have that are neither expired nor revoked. */
+export const MAX_WORKING_KEYS = 1000;
 
 /** Where keys are kept, and the time. */
 export interface KeyContext {
@@ -44,12 +47,16 @@ export interface CreatedKey {
   readonly record: KeyRecord;
 }
 
-/** Makes a key. It works at once. Throws an `invalid_request` Failure for a name or list that cannot be. */
+/**
+ * Makes a key. It works at once. Throws an `invalid_request` Failure for a name or list that cannot be, and for an account that has
+ * as many as it may.
+ */
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
   const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID } = request;
   const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS } = request;
   const choices = checkChoices({ name: request.name, models, capabilities, limits });
   const now = clock.now();
+  await requireRoom({ store, clock }, accountId);
   const made = makeKey({
     ...choices,
     accountId,
@@ -76,7 +83,8 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
 
 /**
  * Makes a key with the same name, permissions, limits (what is used of them stays used) and lifetime, and lets the old one expire after the grace, if it would not
- * have before. Throws an `invalid_request` Failure for an unknown key and for one that has ended or been rotated.
+ * have before. Throws an `invalid_request` Failure for an unknown key and for one that has ended or been rotated, and, where both
+ * would work for a while, for an account that has as many as it may.
  */
 export async function rotateKey({ store, clock }: KeyContext, id: string, grace: Grace): Promise<CreatedKey> {
   const old = await findKey(store, id);
@@ -84,6 +92,7 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
   if (old.replacedBy !== undefined)
     throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
+  if (GRACES[grace] > 0) await requireRoom({ store, clock }, old.accountId);
   const { accountId, lineId, name, models, capabilities, limits } = old;
   const expiresAtMs = old.expiresAtMs === undefined ? undefined : now + (old.expiresAtMs - old.createdAtMs);
   const made = makeKey({ accountId, lineId, name, models, capabilities, limits, createdAtMs: now, expiresAtMs });
@@ -109,6 +118,17 @@ export async function updateKey({ store }: KeyContext, id: string, changes: KeyC
   if (await store.update(id, checkChoices(changes))) return;
   await findKey(store, id);
   throw invalidField("id", `${id} has been revoked`);
+}
+
+/** Throws an `invalid_request` Failure for an account that has as many keys as it may. Two at the same moment may both be let through. */
+async function requireRoom({ store, clock }: KeyContext, accountId: string): Promise<void> {
+  const working = (await store.countWorking([accountId], clock.now())).get(accountId) ?? 0;
+  if (working < MAX_WORKING_KEYS) return;
+  const most = MAX_WORKING_KEYS.toLocaleString("en");
+  throw new Failure(
+    "invalid_request",
+    `This account has ${most} keys that work, which is the most. Revoke some first.`,
+  );
 }
 
 /** What has become of a key. */

@@ -29,7 +29,7 @@ export async function changePassword(
   const changed = await setPassword(context, account, password);
   const { id } = account;
   await context.log.record({ type: "password_changed", actorId: id, accountId: id, network: origin.network });
-  return startSession(context, changed);
+  return startSession(context, changed, origin);
 }
 
 /** Gives an account a new password, for whoever lost it: its sessions end and its throttle is forgotten. */

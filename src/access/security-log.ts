@@ -7,6 +7,7 @@ export type SecurityEventType =
   | "signed_in"
   | "sign_in_failed"
   | "signed_out"
+  | "signed_out_elsewhere"
   | "reauthenticated"
   | "reauthentication_failed"
   | "password_changed"

@@ -1,6 +1,6 @@
 import { Failure } from "../core/failure.ts";
 import type { AccountRecord, SessionRecord } from "./account-store.ts";
-import type { AccessContext } from "./context.ts";
+import type { AccessContext, Origin } from "./context.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const MINUTE_MS = 60_000;
@@ -12,6 +12,8 @@ export const SESSION_LIFETIME_MS = 24 * 60 * MINUTE_MS;
 const FRESH_MS = 10 * MINUTE_MS;
 /** How exactly the last use is known: writing each would cost more than the requests. */
 const TOUCH_MS = MINUTE_MS;
+/** Nobody looks through more. */
+const MAX_LISTED = 100;
 
 /** Somebody with a valid session. */
 export interface SignedIn {
@@ -25,7 +27,11 @@ export interface StartedSession extends SignedIn {
 }
 
 /** Starts a session for somebody whose password has just been checked. */
-export async function startSession({ store, clock }: AccessContext, account: AccountRecord): Promise<StartedSession> {
+export async function startSession(
+  { store, clock }: AccessContext,
+  account: AccountRecord,
+  { network, browser }: Origin,
+): Promise<StartedSession> {
   const id = generateToken();
   const nowMs = clock.now();
   const session: SessionRecord = {
@@ -34,6 +40,8 @@ export async function startSession({ store, clock }: AccessContext, account: Acc
     createdAtMs: nowMs,
     lastSeenAtMs: nowMs,
     authenticatedAtMs: nowMs,
+    network,
+    browser,
   };
   await store.insertSession(session);
   return { id, session, account };
@@ -61,10 +69,11 @@ export async function peekSession(
   if (!isToken(id)) return undefined;
   const found = await store.findSession(hashToken(id));
   if (found === undefined || found.account.disabledAtMs !== undefined) return undefined;
-  const { session } = found;
-  const nowMs = clock.now();
-  const hasEnded = nowMs - session.lastSeenAtMs >= IDLE_MS || nowMs - session.createdAtMs >= SESSION_LIFETIME_MS;
-  return hasEnded ? undefined : found;
+  return hasEnded(found.session, clock.now()) ? undefined : found;
+}
+
+function hasEnded({ lastSeenAtMs, createdAtMs }: SessionRecord, nowMs: number): boolean {
+  return nowMs - lastSeenAtMs >= IDLE_MS || nowMs - createdAtMs >= SESSION_LIFETIME_MS;
 }
 
 /** Until when the session may do what needs a fresh password, in Unix milliseconds. */
@@ -93,6 +102,27 @@ export async function signOut(context: AccessContext, id: string, network: strin
   if (found === undefined) return;
   const { id: accountId } = found.account;
   await context.log.record({ type: "signed_out", actorId: accountId, accountId, network });
+}
+
+/** The sessions of somebody who is signed in, the latest used first, at most 100. */
+export async function listSessions(
+  { store, clock }: Pick<AccessContext, "store" | "clock">,
+  { account }: SignedIn,
+): Promise<readonly SessionRecord[]> {
+  const nowMs = clock.now();
+  return (await store.listSessions(account.id, MAX_LISTED)).filter((session) => !hasEnded(session, nowMs));
+}
+
+/** Ends all other sessions of somebody who is signed in; answers how many. */
+export async function signOutElsewhere(
+  { store, log }: Pick<AccessContext, "store" | "log">,
+  { session, account: { id } }: SignedIn,
+  { network }: Origin,
+): Promise<number> {
+  const ended = await store.removeSessions(id, session.hash);
+  const details = { sessions: String(ended) };
+  await log.record({ type: "signed_out_elsewhere", actorId: id, accountId: id, network, details });
+  return ended;
 }
 
 /** Removes sessions that have ended by themselves; answers how many. */

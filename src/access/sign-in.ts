@@ -19,8 +19,9 @@ export interface Credentials {
 export async function signIn(
   context: AccessContext,
   credentials: Credentials,
-  { network }: Origin,
+  origin: Origin,
 ): Promise<StartedSession> {
+  const { network } = origin;
   const email = toEmail(credentials.email);
   const password = toPassword(credentials.password);
   if (network !== undefined) await context.throttle.enter(network);
@@ -33,7 +34,7 @@ export async function signIn(
     throw refused();
   }
   await context.throttle.succeeded(email);
-  const started = await startSession(context, account);
+  const started = await startSession(context, account, origin);
   await confirm(context, started, password);
   // What cannot be done now is done at the next sign-in.
   if (verdict.outdated) await rehash(context, account, password).catch(() => undefined);

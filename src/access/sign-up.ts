@@ -1,7 +1,7 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import { NO_LIMITS } from "../core/principal.ts";
 import { checkName } from "./names.ts";
-import type { AccountRecord, AccountStore, InvitationRecord, Role } from "./account-store.ts";
+import type { AccountRecord, InvitationRecord, Role } from "./account-store.ts";
 import { toEmail } from "./address.ts";
 import { randomBase62 } from "./base62.ts";
 import type { AccessContext, Origin } from "./context.ts";
@@ -19,11 +19,6 @@ export interface Application {
   readonly token?: string | undefined;
 }
 
-/** Whether anybody can sign in here. It never becomes false again. */
-export async function isClaimed(store: Pick<AccountStore, "list">): Promise<boolean> {
-  return (await store.list()).some(({ passwordHash }) => passwordHash !== undefined);
-}
-
 /**
  * Makes an account and signs in. On a fresh installation anybody may: the first one takes over the default account, and of
  * two at the same moment the other one is treated as everybody after.
@@ -37,15 +32,16 @@ export async function isClaimed(store: Pick<AccountStore, "list">): Promise<bool
 export async function signUp(
   context: AccessContext,
   application: Application,
-  { network }: Origin,
+  origin: Origin,
 ): Promise<StartedSession> {
+  const { network } = origin;
   const email = toEmail(application.email);
   const name = nameFor(application.name, email);
   const password = toPassword(application.password);
   checkPassword(password, email);
   if (network !== undefined) await context.throttle.enter(network);
   const token = application.token === "" ? undefined : application.token;
-  if (await isClaimed(context.store)) await admit(context, token, email);
+  if (await context.store.isClaimed()) await admit(context, token, email);
   const passwordHash = await context.passwords.hash(password);
   const newcomer = { email, name, passwordHash };
   const claimed = await claim(context, newcomer);
@@ -54,7 +50,7 @@ export async function signUp(
   if (claimed !== undefined && token !== undefined) await removeUnused(context, token);
   const details = { role: account.role };
   await context.log.record({ type: "signed_up", actorId: account.id, accountId: account.id, network, details });
-  return startSession(context, account);
+  return startSession(context, account, origin);
 }
 
 /** What every new account is made of. */

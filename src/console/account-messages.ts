@@ -6,7 +6,7 @@ import {
   type InvitationSchema,
   type SecurityEventSchema,
 } from "../../gen/parley/console/v1/account_pb.js";
-import type { AccountRecord, InvitationRecord, Role, SecurityEvent } from "../access/account-store.ts";
+import type { AccountRecord, InvitationRecord, RecordedEvent, Role } from "../access/account-store.ts";
 import { invalidField } from "../core/failure.ts";
 import { toLimitsMessage } from "./limits-message.ts";
 
@@ -44,9 +44,9 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
 }
 
 /** A security event as it was recorded. */
-export function toSecurityEventMessage(event: SecurityEvent): MessageInitShape<typeof SecurityEventSchema> {
-  const { atMs, type, actorId = "", accountId = "", network = "", details } = event;
-  return { time: timestampFromMs(atMs), type, actorId, accountId, network, details: { ...details } };
+export function toSecurityEventMessage(event: RecordedEvent): MessageInitShape<typeof SecurityEventSchema> {
+  const { id, atMs, type, actorId = "", accountId = "", network = "", details } = event;
+  return { id, time: timestampFromMs(atMs), type, actorId, accountId, network, details: { ...details } };
 }
 
 /** The role that a request names. Throws `invalid_request`. */

@@ -3,18 +3,36 @@ import type { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { updateAccount } from "../access/accounts.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createInvitation, revokeInvitation } from "../access/invitations.ts";
+import type { KeyStore } from "../access/key-store.ts";
 import { requireAdministrator, requireFresh } from "../access/sessions.ts";
 import { fromRoleMessage, toAccountMessage, toInvitationMessage, toSecurityEventMessage } from "./account-messages.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
 import { fromLimitsMessage } from "./limits-message.ts";
+import { endOfPage, readMoment, readPage, writeMoment } from "./list-page.ts";
 import { pageSize } from "./page-size.ts";
 
+/** What the account service stands on. */
+export interface AccountServicePorts {
+  readonly access: AccessContext;
+  readonly keys: Pick<KeyStore, "countWorking">;
+}
+
 /** Accounts, invitations and what happened to them. */
-export function createAccountService(access: AccessContext): ServiceImpl<typeof AccountService> {
+export function createAccountService({ access, keys }: AccountServicePorts): ServiceImpl<typeof AccountService> {
   const { store, clock } = access;
   return {
-    async list() {
-      return { accounts: (await store.list()).map(toAccountMessage) };
+    async list(request) {
+      const page = readPage(request);
+      const accounts = await store.list(page);
+      const ids = accounts.map(({ id }) => id);
+      const working = await keys.countWorking(ids, clock.now());
+      return {
+        accounts: accounts.map((account) => ({
+          ...toAccountMessage(account),
+          workingKeys: BigInt(working.get(account.id) ?? 0),
+        })),
+        nextPageToken: endOfPage(accounts, page),
+      };
     },
 
     async update({ id, name, role, disabled, limits }, context) {
@@ -51,9 +69,18 @@ export function createAccountService(access: AccessContext): ServiceImpl<typeof 
       return {};
     },
 
-    async listSecurityEvents({ accountId, limit }, context) {
-      const query = { limit: pageSize(limit), accountId: accountInView(signedInOf(context), accountId) };
-      return { events: (await store.events(query)).map(toSecurityEventMessage) };
+    async listSecurityEvents({ accountId, limit, pageToken }, context) {
+      const size = pageSize(limit);
+      const events = await store.events({
+        limit: size,
+        accountId: accountInView(signedInOf(context), accountId),
+        before: readMoment(pageToken, "atMs"),
+      });
+      const last = events.at(-1);
+      return {
+        events: events.map(toSecurityEventMessage),
+        nextPageToken: last === undefined || events.length < size ? "" : writeMoment(last.atMs, last.id),
+      };
     },
   };
 }

@@ -10,6 +10,8 @@ export interface ConsoleCall {
   readonly requestId: string;
   /** The caller's, as `networkOf` says it. */
   readonly network: string;
+  /** As `describeBrowser` says it. */
+  readonly browser: string | undefined;
   /** What the session cookie holds, valid or not. */
   readonly sessionId: string | undefined;
   readonly signedIn: SignedIn | undefined;

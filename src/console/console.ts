@@ -2,6 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { ConnectRouter } from "@connectrpc/connect";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
@@ -10,6 +11,7 @@ import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../access/context.ts";
 import type { KeyStore } from "../access/key-store.ts";
 import type { Completions } from "../core/completions.ts";
+import type { Model } from "../core/model.ts";
 import type { Calls } from "../edge/calls.ts";
 import type { Refusal } from "../edge/services.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
@@ -20,6 +22,7 @@ import { createNetworkFinder } from "./client-address.ts";
 import { createSessionCookie, type SessionCookie } from "./cookies.ts";
 import { createGate } from "./gate.ts";
 import { createKeyService } from "./key-service.ts";
+import { createModelService, type ModelServicePorts } from "./model-service.ts";
 import { createPages } from "./pages.ts";
 import { createPlaygroundService } from "./playground-service.ts";
 import { POLICIES } from "./policy.ts";
@@ -27,7 +30,8 @@ import type { RequestFeed } from "./request-feed.ts";
 import { createRequestService } from "./request-service.ts";
 import { createRpcs } from "./rpcs.ts";
 import { securityHeaders } from "./security-headers.ts";
-import { createSessionService, SIGN_UP_MODES } from "./session-service.ts";
+import { createSessionService } from "./session-service.ts";
+import { type ConfigurationInForce, createSettingsService } from "./settings-service.ts";
 import { Streams } from "./streams.ts";
 import { createUsageService } from "./usage-service.ts";
 
@@ -40,7 +44,10 @@ export interface ConsolePorts {
   /** The requests of this process as they end. */
   readonly feed: RequestFeed;
   /** The models there are now, in the order of the registry. */
-  readonly models: () => readonly { readonly id: string; readonly images: boolean }[];
+  readonly models: () => readonly Model[];
+  readonly health: ModelServicePorts["health"];
+  readonly restOf: ModelServicePorts["restOf"];
+  readonly configuration: () => ConfigurationInForce;
   readonly completions: Pick<Completions, "stream">;
   /** The calls under way in this process, which a drain waits for. */
   readonly calls: Calls;
@@ -112,16 +119,15 @@ function pathOf(target: string): string {
 }
 
 function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookie: SessionCookie): void {
-  const { access, keys, ledger, usage, feed, models, completions, version } = ports;
+  const { access, keys, ledger, usage, feed, models, completions } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);
   router.service(SessionService, createSessionService(access, cookie));
-  router.service(AccountService, createAccountService(access));
+  router.service(AccountService, createAccountService({ access, keys }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
   router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
-  router.service(SettingsService, {
-    get: () => ({ signUpMode: SIGN_UP_MODES[access.signUp], models: [...models()], version }),
-  });
+  router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
+  router.service(SettingsService, createSettingsService(ports));
   router.service(PlaygroundService, createPlaygroundService({ keys, completions, streams, clock: access.clock }));
 }

@@ -13,6 +13,7 @@ import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
 import { fromCapabilitySelection, fromModelSelection, fromRotationGrace, toKeyMessage } from "./key-messages.ts";
 import { fromLimitsMessage } from "./limits-message.ts";
+import { endOfPage, readPage } from "./list-page.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
 
@@ -53,11 +54,15 @@ export function createKeyService({
   };
 
   return {
-    async list({ accountId }, context) {
+    async list({ accountId, pageToken, limit }, context) {
       const owner = accountInView(signedInOf(context), accountId);
-      const listed = await store.list(owner);
+      const page = readPage({ pageToken, limit });
+      const listed = await store.list(owner, page);
       const spent = await spentThisMonth(listed);
-      return { keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.lineId) ?? 0n })) };
+      return {
+        keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.lineId) ?? 0n })),
+        nextPageToken: endOfPage(listed, page),
+      };
     },
 
     async create({ name, models: selection, capabilities, limits, lifetime, accountId }, context) {

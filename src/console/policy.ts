@@ -1,6 +1,7 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
@@ -47,6 +48,7 @@ export const SERVICES = [
   UsageService,
   RequestService,
   SettingsService,
+  ModelService,
   PlaygroundService,
 ] as const;
 
@@ -60,6 +62,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     reauthenticate: SIGNED_IN,
     // Asks for the password itself.
     changePassword: SIGNED_IN,
+    listSessions: SIGNED_IN,
+    signOutElsewhere: SIGNED_IN,
   }),
   ...entries(AccountService.method, {
     list: ADMINISTRATOR,
@@ -79,7 +83,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   }),
   ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
   ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
-  ...entries(SettingsService.method, { get: SIGNED_IN }),
+  ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
+  ...entries(ModelService.method, { list: SIGNED_IN, listUpstreams: ADMINISTRATOR }),
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
 ]);
 

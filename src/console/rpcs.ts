@@ -6,6 +6,7 @@ import { Failure } from "../core/failure.ts";
 import { Calls } from "../edge/calls.ts";
 import { openCall } from "../edge/http/call.ts";
 import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/connect.ts";
+import { describeBrowser } from "./browser-name.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import type { Expected, Knock } from "./gate.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
@@ -76,7 +77,9 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const deadlineMs = connectTimeoutMs(exchange);
     const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
     if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));
-    const call: ConsoleCall = { requestId, network: ports.findNetwork(request), sessionId, signedIn, arrivedMs, open };
+    const network = ports.findNetwork(request);
+    const browser = describeBrowser(request.headers["user-agent"]);
+    const call: ConsoleCall = { requestId, network, browser, sessionId, signedIn, arrivedMs, open };
     try {
       await answerConnect(handlers.get(path)!, {
         request,

@@ -2,16 +2,26 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
+  type OpenSessionSchema,
   SignUpMode as SignUpMessage,
   type SessionSchema,
   type SessionService,
 } from "../../gen/parley/console/v1/session_pb.js";
+import type { SessionRecord } from "../access/account-store.ts";
 import type { AccessContext, SignUpMode } from "../access/context.ts";
 import { changePassword } from "../access/password-change.ts";
-import { freshUntilMs, SESSION_LIFETIME_MS, type SignedIn, signOut, type StartedSession } from "../access/sessions.ts";
+import {
+  freshUntilMs,
+  listSessions,
+  SESSION_LIFETIME_MS,
+  type SignedIn,
+  signOut,
+  signOutElsewhere,
+  type StartedSession,
+} from "../access/sessions.ts";
 import { hashToken } from "../access/secret-token.ts";
 import { reauthenticate, signIn } from "../access/sign-in.ts";
-import { isClaimed, signUp } from "../access/sign-up.ts";
+import { signUp } from "../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { SessionCookie } from "./cookies.ts";
@@ -44,7 +54,7 @@ export function createSessionService(access: AccessContext, cookie: SessionCooki
 
     async getSession(_, context) {
       const { signedIn } = callOf(context);
-      claimed ||= await isClaimed(access.store);
+      claimed ||= await access.store.isClaimed();
       return {
         ...(signedIn !== undefined && { session: toSessionMessage(signedIn) }),
         signUpMode: SIGN_UP_MODES[access.signUp],
@@ -61,6 +71,16 @@ export function createSessionService(access: AccessContext, cookie: SessionCooki
       const change = { signedIn: signedInOf(context), current: currentPassword, next: newPassword };
       return begin(await changePassword(access, change, callOf(context)), context);
     },
+
+    async listSessions(_, context) {
+      const signedIn = signedInOf(context);
+      const sessions = await listSessions(access, signedIn);
+      return { sessions: sessions.map((session) => toOpenSessionMessage(session, signedIn)) };
+    },
+
+    async signOutElsewhere(_, context) {
+      return { ended: await signOutElsewhere(access, signedInOf(context), callOf(context)) };
+    },
   };
 }
 
@@ -70,6 +90,19 @@ export const SIGN_UP_MODES: Readonly<Record<SignUpMode, SignUpMessage>> = {
   invited: SignUpMessage.INVITED,
   closed: SignUpMessage.CLOSED,
 };
+
+function toOpenSessionMessage(
+  { hash, createdAtMs, lastSeenAtMs, network = "", browser = "" }: SessionRecord,
+  { session }: SignedIn,
+): MessageInitShape<typeof OpenSessionSchema> {
+  return {
+    createTime: timestampFromMs(createdAtMs),
+    lastUseTime: timestampFromMs(lastSeenAtMs),
+    network,
+    browser,
+    current: hash === session.hash,
+  };
+}
 
 function toSessionMessage({ session, account }: SignedIn): MessageInitShape<typeof SessionSchema> {
   return {

@@ -35,6 +35,11 @@ export interface Model {
   readonly provider: Provider;
 }
 
+/** What health is kept by: one upstream model of one provider, whatever IDs lead to it. */
+export function upstreamKey(model: Model): string {
+  return `${model.providerName}/${model.upstream.name}`;
+}
+
 /** Whether the model's answers may hold `modality`. */
 export function makes(model: Model, modality: Modality): boolean {
   return model.upstream.outputModalities.has(modality);

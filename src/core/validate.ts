@@ -7,7 +7,24 @@ import { makes, type Model } from "./model.ts";
 export const MAX_MESSAGES = 2000;
 /** The most models to fall back to. */
 export const MAX_FALLBACKS = 8;
-const MAX_STOPS = 4;
+/** The most texts that end an answer. */
+export const MAX_STOPS = 4;
+/** What numbers of a request may be, both ends included, by the names that errors say. */
+export const RANGES = {
+  temperature: [0, 2],
+  top_p: [0, 1],
+  frequency_penalty: [-2, 2],
+  presence_penalty: [-2, 2],
+  top_logprobs: [0, 20],
+  n: [1, 128],
+  logit_bias: [-100, 100],
+} as const;
+/** How many labels a request may have, and how long they may be. */
+export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as const;
+/** How long the anonymous ID of an end user may be. */
+export const MAX_SAFETY_IDENTIFIER_CHARS = 128;
+/** The name of a tool, or of a schema. */
+export const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 const MAX_SCHEMA_DEPTH = 64;
 const MAX_LISTED = 20;
 /** The most fields of a request that are reported as unknown. */
@@ -115,20 +132,24 @@ function checkToolResults(messages: readonly Message[], wrong: Violations): void
 }
 
 function checkSampling(request: CompletionRequest, wrong: Violations): void {
-  wrong.range("temperature", request.temperature, [0, 2]);
-  wrong.range("top_p", request.topP, [0, 1]);
-  wrong.range("frequency_penalty", request.frequencyPenalty, [-2, 2]);
-  wrong.range("presence_penalty", request.presencePenalty, [-2, 2]);
-  wrong.range("top_logprobs", request.topLogprobs, [0, 20]);
-  wrong.range("n", request.n, [1, 128]);
+  wrong.range("temperature", request.temperature, RANGES.temperature);
+  wrong.range("top_p", request.topP, RANGES.top_p);
+  wrong.range("frequency_penalty", request.frequencyPenalty, RANGES.frequency_penalty);
+  wrong.range("presence_penalty", request.presencePenalty, RANGES.presence_penalty);
+  wrong.range("top_logprobs", request.topLogprobs, RANGES.top_logprobs);
+  wrong.range("n", request.n, RANGES.n);
   if (request.topLogprobs !== undefined && request.logprobs !== true)
     wrong.add("top_logprobs", "needs logprobs to be true");
-  for (const [token, bias] of Object.entries(request.logitBias)) wrong.range(`logit_bias.${token}`, bias, [-100, 100]);
+  for (const [token, bias] of Object.entries(request.logitBias)) {
+    wrong.range(`logit_bias.${token}`, bias, RANGES.logit_bias);
+  }
 }
 
 function checkOptions(request: CompletionRequest, wrong: Violations): void {
   if (ReasoningEffort[request.reasoningEffort] === undefined) wrong.add("reasoning_effort", "is not an effort");
-  if ((request.safetyIdentifier?.length ?? 0) > 128) wrong.add("safety_identifier", "must be at most 128 characters");
+  if ((request.safetyIdentifier?.length ?? 0) > MAX_SAFETY_IDENTIFIER_CHARS) {
+    wrong.add("safety_identifier", `must be at most ${MAX_SAFETY_IDENTIFIER_CHARS} characters`);
+  }
   if (request.unrecognizedFields.length > MAX_UNRECOGNIZED) {
     wrong.add("unrecognized_fields", `must hold at most ${MAX_UNRECOGNIZED} names`);
   }
@@ -147,14 +168,17 @@ function checkLimits(request: CompletionRequest, primary: Model, wrong: Violatio
     wrong.add("fallback_models", `must hold at most ${MAX_FALLBACKS} models`);
   }
   const labels = Object.entries(request.metadata);
-  if (labels.length > 16) wrong.add("metadata", "must hold at most 16 pairs");
+  const { maxPairs, maxKeyChars, maxValueChars } = METADATA;
+  if (labels.length > maxPairs) wrong.add("metadata", `must hold at most ${maxPairs} pairs`);
   for (const [key, value] of labels) {
-    if (key.length < 1 || key.length > 64) wrong.add("metadata", "must have keys of 1 to 64 characters");
-    if (value.length > 512) wrong.add(`metadata.${key.slice(0, 64)}`, "must be at most 512 characters");
+    if (key.length < 1 || key.length > maxKeyChars) {
+      wrong.add("metadata", `must have keys of 1 to ${maxKeyChars} characters`);
+    }
+    if (value.length > maxValueChars) {
+      wrong.add(`metadata.${key.slice(0, maxKeyChars)}`, `must be at most ${maxValueChars} characters`);
+    }
   }
 }
-
-const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
 
 function checkTools(request: CompletionRequest, wrong: Violations): void {
   request.tools.forEach(({ kind }, index) => {

@@ -14,6 +14,9 @@ const GRPC = {
   UNAUTHENTICATED: 16,
 } as const;
 
+/** The same as pairs of name and number. */
+export const GRPC_STATUS = Object.entries(GRPC);
+
 export type GrpcStatus = (typeof GRPC)[keyof typeof GRPC];
 
 /** What one failure code becomes on the wire. `docs/errors.md` shows this table. */

@@ -7,7 +7,7 @@ export const CONNECT_SERVICES = [CompletionService, ModelService, KeyService] as
 
 /** What one path of the HTTP entrance is for. */
 export type Route =
-  | { readonly name: "health" | "ready" | "chat" | "models" | "connect" | "preflight" }
+  | { readonly name: "health" | "ready" | "chat" | "models" | "connect" | "preflight" | "document" }
   | { readonly name: "model"; readonly id: string };
 
 /** A route, or the methods that the path has when it has no such one. */
@@ -22,6 +22,10 @@ const PREFLIGHT: Route = { name: "preflight" };
 const CONNECT: Route = { name: "connect" };
 const HEALTH: Route = { name: "health" };
 const READY: Route = { name: "ready" };
+const DOCUMENT: Route = { name: "document" };
+
+/** Routes for whoever asks, with nothing that a browser would ask about before. */
+const WITHOUT_PREFLIGHT: ReadonlySet<Route["name"]> = new Set(["health", "ready", "document"]);
 
 const CONNECT_PATHS: ReadonlySet<string> = new Set(
   CONNECT_SERVICES.flatMap(({ typeName, methods }) => methods.map(({ name }) => `/${typeName}/${name}`)),
@@ -44,12 +48,15 @@ export function findRoute(path: string, method: string): FoundRoute {
       return only("POST", method, CHAT);
     case "/v1/models":
       return only("GET", method, MODELS);
+    case "/openapi.json":
+      return only("GET", method, DOCUMENT);
     case "/healthz":
       return only("GET", method, HEALTH);
     case "/readyz":
       return only("GET", method, READY);
   }
   if (CONNECT_PATHS.has(path)) return only("POST", method, CONNECT);
+  if (path.startsWith("/proto/")) return only("GET", method, DOCUMENT);
   const id = path.startsWith("/v1/models/") ? decode(path.slice("/v1/models/".length)) : undefined;
   return id === undefined || id === "" ? {} : only("GET", method, { name: "model", id });
 }
@@ -57,7 +64,7 @@ export function findRoute(path: string, method: string): FoundRoute {
 function only(served: "GET" | "POST", method: string, route: Route): FoundRoute {
   // Node sends the head of an answer to HEAD and keeps its body back.
   if (method === served || (method === "HEAD" && served === "GET")) return { route };
-  if (method === "OPTIONS" && route.name !== "health" && route.name !== "ready") return { route: PREFLIGHT };
+  if (method === "OPTIONS" && !WITHOUT_PREFLIGHT.has(route.name)) return { route: PREFLIGHT };
   return { allow: served };
 }
 

@@ -7,6 +7,7 @@ import type { EdgeServices } from "../edge/services.ts";
 import { chatCompletions } from "./chat.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { createCors } from "./cors.ts";
+import { type Documents, sendDocument } from "./documents.ts";
 import { Exchange } from "./exchange.ts";
 import { toModelList, toModelObject } from "./openai/models.ts";
 import { findRoute, isConnect, isForPages, type Route } from "./routes.ts";
@@ -17,6 +18,8 @@ export interface HttpOptions {
   readonly port: number;
   /** Origins whose pages may call `/v1`; `*` for all. */
   readonly corsOrigins: readonly string[];
+  /** What is told about the API. Default: nothing. */
+  readonly documents?: Documents | undefined;
   /** What else is served here. Default: nothing. */
   readonly console?: Mounted | undefined;
 }
@@ -61,9 +64,9 @@ const SWEEP_MS = 50;
 /** Starts the HTTP entrance. Rejects when it cannot listen. */
 export async function startHttpServer(
   services: EdgeServices,
-  { host, port, corsOrigins, console }: HttpOptions,
+  { host, port, ...parts }: HttpOptions,
 ): Promise<HttpServer> {
-  const front = new Front(services, corsOrigins, console);
+  const front = new Front(services, parts);
   const server = createServer(LIMITS, (request, response) => front.handle(request, response));
   // With a listener the answer to `Expect: 100-continue` waits until somebody wants the body.
   server.on("checkContinue", (request, response) => front.handle(request, response));
@@ -89,15 +92,17 @@ class Front {
   readonly #services: EdgeServices;
   readonly #cors: ReturnType<typeof createCors>;
   readonly #connect: ReturnType<typeof connectHandler>;
+  readonly #documents: Documents | undefined;
   readonly #console: Mounted | undefined;
   /** The latest answer on a connection: while it is under way, nothing else may be written there. */
   readonly #answering = new WeakMap<Socket, ServerResponse>();
   #draining = false;
 
-  constructor(services: EdgeServices, corsOrigins: readonly string[], console: Mounted | undefined) {
+  constructor(services: EdgeServices, { corsOrigins, documents, console }: Omit<HttpOptions, "host" | "port">) {
     this.#services = services;
     this.#cors = createCors(corsOrigins);
     this.#connect = connectHandler(services);
+    this.#documents = documents;
     this.#console = console;
   }
 
@@ -140,6 +145,7 @@ class Front {
     if (route.name === "health") return exchange.json(200, { status: "ok" });
     if (route.name === "ready")
       return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
+    if (route.name === "document") return this.#document(exchange);
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
     const principal = await this.#services.authenticate(exchange.request.headers.authorization);
     exchange.limits = this.#services.limitsOf(principal);
@@ -169,6 +175,12 @@ class Front {
       `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
       () => socket.destroySoon(),
     );
+  }
+
+  #document(exchange: Exchange): void {
+    const file = this.#documents?.find(exchange.path);
+    if (file === undefined) this.#notFound(exchange, undefined);
+    else sendDocument(exchange, file);
   }
 
   #notFound(exchange: Exchange, allow: string | undefined): void {

@@ -1,20 +1,26 @@
 import { fileURLToPath } from "node:url";
-import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
+import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
 import { readBuiltFiles } from "../console/built-files.ts";
 import { type Console, createConsole } from "../console/console.ts";
+import type { ConfigurationInForce } from "../console/settings-service.ts";
 import type { RequestFeed } from "../console/request-feed.ts";
-import { makes } from "../core/model.ts";
-import type { Router } from "../core/router.ts";
+import type { HealthRecorder } from "../core/upstream-health.ts";
 import type { EdgeServices, Refusal } from "../edge/services.ts";
+import type { OwnedRouter } from "../router/router.ts";
 import type { Store } from "../store/store.ts";
+import type { Rates } from "./rates.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls"> {
   readonly access: AccessContext;
   readonly store: Store;
-  readonly router: Router;
+  readonly router: OwnedRouter;
+  readonly health: HealthRecorder;
+  readonly rates: Pick<Rates, "place">;
+  /** The configuration in force, which a reload changes. */
+  readonly inForce: () => Config;
   readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
 }
@@ -25,7 +31,7 @@ const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.ur
 /** The dashboard on the parts of this gateway. */
 export async function consoleOf(
   { http }: Config,
-  { access, store, router, feed, observer, completions, calls }: ConsoleParts,
+  { access, store, router, health, rates, inForce, feed, observer, completions, calls }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(
@@ -35,7 +41,10 @@ export async function consoleOf(
       ledger: store.ledger,
       usage: store.usage,
       feed,
-      models: () => router.list().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
+      models: () => router.list(),
+      health,
+      restOf: (model) => router.restOf(model),
+      configuration: () => describeConfiguration(inForce(), { store, rates }),
       completions,
       calls,
       version: readVersion(),
@@ -44,4 +53,22 @@ export async function consoleOf(
     { ...http, files },
   );
   return { console, hasPages: files !== undefined };
+}
+
+function describeConfiguration(
+  config: Config,
+  { store, rates }: Pick<ConsoleParts, "store" | "rates">,
+): ConfigurationInForce {
+  return {
+    file: config.file ?? "",
+    entries: listSettings(config),
+    providers: config.providers.map(({ name, dialect, simulated }) => {
+      const models = config.models.filter(({ provider }) => provider === name).length;
+      return { name, dialect, simulated, models };
+    }),
+    nodeVersion: process.versions.node,
+    database: store.kind,
+    databaseVersion: store.versions.after,
+    rates: rates.place,
+  };
 }

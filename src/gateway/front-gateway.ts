@@ -14,6 +14,7 @@ import { connectCore, type RemoteCore } from "../grpc/remote-core.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { startOperationsServer } from "../telemetry/operations.ts";
+import { documentsOf } from "./documents.ts";
 import { drainCalls, type Gateway, startListening, type Teardown, undoneOnFailure } from "./gateway.ts";
 import { Notice } from "./notice.ts";
 import { createObserver } from "./observer.ts";
@@ -73,8 +74,9 @@ async function assemble(
     }),
   );
   undo.push(() => operations.close());
+  const documents = await documentsOf();
   const http = await startListening("http", config, () =>
-    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins }),
+    startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents }),
   );
   undo.push(() => http.close());
 

@@ -7,6 +7,7 @@ import { RequestFeed } from "../console/request-feed.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
+import { createHealthRecorder } from "../core/upstream-health.ts";
 import { Calls } from "../edge/calls.ts";
 import { bearerToken } from "../edge/credential.ts";
 import type { EdgeServices } from "../edge/services.ts";
@@ -25,8 +26,9 @@ import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
+import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
-import { createObserver, joinObservers } from "./observer.ts";
+import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { openRates } from "./rates.ts";
 
 /** A running gateway: everything joined and listening. */
@@ -108,6 +110,7 @@ async function assemble(
   const simulator = new SimulatorOnDemand(config);
   undo.push(() => simulator.close());
   let catalogue = buildCatalogue(config, await simulator.url(config));
+  let inForce = config;
   undo.push(() => catalogue.close());
 
   const { retries, breaker } = config;
@@ -121,9 +124,11 @@ async function assemble(
     ratesDecidedLocally: () => rates.decidedAlone(),
   });
   const feed = new RequestFeed(clock);
+  const health = createHealthRecorder(router, clock);
+  const healthObserver: Observer = { record: (entry) => health.record(entry), refused: () => undefined };
   const observer = joinObservers([
     createObserver({ log, metrics, isModel: (id) => router.find(id) !== undefined }),
-    ...(role === "core" ? [] : [feed]),
+    ...(role === "core" ? [] : [feed, healthObserver]),
   ]);
   const authenticator = createAuthenticator({ store: store.keys, clock });
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
@@ -158,13 +163,27 @@ async function assemble(
   );
   undo.push(() => grpc.close());
   const mounted =
-    role === "core" ? undefined : await consoleOf(config, { ...services, access, store, router, feed, observer });
+    role === "core"
+      ? undefined
+      : await consoleOf(config, {
+          ...services,
+          access,
+          store,
+          router,
+          health,
+          rates,
+          inForce: () => inForce,
+          feed,
+          observer,
+        });
+  const documents = await documentsOf();
   const http =
     mounted &&
     (await startListening("http", config, () =>
       startHttpServer(services, {
         ...config.http.listen,
         corsOrigins: config.http.corsOrigins,
+        documents,
         console: mounted.console,
       }),
     ));
@@ -186,6 +205,7 @@ async function assemble(
       const before = catalogue;
       catalogue = buildCatalogue(next, simulatorUrl);
       router.replace(catalogue.models);
+      inForce = { ...config, providers: next.providers, models: next.models };
       // Calls that were begun with it may still retry or fall back: its connections close when the last of them ends.
       void calls
         .passed()

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure, type FailureCode } from "../core/failure.ts";
+import type { Rest } from "../core/upstream-health.ts";
 
 /** When a breaker opens and for how long. */
 export interface BreakerOptions {
@@ -47,6 +48,8 @@ export class Breaker {
   #inARow = 0;
   #latest: boolean[] = [];
   #openUntilMs: number | undefined;
+  /** By the wall's clock. */
+  #openSinceMs: number | undefined;
   #restMs: number;
   #probing = false;
   #last: Failure | undefined;
@@ -61,6 +64,13 @@ export class Breaker {
   get state(): "closed" | "open" | "half_open" {
     if (this.#openUntilMs === undefined) return "closed";
     return this.#clock.monotonic() < this.#openUntilMs ? "open" : "half_open";
+  }
+
+  /** Undefined while it is closed. Probes that fail do not begin another one. */
+  get rest(): Rest | undefined {
+    if (this.#openUntilMs === undefined) return undefined;
+    const remainingMs = Math.max(this.#openUntilMs - this.#clock.monotonic(), 0);
+    return { sinceMs: this.#openSinceMs!, remainingMs };
   }
 
   /** A pass for one attempt, or the failure to answer with while the model rests. */
@@ -95,6 +105,7 @@ export class Breaker {
 
   #close(): void {
     this.#openUntilMs = undefined;
+    this.#openSinceMs = undefined;
     this.#restMs = this.#options.restMs;
     this.#latest = [];
     this.#inARow = 0;
@@ -128,6 +139,7 @@ export class Breaker {
 
   #rest(failure: Failure, restMs: number): void {
     this.#last = failure;
+    this.#openSinceMs ??= this.#clock.now();
     this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + restMs);
   }
 

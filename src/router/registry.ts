@@ -17,8 +17,3 @@ export class Registry {
     return [...this.#models.values()];
   }
 }
-
-/** What health is kept by: one upstream model of one provider, whatever IDs lead to it. */
-export function upstreamKey(model: Model): string {
-  return `${model.providerName}/${model.upstream.name}`;
-}

@@ -6,16 +6,17 @@ import {
 } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../core/failure.ts";
-import type { Model } from "../core/model.ts";
+import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer } from "../core/provider.ts";
 import type { Plan, Router, RouterCall } from "../core/router.ts";
+import type { Rest } from "../core/upstream-health.ts";
 import { AnswerBuilder } from "../core/whole.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt } from "./attempts.ts";
 import { type BackoffOptions } from "./backoff.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import type { Clock } from "../core/clock.ts";
 import { type AttemptPlan, planAttempts } from "./plan.ts";
-import { Registry, upstreamKey } from "./registry.ts";
+import { Registry } from "./registry.ts";
 import { RetryBudget } from "./retry-budget.ts";
 
 export interface RouterOptions {
@@ -33,6 +34,8 @@ export interface OwnedRouter extends Router {
   replace(models: readonly Model[]): void;
   /** The state of each upstream model's breaker, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
+  /** Since when and for how long the upstream model of a model rests; undefined while it does not. */
+  restOf(model: Model): Rest | undefined;
 }
 
 /** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
@@ -88,6 +91,7 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
       breakers.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
+    restOf: (model) => breakers.get(upstreamKey(model))?.rest,
   };
 }
 

@@ -2,6 +2,7 @@ import type {
   AccountChanges,
   AccountRecord,
   InvitationRecord,
+  RecordedEvent,
   Role,
   SecurityEvent,
   SessionRecord,
@@ -53,6 +54,8 @@ export function toSessionRow(session: SessionRecord): SessionRow {
     created_at_ms: session.createdAtMs,
     last_seen_at_ms: session.lastSeenAtMs,
     authenticated_at_ms: session.authenticatedAtMs,
+    network: session.network ?? null,
+    browser: session.browser ?? null,
   };
 }
 
@@ -63,6 +66,8 @@ export function toSessionRecord(row: SessionRow): SessionRecord {
     createdAtMs: row.created_at_ms,
     lastSeenAtMs: row.last_seen_at_ms,
     authenticatedAtMs: row.authenticated_at_ms,
+    network: row.network ?? undefined,
+    browser: row.browser ?? undefined,
   };
 }
 
@@ -104,8 +109,9 @@ export function toSecurityEventRow(event: SecurityEvent, id: string): SecurityEv
   };
 }
 
-export function toSecurityEvent(row: SecurityEventRow): SecurityEvent {
+export function toSecurityEvent(row: SecurityEventRow): RecordedEvent {
   return {
+    id: row.id,
     atMs: row.at_ms,
     type: row.type,
     actorId: row.actor_id ?? undefined,

@@ -1,3 +1,4 @@
+import type { Kysely } from "kysely";
 import type { AccountStore } from "../access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../access/key-store.ts";
 import { toAccountRecord, toAccountRow, toChangedAccountColumns } from "./account-rows.ts";
@@ -6,6 +7,7 @@ import type { Database } from "./database.ts";
 import { createEvents } from "./event-store.ts";
 import { createInvitations } from "./invitation-store.ts";
 import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
+import type { Schema } from "./schema.ts";
 import { createSessions } from "./session-store.ts";
 
 /** Accounts in the database. A change that matters to keys is told to those who keep keys in memory. */
@@ -36,14 +38,26 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       return row && toAccountRecord(row);
     },
 
-    async list() {
-      const all = query.selectFrom("accounts").selectAll().orderBy("created_at_ms").orderBy("id");
-      return (await retryWhileBusy(() => all.execute())).map(toAccountRecord);
+    async list(page) {
+      let oldest = query.selectFrom("accounts").selectAll().orderBy("created_at_ms").orderBy("id");
+      if (page !== undefined) oldest = oldest.limit(page.limit);
+      if (page?.after !== undefined) {
+        const { createdAtMs, id } = page.after;
+        oldest = oldest
+          .where("created_at_ms", ">=", createdAtMs)
+          .where((account) => account.or([account("created_at_ms", ">", createdAtMs), account("id", ">", id)]));
+      }
+      return (await retryWhileBusy(() => oldest.execute())).map(toAccountRecord);
     },
 
-    update(id, wanted, expected) {
-      return changes.during(database, async (transaction) => {
-        let update = transaction
+    async isClaimed() {
+      const owner = query.selectFrom("accounts").select("id").where("password_hash", "is not", null).limit(1);
+      return (await retryWhileBusy(() => owner.executeTakeFirst())) !== undefined;
+    },
+
+    async update(id, wanted, expected) {
+      const change = async (connection: Kysely<Schema>): Promise<boolean> => {
+        let update = connection
           .updateTable("accounts")
           // The ID as well: an update of nothing is not SQL.
           .set({ id, ...toChangedAccountColumns(wanted) })
@@ -52,9 +66,12 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
           const { passwordHash } = expected;
           update = update.where("password_hash", passwordHash === undefined ? "is" : "=", passwordHash ?? null);
         }
-        const { numUpdatedRows } = await update.executeTakeFirst();
-        return numUpdatedRows === 1n ? [ANY_KEY] : [];
-      });
+        return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+      };
+      // Of all else that can change, keys know nothing.
+      const concernsKeys = wanted.limits !== undefined || "disabledAtMs" in wanted;
+      if (!concernsKeys) return retryWhileBusy(() => change(query));
+      return changes.during(database, async (transaction) => ((await change(transaction)) ? [ANY_KEY] : []));
     },
 
     async claimDefault({ email, name, passwordHash }) {

@@ -12,8 +12,14 @@ export function createEvents({ query }: Database): Pick<AccountStore, "record" |
       await retryWhileBusy(() => query.insertInto("security_events").values(row).execute());
     },
 
-    async events({ limit, accountId }) {
+    async events({ limit, accountId, before }) {
       let newest = query.selectFrom("security_events").selectAll().orderBy("at_ms", "desc").orderBy("id").limit(limit);
+      if (before !== undefined) {
+        const { atMs, id } = before;
+        newest = newest
+          .where("at_ms", "<=", atMs)
+          .where((event) => event.or([event("at_ms", "<", atMs), event("id", ">", id)]));
+      }
       if (accountId !== undefined) newest = newest.where("account_id", "=", accountId);
       return (await retryWhileBusy(() => newest.execute())).map(toSecurityEvent);
     },

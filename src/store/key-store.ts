@@ -30,10 +30,30 @@ export function createKeyStore(database: Database, changes: KeyChanges): KeyStor
       });
     },
 
-    async list(accountId) {
+    async list(accountId, page) {
       let rows = query.selectFrom("api_keys").selectAll().orderBy("created_at_ms").orderBy("id");
       if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
+      if (page !== undefined) rows = rows.limit(page.limit);
+      if (page?.after !== undefined) {
+        const { createdAtMs, id } = page.after;
+        rows = rows
+          .where("created_at_ms", ">=", createdAtMs)
+          .where((key) => key.or([key("created_at_ms", ">", createdAtMs), key("id", ">", id)]));
+      }
       return (await retryWhileBusy(() => rows.execute())).map(toRecord);
+    },
+
+    async countWorking(accountIds, nowMs) {
+      if (accountIds.length === 0) return new Map();
+      const counts = query
+        .selectFrom("api_keys")
+        .select(({ fn }) => ["account_id", fn.countAll<number>().as("count")])
+        .where("account_id", "in", accountIds)
+        .where("revoked_at_ms", "is", null)
+        .where((key) => key.or([key("expires_at_ms", "is", null), key("expires_at_ms", ">", nowMs)]))
+        .groupBy("account_id");
+      const rows = await retryWhileBusy(() => counts.execute());
+      return new Map(rows.map(({ account_id, count }) => [account_id, count]));
     },
 
     async find(id) {

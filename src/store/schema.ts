@@ -61,6 +61,8 @@ export interface SessionRow {
   readonly created_at_ms: number;
   readonly last_seen_at_ms: number;
   readonly authenticated_at_ms: number;
+  readonly network: string | null;
+  readonly browser: string | null;
 }
 
 export interface InvitationRow {

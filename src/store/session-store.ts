@@ -5,7 +5,13 @@ import type { Database } from "./database.ts";
 
 type Sessions = Pick<
   AccountStore,
-  "insertSession" | "findSession" | "touchSession" | "removeSession" | "removeSessions" | "pruneSessions"
+  | "insertSession"
+  | "findSession"
+  | "listSessions"
+  | "touchSession"
+  | "removeSession"
+  | "removeSessions"
+  | "pruneSessions"
 >;
 
 /** The part of the account store that knows who has signed in. */
@@ -26,12 +32,25 @@ export function createSessions({ query }: Database): Sessions {
           "sessions.created_at_ms as session_created_at_ms",
           "sessions.last_seen_at_ms",
           "sessions.authenticated_at_ms",
+          "sessions.network",
+          "sessions.browser",
         ])
         .where("sessions.hash", "=", hash);
       const row = await retryWhileBusy(() => found.executeTakeFirst());
       if (row === undefined) return undefined;
       const session = toSessionRecord({ ...row, created_at_ms: row.session_created_at_ms });
       return { session, account: toAccountRecord(row) };
+    },
+
+    async listSessions(accountId, limit) {
+      const latest = query
+        .selectFrom("sessions")
+        .selectAll()
+        .where("account_id", "=", accountId)
+        .orderBy("last_seen_at_ms", "desc")
+        .orderBy("hash")
+        .limit(limit);
+      return (await retryWhileBusy(() => latest.execute())).map(toSessionRecord);
     },
 
     async touchSession(hash, { lastSeenAtMs, authenticatedAtMs }) {
@@ -53,7 +72,7 @@ export function createSessions({ query }: Database): Sessions {
     async removeSessions(accountId, exceptHash) {
       let removed = query.deleteFrom("sessions").where("account_id", "=", accountId);
       if (exceptHash !== undefined) removed = removed.where("hash", "<>", exceptHash);
-      await retryWhileBusy(() => removed.execute());
+      return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
     },
 
     async pruneSessions({ createdBeforeMs, seenBeforeMs }) {

@@ -33,7 +33,8 @@ function account(id: string, changes: Partial<AccountRecord> = {}): AccountRecor
 }
 
 function session(hash: string, accountId: string, changes: Partial<SessionRecord> = {}): SessionRecord {
-  return { hash, accountId, createdAtMs: NOW_MS, lastSeenAtMs: NOW_MS, authenticatedAtMs: NOW_MS, ...changes };
+  const at = { createdAtMs: NOW_MS, lastSeenAtMs: NOW_MS, authenticatedAtMs: NOW_MS };
+  return { hash, accountId, ...at, network: "192.0.2.0/24", browser: "Firefox on Linux", ...changes };
 }
 
 function invitation(id: string, changes: Partial<InvitationRecord> = {}): InvitationRecord {
@@ -84,6 +85,24 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect((await store.list()).filter(({ id }) => id !== DEFAULT_ACCOUNT_ID)).toEqual([older, younger]);
       expect(await store.find("acct_none")).toBeUndefined();
       expect(await store.findByEmail("none@example.com")).toBeUndefined();
+    });
+
+    it("are listed page by page, also those of the same moment", async () => {
+      const ids = ["acct_a", "acct_b", "acct_c", "acct_d"];
+      for (const id of ids.toReversed()) await store.insert(account(id));
+      const first = await store.list({ limit: 3 });
+      const { createdAtMs, id } = first.at(-1)!;
+      const second = await store.list({ limit: 3, after: { createdAtMs, id } });
+      expect([first.length, second.length]).toEqual([3, 2]);
+      expect([...first, ...second]).toEqual(await store.list());
+    });
+
+    it("have no owner until somebody has a password", async () => {
+      expect(await store.isClaimed()).toBe(false);
+      await store.insert(account("acct_a", { passwordHash: undefined }));
+      expect(await store.isClaimed()).toBe(false);
+      await store.insert(account("acct_b", { disabledAtMs: NOW_MS }));
+      expect(await store.isClaimed()).toBe(true);
     });
 
     it("have an address of their own, also when two are inserted at once", async () => {
@@ -157,13 +176,22 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect((await store.findSession("h1"))?.session).toEqual(expected);
     });
 
+    it("are listed by their last use, of one account and so many", async () => {
+      await store.insertSession(session("h1", "acct_a"));
+      await store.insertSession(session("h2", "acct_a", { lastSeenAtMs: NOW_MS + 5, network: undefined }));
+      await store.insertSession(session("h3", "acct_b"));
+      const both = [session("h2", "acct_a", { lastSeenAtMs: NOW_MS + 5, network: undefined }), session("h1", "acct_a")];
+      expect(await store.listSessions("acct_a", 10)).toEqual(both);
+      expect(await store.listSessions("acct_a", 1)).toEqual(both.slice(0, 1));
+    });
+
     it("are removed one by one, or all of an account but one", async () => {
       for (const hash of ["h1", "h2", "h3"]) await store.insertSession(session(hash, "acct_a"));
       await store.insertSession(session("h4", "acct_b"));
       await store.removeSession("h1");
       await store.removeSession("h1");
       expect(await store.findSession("h1")).toBeUndefined();
-      await store.removeSessions("acct_a", "h2");
+      expect(await store.removeSessions("acct_a", "h2")).toBe(1);
       expect(await store.findSession("h2")).toBeDefined();
       expect(await store.findSession("h3")).toBeUndefined();
       await store.removeSessions("acct_a");
@@ -242,9 +270,17 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       await store.insert(account("acct_a"));
       const events = [event("one", NOW_MS), event("two", NOW_MS + 1, "acct_a"), event("three", NOW_MS + 2)];
       for (const each of events) await store.record(each);
-      expect(await store.events({ limit: 10 })).toEqual(events.toReversed());
-      expect(await store.events({ limit: 1 })).toEqual([events[2]]);
-      expect(await store.events({ limit: 10, accountId: "acct_a" })).toEqual([events[1]]);
+      expect(await store.events({ limit: 10 })).toMatchObject(events.toReversed());
+      expect(await store.events({ limit: 1 })).toMatchObject([events[2]!]);
+      expect(await store.events({ limit: 10, accountId: "acct_a" })).toMatchObject([events[1]!]);
+    });
+
+    it("are listed page by page, also those of the same moment", async () => {
+      for (const type of ["one", "two", "three", "four", "five"]) await store.record(event(type, NOW_MS));
+      const first = await store.events({ limit: 3 });
+      const second = await store.events({ limit: 3, before: first.at(-1)! });
+      expect([first.length, second.length]).toEqual([3, 2]);
+      expect([...first, ...second]).toEqual(await store.events({ limit: 10 }));
     });
 
     it("are pruned by age", async () => {

@@ -1,4 +1,6 @@
 import type { KeyRecord, KeyStore, NewKey } from "../../src/access/key-store.ts";
+import { keyState } from "../../src/access/keys.ts";
+import type { Page } from "../../src/access/page.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import type { Clock } from "../../src/core/clock.ts";
 
@@ -15,6 +17,18 @@ export function fakeClock(): Clock & { advance(byMs: number): void } {
       elapsedMs += byMs;
     },
   };
+}
+
+/** One page of rows in memory, oldest first. */
+export function pageOf<T extends { readonly createdAtMs: number; readonly id: string }>(
+  rows: readonly T[],
+  page: Page | undefined,
+): T[] {
+  const compare = (one: Pick<T, "createdAtMs" | "id">, other: Pick<T, "createdAtMs" | "id">): number =>
+    one.createdAtMs - other.createdAtMs || (one.id < other.id ? -1 : Number(one.id > other.id));
+  const { after, limit } = page ?? { limit: Infinity };
+  const sorted = rows.toSorted(compare);
+  return sorted.filter((row) => after === undefined || compare(row, after as never) > 0).slice(0, limit);
 }
 
 /** Keys in memory, as the port promises them. */
@@ -36,10 +50,20 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       rows.set(key.record.id, key);
       return true;
     },
-    list: async (accountId) =>
-      [...rows.values()]
-        .map(({ record }) => record)
-        .filter((record) => (accountId ?? record.accountId) === record.accountId),
+    list: async (accountId, page) =>
+      pageOf(
+        [...rows.values()]
+          .map(({ record }) => record)
+          .filter((record) => (accountId ?? record.accountId) === record.accountId),
+        page,
+      ),
+    async countWorking(accountIds, nowMs) {
+      const working = [...rows.values()].filter(({ record }) => keyState(record, nowMs) === "active");
+      const counts = accountIds.map(
+        (id) => [id, working.filter(({ record }) => record.accountId === id).length] as const,
+      );
+      return new Map(counts.filter(([, count]) => count > 0));
+    },
     find: async (id) => rows.get(id)?.record,
     names: async (ids) =>
       new Map(

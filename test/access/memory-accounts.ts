@@ -2,13 +2,14 @@ import type {
   AccountRecord,
   AccountStore,
   InvitationRecord,
-  SecurityEvent,
+  RecordedEvent,
   SessionRecord,
   ThrottleState,
   ThrottleStore,
 } from "../../src/access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
+import { pageOf } from "./fakes.ts";
 
 /** The account that every installation begins with. */
 export const DEFAULT_ACCOUNT: AccountRecord = {
@@ -26,7 +27,7 @@ export interface MemoryAccounts extends AccountStore {
   readonly accounts: Map<string, AccountRecord>;
   readonly sessions: Map<string, SessionRecord>;
   readonly invitations: Map<string, InvitationRecord>;
-  readonly recorded: SecurityEvent[];
+  readonly recorded: RecordedEvent[];
 }
 
 /** Accounts in memory, as the port promises them. */
@@ -34,7 +35,8 @@ export function memoryAccountStore(): MemoryAccounts {
   const accounts = new Map([[DEFAULT_ACCOUNT_ID, DEFAULT_ACCOUNT]]);
   const sessions = new Map<string, SessionRecord>();
   const invitations = new Map<string, InvitationRecord>();
-  const recorded: SecurityEvent[] = [];
+  const recorded: RecordedEvent[] = [];
+  let lastId = 0;
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
   const insert = (account: AccountRecord): boolean => {
     if (account.email !== undefined && withEmail(account.email) !== undefined) return false;
@@ -54,7 +56,8 @@ export function memoryAccountStore(): MemoryAccounts {
     insert: async (account) => insert(account),
     find: async (id) => accounts.get(id),
     findByEmail: async (email) => withEmail(email),
-    list: async () => [...accounts.values()].toSorted((one, other) => one.createdAtMs - other.createdAtMs),
+    list: async (page) => pageOf([...accounts.values()], page),
+    isClaimed: async () => [...accounts.values()].some(({ passwordHash }) => passwordHash !== undefined),
     async update(id, changes, expected) {
       const account = accounts.get(id);
       if (account === undefined) return false;
@@ -76,6 +79,11 @@ export function memoryAccountStore(): MemoryAccounts {
       const account = session && accounts.get(session.accountId);
       return session && account && { session, account };
     },
+    listSessions: async (accountId, limit) =>
+      [...sessions.values()]
+        .filter((session) => session.accountId === accountId)
+        .toSorted((one, other) => other.lastSeenAtMs - one.lastSeenAtMs)
+        .slice(0, limit),
     async touchSession(hash, changes) {
       const session = sessions.get(hash);
       if (session !== undefined) sessions.set(hash, { ...session, ...changes });
@@ -83,9 +91,8 @@ export function memoryAccountStore(): MemoryAccounts {
     async removeSession(hash) {
       sessions.delete(hash);
     },
-    async removeSessions(accountId, exceptHash) {
-      removeWhere(sessions, (session) => session.accountId === accountId && session.hash !== exceptHash);
-    },
+    removeSessions: async (accountId, exceptHash) =>
+      removeWhere(sessions, (session) => session.accountId === accountId && session.hash !== exceptHash),
     pruneSessions: async ({ createdBeforeMs, seenBeforeMs }) =>
       removeWhere(sessions, (session) => session.createdAtMs < createdBeforeMs || session.lastSeenAtMs < seenBeforeMs),
 
@@ -105,10 +112,14 @@ export function memoryAccountStore(): MemoryAccounts {
     removeInvitation: async (id) => removeWhere(invitations, (invitation) => invitation.id === id) > 0,
 
     async record(event) {
-      recorded.unshift(event);
+      lastId += 1;
+      recorded.unshift({ ...event, id: String(lastId) });
     },
-    events: async ({ limit, accountId }) =>
-      recorded.filter((event) => accountId === undefined || event.accountId === accountId).slice(0, limit),
+    events: async ({ limit, accountId, before }) =>
+      recorded
+        .filter((event) => accountId === undefined || event.accountId === accountId)
+        .filter(({ id }) => before === undefined || Number(id) < Number(before.id))
+        .slice(0, limit),
     async pruneEvents(beforeMs) {
       const kept = recorded.filter(({ atMs }) => atMs >= beforeMs);
       return recorded.splice(0, recorded.length, ...kept).length - kept.length;

@@ -5,7 +5,7 @@ import { createInvitation, revokeInvitation } from "../../src/access/invitations
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { findSession } from "../../src/access/sessions.ts";
 import { signIn } from "../../src/access/sign-in.ts";
-import { isClaimed, signUp } from "../../src/access/sign-up.ts";
+import { signUp } from "../../src/access/sign-up.ts";
 import { networkNumber, PASSWORD, setUpAccess } from "./set-up.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
@@ -24,11 +24,11 @@ async function setUp(mode: "open" | "invited" | "closed") {
 describe("the first person", () => {
   it.each(["open", "invited", "closed"] as const)("takes over the default account when sign-up is %s", async (mode) => {
     const access = setUpAccess({ signUp: mode });
-    expect(await isClaimed(access.store)).toBe(false);
+    expect(await access.store.isClaimed()).toBe(false);
     const { id, account } = await signUp(access, { ...application("ada"), name: "Ada L." }, HERE);
     expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "administrator", name: "Ada L." });
     expect((await findSession(access, id))?.account).toEqual(account);
-    expect(await isClaimed(access.store)).toBe(true);
+    expect(await access.store.isClaimed()).toBe(true);
   });
 
   it("is one of two who sign up at the same moment, a hundred times", async () => {
@@ -193,6 +193,13 @@ describe("accounts", () => {
       return updateAccount(access, { id: first.account.id, update: { limits: all }, actor: CLI });
     };
     expect((await set({ requestsPerMinute: 5 })).limits.requestsPerMinute).toBe(5);
+    await updateAccount(access, {
+      id: first.account.id,
+      update: { limits: { ...first.account.limits, requestsPerMinute: 5 } },
+      actor: CLI,
+    });
+    // What is as it was before is no change.
+    expect(access.store.recorded.filter(({ type }) => type === "limits_changed")).toHaveLength(1);
     for (const limits of [{ requestsPerMinute: 0 }, { tokensPerMinute: 1.5 }, { monthlyBudgetMicroUsd: -1 }]) {
       await expect(set(limits)).rejects.toMatchObject({ code: "invalid_request" });
     }

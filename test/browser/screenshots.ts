@@ -38,6 +38,62 @@ async function settled(shown: Page): Promise<void> {
   await shown.waitForLoadState("networkidle");
 }
 
+/** The pages of administrators, with people, invitations and a model that fails. */
+async function shootAdministration(apiKey: string): Promise<void> {
+  const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+  for (let index = 0; index < 3; index += 1) {
+    const messages = [{ role: "user", content: `[[fault: status=529; id=${index}]]` } as const];
+    await client.chat.completions.create({ model: "alpha-haiku-4.5", messages }).catch(() => undefined);
+  }
+  site.edit((database) => {
+    const insert = database.prepare(
+      "INSERT INTO accounts (id, name, email, role, password_hash, created_at_ms, disabled_at_ms) VALUES (?, ?, ?, ?, 'x', ?, ?)",
+    );
+    for (let index = 0; index < 40; index += 1) {
+      const role = index % 9 === 3 ? "administrator" : "member";
+      const nowMs = Date.now();
+      const disabledAtMs = index % 11 === 5 ? nowMs - 10_000_000 : null;
+      insert.run(
+        `acct_${index}`,
+        `Person ${index}`,
+        `person-${index}@example.com`,
+        role,
+        nowMs - index * 8e6,
+        disabledAtMs,
+      );
+    }
+  });
+  await go("/admin/invitations", "Invitations");
+  await shoot("admin-invitations-none");
+  await page.getByRole("button", { name: "Invite somebody" }).click();
+  await page.getByLabel("E-mail (optional)").fill("grace@example.com");
+  await shoot("admin-invite");
+  await page.getByRole("button", { name: "Create link" }).click();
+  await page.getByTestId("invitation").waitFor();
+  await shoot("admin-invite-link");
+  await page.getByRole("button", { name: "I have copied it" }).click();
+  for (const name of ["Invitations", "Accounts", "Providers", "Security", "Settings"]) {
+    await go(`/admin/${name.toLowerCase()}`, name);
+    await shoot(`admin-${name.toLowerCase()}`);
+  }
+  await go("/models", "Models");
+  await shoot("models-in-trouble");
+  await go("/admin/accounts", "Accounts");
+  await page.getByLabel("Find an account").fill("person 7");
+  await page.getByRole("button", { name: "Edit Person 7", exact: true }).click();
+  await settled(page);
+  await shoot("admin-account-edit");
+  await page.keyboard.press("Escape");
+  await page.getByRole("button", { name: "Disable Person 7", exact: true }).click();
+  await page.getByRole("dialog", { name: "Disable account?" }).waitFor();
+  await shoot("admin-account-disable");
+  await page.keyboard.press("Escape");
+  await page.goto(`${site.product.url}/sign-up#invitation=any`);
+  await page.reload();
+  await page.getByRole("heading", { name: "You are signed in already" }).waitFor();
+  await shoot("invited-signed-in");
+}
+
 try {
   await page.getByRole("heading", { name: "Set up Parley" }).waitFor();
   await shoot("set-up");
@@ -106,6 +162,32 @@ try {
   await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
   await page.getByRole("heading", { name: "Re-enter your password" }).waitFor();
   await shoot("password");
+  await go("/requests", "Requests");
+  await shoot("requests");
+  await page.getByRole("row").filter({ hasText: "Served" }).first().getByRole("link").click();
+  await page.getByRole("heading", { name: "Details" }).waitFor();
+  await settled(page);
+  await shoot("request");
+  await go("/requests?outcome=failed", "Requests");
+  await page.getByText("No such requests").waitFor();
+  await shoot("requests-none");
+  await go("/playground", "Playground");
+  await page.getByLabel("Message", { exact: true }).waitFor();
+  await shoot("playground-empty");
+  for (const question of ["Say 60 words about lighthouses", "And what do the keepers do all day?"]) {
+    await page.getByLabel("Message", { exact: true }).fill(question);
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await page.getByText("Complete", { exact: true }).waitFor();
+  }
+  await shoot("playground");
+  await page.getByRole("tab", { name: "Request" }).click();
+  await page.locator("summary", { hasText: "Parameters" }).click();
+  await page.getByLabel("Temperature").fill("3");
+  await page.getByLabel("Message", { exact: true }).fill("Something new");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("alert").waitFor();
+  await shoot("playground-wrong");
   for (const [path, heading] of [
     ["/usage", "Usage"],
     ["/models", "Models"],
@@ -127,6 +209,10 @@ try {
     await page.locator("canvas").first().waitFor();
     await shoot(name);
   }
+  await go("/docs", "API reference");
+  await shoot("docs");
+  await shootAdministration(secret ?? "");
+  await go("/account", "Account");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("button", { name: "Menu" }).click();
   await page.screenshot({ path: join(folder, "menu-390-dark.png") });

@@ -210,14 +210,28 @@ describe("who may call what", () => {
     "UsageService/Summarize",
     "UsageService/GetLatency",
     "UsageService/GetSpending",
+    "RequestService/List",
+    "RequestService/Get",
+    "RequestService/Watch",
     "SettingsService/Get",
     "PlaygroundService/Stream",
+    "SessionService/ListSessions",
+    "SessionService/SignOutElsewhere",
+    "ModelService/List",
   ];
   const FRESH = ["Create", "Update", "Rotate", "Revoke"].map((name) => `KeyService/${name}`);
-  const ADMINISTRATORS = ["AccountService/List", "AccountService/ListInvitations"];
+  const ADMINISTRATORS = [
+    "AccountService/List",
+    "AccountService/ListInvitations",
+    "ModelService/ListUpstreams",
+    "SettingsService/GetConfiguration",
+  ];
   // Without an ID it is not one's own account.
   const ADMINISTRATORS_FRESH = ["AccountService/CreateInvitation", "AccountService/RevokeInvitation"];
   const OTHERS_ACCOUNT = ["AccountService/Update"];
+
+  /** What a stream that would go on for ever is asked for, so that it ends. */
+  const ENDING: Readonly<Record<string, string>> = { "RequestService/Watch": '{"filter":{"outcome":"none"}}' };
 
   const all = SERVICES.flatMap(({ typeName, methods }) =>
     methods.map(({ name }) => `${typeName.replace("parley.console.v1.", "")}/${name}`),
@@ -248,7 +262,7 @@ describe("who may call what", () => {
       const isStream = POLICIES.get(`/parley.console.v1.${path}`)?.streams === true;
       const answer = await own.send(`/parley.console.v1.${path}`, {
         headers: { "content-type": isStream ? "application/connect+json" : "application/json", ...headers },
-        body: isStream ? "\0\0\0\0\x02{}" : "{}",
+        body: isStream ? envelope(ENDING[path] ?? "{}") : "{}",
       });
       const status = answer.text.includes('{"error":{"code":"unauthenticated"') ? 401 : answer.status;
       const isStale = answer.text.includes("password once more");
@@ -295,6 +309,11 @@ describe("who may call what", () => {
     own.close();
   });
 });
+
+/** A short message as a stream has it: a byte of flags, four of length. */
+function envelope(message: string): string {
+  return `\0\0\0\0${String.fromCharCode(message.length)}${message}`;
+}
 
 describe("the caller's network", () => {
   const find = createNetworkFinder(["10.0.0.0/8", "127.0.0.1", "2001:db8::/32"]);

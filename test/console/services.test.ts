@@ -1,5 +1,5 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { Code, ConnectError } from "@connectrpc/connect";
+import { Code } from "@connectrpc/connect";
 import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
@@ -10,6 +10,7 @@ import { SummarizeUsageRequestSchema, UsageGrouping, UsageStep } from "../../gen
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
 import { PASSWORD } from "../access/set-up.ts";
+import { errorOf } from "./errors.ts";
 import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 let site: ConsoleUnderTest;
@@ -17,13 +18,6 @@ beforeEach(async () => {
   site = await startConsole({ signUp: "open" });
 });
 afterEach(() => site.close());
-
-async function errorOf(call: Promise<unknown>): Promise<ConnectError> {
-  return call.then(
-    () => expect.fail("the call succeeded"),
-    (reason: unknown) => ConnectError.from(reason),
-  );
-}
 
 const STALE_MS = 11 * 60_000;
 
@@ -223,7 +217,7 @@ describe("keys", () => {
     const { key: revoked } = await bob.key.revoke({ id: rotated.key!.id });
     expect(revoked?.state).toBe(KeyState.REVOKED);
     const { keys } = await bob.key.list({});
-    expect(keys.map(({ state }) => state)).toEqual([KeyState.EXPIRED, KeyState.REVOKED]);
+    expect(new Set(keys.map(({ state }) => state))).toEqual(new Set([KeyState.EXPIRED, KeyState.REVOKED]));
     expect(site.access.logged.map(({ type }) => type).slice(2)).toEqual([
       "key_created",
       "key_updated",

@@ -3,22 +3,27 @@ import { type Client, createClient, type Interceptor, type Transport } from "@co
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
 import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../gen/parley/console/v1/model_pb.js";
 import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
 import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
 import { SettingsService } from "../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../gen/parley/console/v1/usage_pb.js";
+import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
 import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../src/console/console.ts";
 import { RequestFeed } from "../../src/console/request-feed.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Completions } from "../../src/core/completions.ts";
+import type { Model } from "../../src/core/model.ts";
+import { createHealthRecorder, type HealthRecorder, type Rest } from "../../src/core/upstream-health.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
 import type { Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
 import type { LatencyQuery, UsageQuery, UsageStore } from "../../src/ledger/usage-store.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
 
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
@@ -43,6 +48,7 @@ export interface Browser {
   readonly usage: Client<typeof UsageService>;
   readonly request: Client<typeof RequestService>;
   readonly settings: Client<typeof SettingsService>;
+  readonly model: Client<typeof ModelService>;
   readonly playground: Client<typeof PlaygroundService>;
   /** As the browser would send it; empty without one. */
   readonly cookie: () => string;
@@ -55,6 +61,10 @@ export interface ConsoleUnderTest {
   readonly keys: ReturnType<typeof memoryKeyStore>;
   readonly usage: AskedUsage;
   readonly feed: RequestFeed;
+  readonly models: Model[];
+  readonly health: HealthRecorder;
+  /** By model ID. */
+  readonly rests: Map<string, Rest>;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   /** The calls under way. */
@@ -79,6 +89,17 @@ export interface Answer {
   readonly text: string;
 }
 
+/** What the console under test says of its configuration. */
+export const CONFIGURATION = {
+  file: "/etc/parley.yaml",
+  entries: [{ key: "sign_up", value: "open" }],
+  providers: [{ name: "alpha", dialect: "openai", simulated: true, models: 2 }],
+  nodeVersion: "26.0.0",
+  database: "sqlite",
+  databaseVersion: 5,
+  rates: "memory",
+};
+
 export const JSON_TYPE = { "content-type": "application/json" };
 
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
@@ -94,10 +115,13 @@ export async function startConsole(
   const feed = new RequestFeed(access.clock);
   const refusals: Refusal[] = [];
   const refused = (refusal: Refusal): void => void refusals.push(refusal);
-  const models = () => [
-    { id: "words", images: false },
-    { id: "pictures", images: true },
+  const provider = new ScriptedProvider(access.clock, {});
+  const models: Model[] = [
+    modelOf("words", provider),
+    modelOf("pictures", provider, { upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) } }),
   ];
+  const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
+  const rests = new Map<string, Rest>();
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
@@ -106,7 +130,10 @@ export async function startConsole(
       ledger: kept ?? EMPTY_LEDGER,
       usage: used ?? usage,
       feed,
-      models,
+      models: () => models,
+      health,
+      restOf: ({ id }) => rests.get(id),
+      configuration: () => CONFIGURATION,
       completions: { stream },
       calls,
       version: "1.2.3",
@@ -133,6 +160,9 @@ export async function startConsole(
     keys,
     usage,
     feed,
+    models,
+    health,
+    rests,
     refusals,
     server,
     calls,
@@ -171,6 +201,7 @@ function openBrowser(baseUrl: string): Browser {
     usage: createClient(UsageService, transport),
     request: createClient(RequestService, transport),
     settings: createClient(SettingsService, transport),
+    model: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
     cookie: () => cookie,
     setCookies,

@@ -13,6 +13,9 @@ describe("a path and a method have a route", () => {
     ["GET", "/healthz", { name: "health" }],
     ["HEAD", "/healthz", { name: "health" }],
     ["GET", "/readyz", { name: "ready" }],
+    ["GET", "/openapi.json", { name: "document" }],
+    ["HEAD", "/openapi.json", { name: "document" }],
+    ["GET", "/proto/parley/v1/completion.proto", { name: "document" }],
     ["OPTIONS", "/v1/chat/completions", { name: "preflight" }],
     ["OPTIONS", "/v1/models", { name: "preflight" }],
     ["OPTIONS", "/v1/models/x", { name: "preflight" }],
@@ -31,6 +34,9 @@ describe("a known path with another method says which one it has", () => {
     ["POST", "/healthz", "GET"],
     ["OPTIONS", "/healthz", "GET"],
     ["OPTIONS", "/readyz", "GET"],
+    ["POST", "/openapi.json", "GET"],
+    ["OPTIONS", "/openapi.json", "GET"],
+    ["DELETE", "/proto/parley.binpb", "GET"],
     ["post", "/v1/chat/completions", "POST"],
   ])("%s %s", (method, path, allow) => {
     expect(findRoute(path, method)).toEqual({ allow });

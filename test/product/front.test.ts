@@ -88,6 +88,14 @@ describe("a front before a core", () => {
     expect(existsSync(join(front.home, "data"))).toBe(false);
   });
 
+  it("tells everybody about the API, but has no page about it", async () => {
+    const core = await openCore({ config: localModel("http://127.0.0.1:1") });
+    const front = await openFront([core]);
+    const document = await fetch(`${front.url}/openapi.json`);
+    expect([document.status, await document.json()]).toEqual([200, expect.objectContaining({ openapi: "3.1.1" })]);
+    expect((await fetch(`${front.url}/docs`)).status).toBe(404);
+  });
+
   it("tells its caller the limits that the core has counted", async () => {
     const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
     const limits = { requests_per_minute: 2 };

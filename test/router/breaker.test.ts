@@ -37,6 +37,24 @@ function attempt(results: string): void {
   }
 }
 
+describe("its rest", () => {
+  it("begins with the failure that opens it and lasts until a probe works, however many fail before", () => {
+    expect(breaker.rest).toBeUndefined();
+    const sinceMs = clock.now();
+    attempt("-----");
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 1_000 });
+    clock.advance(400);
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 600 });
+    clock.advance(700);
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 0 });
+    attempt("-");
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 2_000 });
+    clock.advance(2_000);
+    attempt("+");
+    expect(breaker.rest).toBeUndefined();
+  });
+});
+
 describe("closed", () => {
   it.each([
     ["four failures in a row", "----", "closed"],

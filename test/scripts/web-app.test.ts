@@ -10,16 +10,42 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 
 const root = join(import.meta.dirname, "../..");
 let folder: string;
 
+/** Folders and files that the dashboard is built of. */
+const FOLDERS = [
+  "scripts/reference",
+  "node_modules",
+  "src/console/web",
+  "src/front/openapi",
+  "src/front/openai",
+  "proto/parley/v1",
+  "gen/parley/console",
+  "gen/parley/v1",
+  "gen/google/rpc",
+];
+const FILES: Readonly<Record<string, string>> = {
+  "src/main.ts": "console.log('serving');",
+  "src/console/web/main.tsx": "",
+  "src/front/exchange.ts": "",
+  "src/edge/http/json.ts": "",
+  "src/core/failure.ts": "",
+  "src/core/validate.ts": "",
+  "src/edge/failure-table.ts": "",
+  "proto/parley/v1/completion.proto": "",
+  "scripts/reference/contract.ts":
+    "export const buildContract = async () => ({ files: new Map([['parley/v1/a.proto', Buffer.from('a')]]) });",
+  "scripts/reference/reference.ts": "export const makeReference = () => ({});",
+};
+
 /** A checkout with the real scripts, a program that only says that it serves, and no dependency at all. */
 beforeEach(() => {
   folder = mkdtempSync(join(tmpdir(), "parley-web-app-"));
-  for (const path of ["scripts", "node_modules", "src/console/web", "gen/parley/console", "gen/google/rpc"]) {
+  for (const path of [...FOLDERS, ...Object.keys(FILES).map(dirname)]) {
     mkdirSync(join(folder, path), { recursive: true });
   }
   for (const name of readdirSync(join(root, "scripts")).filter((each) => each.endsWith(".mjs"))) {
@@ -29,8 +55,7 @@ beforeEach(() => {
   for (const path of ["package-lock.json", "node_modules/.package-lock.json"]) {
     writeFileSync(join(folder, path), JSON.stringify({ packages: {} }));
   }
-  writeFileSync(join(folder, "src/main.ts"), "console.log('serving');");
-  writeFileSync(join(folder, "src/console/web/main.tsx"), "");
+  for (const [path, text] of Object.entries(FILES)) writeFileSync(join(folder, path), text);
 });
 afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -63,6 +88,15 @@ describe("npm start", () => {
     expect(start("--config", "parley.yaml")).toMatchObject({ stdout: "serving\n", built: true });
     expect(start()).toMatchObject({ built: false });
     expect(readdirSync(join(folder, "dist"))).toEqual(["console"]);
+  });
+
+  it("builds the contract's files too, and again when a proto has changed", () => {
+    installBundler();
+    start();
+    expect(readFileSync(join(folder, "dist/console/proto/parley/v1/a.proto"), "utf8")).toBe("a");
+    appendFileSync(join(folder, "proto/parley/v1/completion.proto"), "// changed");
+    expect(start()).toMatchObject({ stdout: "serving\n", built: true });
+    expect(start()).toMatchObject({ built: false });
   });
 
   it("serves without the dashboard when it cannot be built, and says why", () => {

@@ -5,6 +5,7 @@ import type { GetSessionResponse } from "../../../gen/parley/console/v1/session_
 import { forgetSession, sessionQuery } from "./api/session.ts";
 import { Entrance } from "./entrance/entrance.tsx";
 import { SignIn } from "./entrance/sign-in.tsx";
+import { readInvitation } from "./entrance/invitation.ts";
 import { SignUp } from "./entrance/sign-up.tsx";
 import { Unavailable } from "./parts/alert.tsx";
 import { Breakage } from "./parts/breakage.tsx";
@@ -14,13 +15,34 @@ import { Shell } from "./shell/shell.tsx";
 
 const Keys = lazy(() => import("./keys/keys.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
+const AdminAccounts = lazy(() => import("./administration/accounts.tsx"));
+const AdminInvitations = lazy(() => import("./administration/invitations.tsx"));
+const AdminProviders = lazy(() => import("./administration/providers.tsx"));
+const AdminSecurity = lazy(() => import("./administration/security.tsx"));
+const AdminSettings = lazy(() => import("./administration/settings.tsx"));
+const Invited = lazy(() => import("./entrance/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
 const Request = lazy(() => import("./requests/request.tsx"));
+const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
+const Docs = lazy(() => import("./docs/docs.tsx"));
 
-/** The dashboard: the pages of whoever is signed in, or the way to become that. */
+/** Everything that is served: the reference for everybody, and the dashboard. */
 export function App() {
+  const [path] = useLocation();
+  if (path !== PATHS.docs) return <Dashboard />;
+  return (
+    <Breakage>
+      <Suspense fallback={<p className="sr-only">Loading</p>}>
+        <Docs />
+      </Suspense>
+    </Breakage>
+  );
+}
+
+/** The pages of whoever is signed in, or the way to become that. */
+function Dashboard() {
   const session = useQuery(sessionQuery);
   if (session.data !== undefined) {
     return session.data.session === undefined ? <Outside known={session.data} /> : <Inside />;
@@ -51,8 +73,15 @@ function Inside() {
             <Route path={PATHS.usage} component={Usage} />
             <Route path={PATHS.requests} component={Requests} />
             <Route path={`${PATHS.requests}/:id`} component={Request} />
+            <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
+            <Route path={PATHS.adminAccounts} component={AdminAccounts} />
+            <Route path={PATHS.adminInvitations} component={AdminInvitations} />
+            <Route path={PATHS.adminProviders} component={AdminProviders} />
+            <Route path={PATHS.adminSecurity} component={AdminSecurity} />
+            <Route path={PATHS.adminSettings} component={AdminSettings} />
             <Route path={PATHS.account} component={Account} />
+            {readInvitation() !== "" && <Route path={PATHS.signUp} component={Invited} />}
             <Route>
               <Redirect to={PATHS.keys} replace />
             </Route>

@@ -6,8 +6,15 @@ export const PATHS = {
   keys: "/keys",
   usage: "/usage",
   requests: "/requests",
+  playground: "/playground",
   models: "/models",
+  adminAccounts: "/admin/accounts",
+  adminInvitations: "/admin/invitations",
+  adminProviders: "/admin/providers",
+  adminSecurity: "/admin/security",
+  adminSettings: "/admin/settings",
   account: "/account",
+  docs: "/docs",
 } as const;
 
 export const PAGE_PATHS: readonly string[] = Object.values(PATHS);

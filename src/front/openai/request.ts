@@ -43,7 +43,8 @@ const EFFORTS = {
 const MODES = { none: ToolMode.NONE, auto: ToolMode.AUTO, required: ToolMode.REQUIRED } as const;
 /** Fields that only OpenAI-compatible providers know, passed on as JSON. */
 const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
-const INT32_MAX = 0x7fffffff;
+/** The largest count that the contract holds. */
+export const INT32_MAX = 0x7fffffff;
 
 /** Reads the JSON of a request to `/v1/chat/completions`. Throws `invalid_request` naming each field of a wrong type. */
 export function readChatRequest(json: unknown): ReadRequest {

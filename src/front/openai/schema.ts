@@ -3,57 +3,60 @@ import { z } from "zod";
 /*
  * The shape of what OpenAI clients send to `/v1/chat/completions`. Only types are checked here; ranges and everything
  * that needs a model is core's. `null` means "not given" wherever OpenAI's own clients may send it. Unknown keys are
- * kept: `request.ts` reports them.
+ * kept: `request.ts` reports them. `openapi/` tells the world of these schemas.
  */
 
 const optional = <T extends z.ZodType>(type: T) => type.nullish();
 const integer = z.int();
 
-const cacheControl = optional(z.looseObject({ type: optional(z.string()), ttl: optional(z.string()) }));
+export const cacheControl = z.looseObject({ type: optional(z.string()), ttl: optional(z.string()) });
 
-const textPart = z.looseObject({ type: z.literal("text"), text: z.string(), cache_control: cacheControl });
-const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
-const thoughtSignature = optional(
-  z.looseObject({ google: optional(z.looseObject({ thought_signature: optional(z.string()) })) }),
-);
-const imagePart = z.looseObject({
+export const textPart = z.looseObject({
+  type: z.literal("text"),
+  text: z.string(),
+  cache_control: optional(cacheControl),
+});
+export const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
+export const thoughtSignature = z.looseObject({
+  google: optional(z.looseObject({ thought_signature: optional(z.string()) })),
+});
+export const imagePart = z.looseObject({
   type: z.literal("image_url"),
   image_url: z.union([z.string(), z.looseObject({ url: z.string(), detail: optional(z.string()) })]),
-  cache_control: cacheControl,
-  extra_content: thoughtSignature,
+  cache_control: optional(cacheControl),
+  extra_content: optional(thoughtSignature),
 });
-const audioPart = z.looseObject({
+export const audioPart = z.looseObject({
   type: z.literal("input_audio"),
   input_audio: z.looseObject({ data: z.string(), format: z.string() }),
-  cache_control: cacheControl,
+  cache_control: optional(cacheControl),
 });
-const filePart = z.looseObject({
+export const filePart = z.looseObject({
   type: z.literal("file"),
   file: z.looseObject({
     filename: optional(z.string()),
     file_data: optional(z.string()),
     file_id: optional(z.string()),
   }),
-  cache_control: cacheControl,
+  cache_control: optional(cacheControl),
 });
 
 export const part = z.discriminatedUnion("type", [textPart, imagePart, audioPart, filePart, refusalPart]);
 
-const toolCall = z.discriminatedUnion("type", [
-  z.looseObject({
-    id: z.string(),
-    type: z.literal("function"),
-    function: z.looseObject({ name: z.string(), arguments: z.string() }),
-    extra_content: thoughtSignature,
-  }),
-  z.looseObject({
-    id: z.string(),
-    type: z.literal("custom"),
-    custom: z.looseObject({ name: z.string(), input: z.string() }),
-  }),
-]);
+export const functionCall = z.looseObject({
+  id: z.string(),
+  type: z.literal("function"),
+  function: z.looseObject({ name: z.string(), arguments: z.string() }),
+  extra_content: optional(thoughtSignature),
+});
+export const customCall = z.looseObject({
+  id: z.string(),
+  type: z.literal("custom"),
+  custom: z.looseObject({ name: z.string(), input: z.string() }),
+});
+const toolCall = z.discriminatedUnion("type", [functionCall, customCall]);
 
-const thinkingBlock = z.looseObject({
+export const thinkingBlock = z.looseObject({
   type: z.enum(["thinking", "redacted_thinking"]),
   thinking: optional(z.string()),
   signature: optional(z.string()),
@@ -71,58 +74,56 @@ export const message = z.looseObject({
   audio: optional(z.looseObject({ id: z.string() })),
   reasoning_content: optional(z.string()),
   thinking_blocks: optional(z.array(thinkingBlock)),
-  extra_content: thoughtSignature,
+  extra_content: optional(thoughtSignature),
   images: optional(z.array(imagePart)),
   annotations: z.unknown().optional(),
-  cache_control: cacheControl,
+  cache_control: optional(cacheControl),
 });
 
-const tool = z.discriminatedUnion("type", [
-  z.looseObject({
-    type: z.literal("function"),
-    function: z.looseObject({
-      name: z.string(),
-      description: optional(z.string()),
-      parameters: optional(z.record(z.string(), z.unknown())),
-      strict: optional(z.boolean()),
-    }),
-    cache_control: cacheControl,
+export const functionTool = z.looseObject({
+  type: z.literal("function"),
+  function: z.looseObject({
+    name: z.string(),
+    description: optional(z.string()),
+    parameters: optional(z.record(z.string(), z.unknown())),
+    strict: optional(z.boolean()),
   }),
-  z.looseObject({
-    type: z.literal("custom"),
-    custom: z.looseObject({ name: z.string(), description: optional(z.string()), format: z.unknown().optional() }),
-  }),
-]);
+  cache_control: optional(cacheControl),
+});
+export const customTool = z.looseObject({
+  type: z.literal("custom"),
+  custom: z.looseObject({ name: z.string(), description: optional(z.string()), format: z.unknown().optional() }),
+});
+const tool = z.discriminatedUnion("type", [functionTool, customTool]);
 
-const namedFunction = z.looseObject({ type: z.literal("function"), function: z.looseObject({ name: z.string() }) });
-const namedCustom = z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: z.string() }) });
+export const namedFunction = z.looseObject({
+  type: z.literal("function"),
+  function: z.looseObject({ name: z.string() }),
+});
+export const namedCustom = z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: z.string() }) });
 
-const toolChoice = z.union([
-  z.enum(["none", "auto", "required"]),
-  namedFunction,
-  namedCustom,
-  z.looseObject({
-    type: z.literal("allowed_tools"),
-    allowed_tools: z.looseObject({
-      mode: z.enum(["auto", "required"]),
-      tools: z.array(z.union([namedFunction, namedCustom])),
-    }),
+export const allowedTools = z.looseObject({
+  type: z.literal("allowed_tools"),
+  allowed_tools: z.looseObject({
+    mode: z.enum(["auto", "required"]),
+    tools: z.array(z.union([namedFunction, namedCustom])),
   }),
-]);
+});
 
-const responseFormat = z.discriminatedUnion("type", [
-  z.looseObject({ type: z.literal("text") }),
-  z.looseObject({ type: z.literal("json_object") }),
-  z.looseObject({
-    type: z.literal("json_schema"),
-    json_schema: z.looseObject({
-      name: z.string(),
-      description: optional(z.string()),
-      schema: optional(z.record(z.string(), z.unknown())),
-      strict: optional(z.boolean()),
-    }),
+const toolChoice = z.union([z.enum(["none", "auto", "required"]), namedFunction, namedCustom, allowedTools]);
+
+export const textFormat = z.looseObject({ type: z.literal("text") });
+export const jsonObjectFormat = z.looseObject({ type: z.literal("json_object") });
+export const jsonSchemaFormat = z.looseObject({
+  type: z.literal("json_schema"),
+  json_schema: z.looseObject({
+    name: z.string(),
+    description: optional(z.string()),
+    schema: optional(z.record(z.string(), z.unknown())),
+    strict: optional(z.boolean()),
   }),
-]);
+});
+const responseFormat = z.discriminatedUnion("type", [textFormat, jsonObjectFormat, jsonSchemaFormat]);
 
 /** The request body. */
 export const chatRequest = z.looseObject({

@@ -16,6 +16,8 @@ export interface Site {
   readonly product: Product;
   /** A new visitor, without cookies, at this address. */
   visit(path: string, options?: BrowserContextOptions): Promise<Visit>;
+  /** Changes something in the database, as if it had been so. */
+  edit(change: (database: DatabaseSync) => void): void;
   /** All sessions are from now on as if the password had been given an hour ago. */
   forgetPasswords(): void;
   close(): Promise<void>;
@@ -31,15 +33,18 @@ export async function startSite(options: ProductOptions = {}): Promise<Site> {
     await browser.close();
     throw error;
   });
+  const edit: Site["edit"] = (change) => {
+    const database = new DatabaseSync(join(product.home, "data/parley.db"));
+    database.exec("PRAGMA busy_timeout = 5000");
+    change(database);
+    database.close();
+  };
   return {
     product,
+    edit,
     visit: (path, contextOptions) => visit(browser, product.url + path, contextOptions),
-    forgetPasswords() {
-      const database = new DatabaseSync(join(product.home, "data/parley.db"));
-      database.exec("PRAGMA busy_timeout = 5000");
-      database.prepare("UPDATE sessions SET authenticated_at_ms = authenticated_at_ms - 3600000").run();
-      database.close();
-    },
+    forgetPasswords: () =>
+      edit((database) => database.exec("UPDATE sessions SET authenticated_at_ms = authenticated_at_ms - 3600000")),
     async close() {
       await browser.close();
       await product.stop();

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { hashApiKey } from "../../../src/access/api-key.ts";
-import type { KeyStore } from "../../../src/access/key-store.ts";
+import { DEFAULT_ACCOUNT_ID, type KeyStore } from "../../../src/access/key-store.ts";
 import { createFirstKey, createKey, revokeKey, rotateKey, updateKey } from "../../../src/access/keys.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
@@ -33,6 +33,22 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.list("acct_none")).toEqual([]);
       expect(await store.names([narrow.record.id, "key_none"])).toEqual(new Map([[narrow.record.id, "b"]]));
       expect(await store.names([])).toEqual(new Map());
+    });
+
+    it("are listed page by page and counted while they work", async () => {
+      const context = await openContext();
+      const { store, clock } = context;
+      for (const name of ["a", "b", "c"]) await createKey(context, { name });
+      const short = await createKey(context, { name: "short", lifetimeMs: 1000 });
+      await revokeKey(context, (await createKey(context, { name: "revoked" })).record.id);
+      const first = await store.list(DEFAULT_ACCOUNT_ID, { limit: 3 });
+      const second = await store.list(DEFAULT_ACCOUNT_ID, { limit: 3, after: first.at(-1)! });
+      expect([first.length, second.length]).toEqual([3, 2]);
+      expect([...first, ...second]).toEqual(await store.list());
+      const count = (nowMs: number) => store.countWorking([DEFAULT_ACCOUNT_ID, "acct_none"], nowMs);
+      expect(await count(clock.now())).toEqual(new Map([[DEFAULT_ACCOUNT_ID, 4]]));
+      expect(await count(short.record.expiresAtMs!)).toEqual(new Map([[DEFAULT_ACCOUNT_ID, 3]]));
+      expect(await store.countWorking([], 0)).toEqual(new Map());
     });
 
     it("have one first among them, however many processes start at once", async () => {

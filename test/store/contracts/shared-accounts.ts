@@ -29,6 +29,9 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       const { secret } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
       const heard: (string | undefined)[] = [];
       const end = keyChanges.subscribe((hash) => void heard.push(hash));
+      // Of a name and a role keys know nothing.
+      await accounts.update(DEFAULT_ACCOUNT_ID, { name: "renamed", role: "administrator" });
+      expect(heard).not.toContain(undefined);
       const limits = { ...NO_LIMITS, concurrentRequests: 4 };
       await accounts.update(DEFAULT_ACCOUNT_ID, { limits, disabledAtMs: 1 });
       expect(await keys.findByHash(hashApiKey(secret))).toMatchObject({ accountLimits: limits, accountDisabled: true });

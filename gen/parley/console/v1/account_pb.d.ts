@@ -66,6 +66,13 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
    * @generated from field: google.protobuf.Timestamp disable_time = 7;
    */
   disableTime?: Timestamp | undefined;
+
+  /**
+   * How many of its keys are neither expired nor revoked. Only in lists.
+   *
+   * @generated from field: optional int64 working_keys = 8;
+   */
+  workingKeys?: bigint | undefined;
 };
 
 /**
@@ -75,11 +82,24 @@ export declare type Account = Message<"parley.console.v1.Account"> & {
 export declare const AccountSchema: GenMessage<Account>;
 
 /**
- * Asks for all accounts.
+ * Which page of the accounts.
  *
  * @generated from message parley.console.v1.ListAccountsRequest
  */
 export declare type ListAccountsRequest = Message<"parley.console.v1.ListAccountsRequest"> & {
+  /**
+   * Where the page before ended: its `next_page_token`. Empty: the oldest.
+   *
+   * @generated from field: string page_token = 1;
+   */
+  pageToken: string;
+
+  /**
+   * How many at most, 1 to 1,000; 0 means 1,000.
+   *
+   * @generated from field: int32 limit = 2;
+   */
+  limit: number;
 };
 
 /**
@@ -89,17 +109,24 @@ export declare type ListAccountsRequest = Message<"parley.console.v1.ListAccount
 export declare const ListAccountsRequestSchema: GenMessage<ListAccountsRequest>;
 
 /**
- * All accounts.
+ * One page of the accounts.
  *
  * @generated from message parley.console.v1.ListAccountsResponse
  */
 export declare type ListAccountsResponse = Message<"parley.console.v1.ListAccountsResponse"> & {
   /**
-   * Oldest first; the list is not paged.
+   * Oldest first.
    *
    * @generated from field: repeated parley.console.v1.Account accounts = 1;
    */
   accounts: Account[];
+
+  /**
+   * For the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -407,6 +434,13 @@ export declare type SecurityEvent = Message<"parley.console.v1.SecurityEvent"> &
    * @generated from field: map<string, string> details = 6;
    */
   details: { [key: string]: string };
+
+  /**
+   * Its own.
+   *
+   * @generated from field: string id = 7;
+   */
+  id: string;
 };
 
 /**
@@ -434,6 +468,13 @@ export declare type ListSecurityEventsRequest = Message<"parley.console.v1.ListS
    * @generated from field: int32 limit = 2;
    */
   limit: number;
+
+  /**
+   * Where the page before ended: its `next_page_token`. Empty: the newest.
+   *
+   * @generated from field: string page_token = 3;
+   */
+  pageToken: string;
 };
 
 /**
@@ -454,6 +495,13 @@ export declare type ListSecurityEventsResponse = Message<"parley.console.v1.List
    * @generated from field: repeated parley.console.v1.SecurityEvent events = 1;
    */
   events: SecurityEvent[];
+
+  /**
+   * For the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**

@@ -183,6 +183,20 @@ export declare type ListKeysRequest = Message<"parley.console.v1.ListKeysRequest
    * @generated from field: string account_id = 1;
    */
   accountId: string;
+
+  /**
+   * Where the page before ended: its `next_page_token`. Empty: the oldest.
+   *
+   * @generated from field: string page_token = 20;
+   */
+  pageToken: string;
+
+  /**
+   * How many at most, 1 to 1,000; 0 means 1,000.
+   *
+   * @generated from field: int32 limit = 21;
+   */
+  limit: number;
 };
 
 /**
@@ -192,17 +206,24 @@ export declare type ListKeysRequest = Message<"parley.console.v1.ListKeysRequest
 export declare const ListKeysRequestSchema: GenMessage<ListKeysRequest>;
 
 /**
- * Keys.
+ * One page of keys.
  *
  * @generated from message parley.console.v1.ListKeysResponse
  */
 export declare type ListKeysResponse = Message<"parley.console.v1.ListKeysResponse"> & {
   /**
-   * Oldest first; the list is not paged.
+   * Oldest first.
    *
    * @generated from field: repeated parley.console.v1.Key keys = 1;
    */
   keys: Key[];
+
+  /**
+   * For the next page; empty on the last one.
+   *
+   * @generated from field: string next_page_token = 20;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -595,7 +616,8 @@ export declare const KeyService: GenService<{
     output: typeof ListKeysResponseSchema;
   },
   /**
-   * Makes a key, which works at once, and shows its secret this once. Needs a fresh password.
+   * Makes a key, which works at once, and shows its secret this once. Needs a fresh password. INVALID_ARGUMENT for an account
+   * that has 1,000 keys that work.
    *
    * @generated from rpc parley.console.v1.KeyService.Create
    */
@@ -615,7 +637,8 @@ export declare const KeyService: GenService<{
     output: typeof UpdateKeyResponseSchema;
   },
   /**
-   * Makes a key in place of another one, which goes on working for a while. Needs a fresh password.
+   * Makes a key in place of another one, which goes on working for a while. Needs a fresh password. With a grace,
+   * INVALID_ARGUMENT as with Create.
    *
    * @generated from rpc parley.console.v1.KeyService.Rotate
    */

@@ -318,6 +318,122 @@ export declare type ChangePasswordResponse = Message<"parley.console.v1.ChangePa
 export declare const ChangePasswordResponseSchema: GenMessage<ChangePasswordResponse>;
 
 /**
+ * Asks for one's own sessions.
+ *
+ * @generated from message parley.console.v1.ListSessionsRequest
+ */
+export declare type ListSessionsRequest = Message<"parley.console.v1.ListSessionsRequest"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.ListSessionsRequest.
+ * Use `create(ListSessionsRequestSchema)` to create a new message.
+ */
+export declare const ListSessionsRequestSchema: GenMessage<ListSessionsRequest>;
+
+/**
+ * One place where somebody is signed in.
+ *
+ * @generated from message parley.console.v1.OpenSession
+ */
+export declare type OpenSession = Message<"parley.console.v1.OpenSession"> & {
+  /**
+   * When it began.
+   *
+   * @generated from field: google.protobuf.Timestamp create_time = 1;
+   */
+  createTime?: Timestamp | undefined;
+
+  /**
+   * When it was last used, to the minute.
+   *
+   * @generated from field: google.protobuf.Timestamp last_use_time = 2;
+   */
+  lastUseTime?: Timestamp | undefined;
+
+  /**
+   * The network that it began from, such as `192.0.2.0/24`; empty for one from before it was kept.
+   *
+   * @generated from field: string network = 3;
+   */
+  network: string;
+
+  /**
+   * The browser that it began in, such as `Firefox on Linux`, or what a client says of itself; empty when it says nothing.
+   *
+   * @generated from field: string browser = 4;
+   */
+  browser: string;
+
+  /**
+   * The session that asks.
+   *
+   * @generated from field: bool current = 5;
+   */
+  current: boolean;
+};
+
+/**
+ * Describes the message parley.console.v1.OpenSession.
+ * Use `create(OpenSessionSchema)` to create a new message.
+ */
+export declare const OpenSessionSchema: GenMessage<OpenSession>;
+
+/**
+ * One's own sessions.
+ *
+ * @generated from message parley.console.v1.ListSessionsResponse
+ */
+export declare type ListSessionsResponse = Message<"parley.console.v1.ListSessionsResponse"> & {
+  /**
+   * The latest used first.
+   *
+   * @generated from field: repeated parley.console.v1.OpenSession sessions = 1;
+   */
+  sessions: OpenSession[];
+};
+
+/**
+ * Describes the message parley.console.v1.ListSessionsResponse.
+ * Use `create(ListSessionsResponseSchema)` to create a new message.
+ */
+export declare const ListSessionsResponseSchema: GenMessage<ListSessionsResponse>;
+
+/**
+ * Asks for the end of all other sessions.
+ *
+ * @generated from message parley.console.v1.SignOutElsewhereRequest
+ */
+export declare type SignOutElsewhereRequest = Message<"parley.console.v1.SignOutElsewhereRequest"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.SignOutElsewhereRequest.
+ * Use `create(SignOutElsewhereRequestSchema)` to create a new message.
+ */
+export declare const SignOutElsewhereRequestSchema: GenMessage<SignOutElsewhereRequest>;
+
+/**
+ * There is only this session any more.
+ *
+ * @generated from message parley.console.v1.SignOutElsewhereResponse
+ */
+export declare type SignOutElsewhereResponse = Message<"parley.console.v1.SignOutElsewhereResponse"> & {
+  /**
+   * How many have ended.
+   *
+   * @generated from field: int32 ended = 1;
+   */
+  ended: number;
+};
+
+/**
+ * Describes the message parley.console.v1.SignOutElsewhereResponse.
+ * Use `create(SignOutElsewhereResponseSchema)` to create a new message.
+ */
+export declare const SignOutElsewhereResponseSchema: GenMessage<SignOutElsewhereResponse>;
+
+/**
  * Who may make an account.
  *
  * @generated from enum parley.console.v1.SignUpMode
@@ -435,6 +551,27 @@ export declare const SessionService: GenService<{
     methodKind: "unary";
     input: typeof ChangePasswordRequestSchema;
     output: typeof ChangePasswordResponseSchema;
+  },
+  /**
+   * Lists one's own sessions that have not ended, the latest used first, at most 100. Needs a session.
+   *
+   * @generated from rpc parley.console.v1.SessionService.ListSessions
+   */
+  listSessions: {
+    methodKind: "unary";
+    input: typeof ListSessionsRequestSchema;
+    output: typeof ListSessionsResponseSchema;
+  },
+  /**
+   * Ends all of one's own sessions but this one. Needs a session, but no fresh password: it takes nothing that a sign-in
+   * does not give back.
+   *
+   * @generated from rpc parley.console.v1.SessionService.SignOutElsewhere
+   */
+  signOutElsewhere: {
+    methodKind: "unary";
+    input: typeof SignOutElsewhereRequestSchema;
+    output: typeof SignOutElsewhereResponseSchema;
   },
 }>;
 

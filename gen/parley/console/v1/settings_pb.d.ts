@@ -66,7 +66,7 @@ export declare type GetSettingsResponse = Message<"parley.console.v1.GetSettings
   signUpMode: SignUpMode;
 
   /**
-   * In the order of the registry.
+   * In short, in the order of the registry; `ModelService.List` says more of them.
    *
    * @generated from field: repeated parley.console.v1.ModelSetting models = 2;
    */
@@ -87,13 +87,164 @@ export declare type GetSettingsResponse = Message<"parley.console.v1.GetSettings
 export declare const GetSettingsResponseSchema: GenMessage<GetSettingsResponse>;
 
 /**
+ * Asks for the configuration.
+ *
+ * @generated from message parley.console.v1.GetConfigurationRequest
+ */
+export declare type GetConfigurationRequest = Message<"parley.console.v1.GetConfigurationRequest"> & {
+};
+
+/**
+ * Describes the message parley.console.v1.GetConfigurationRequest.
+ * Use `create(GetConfigurationRequestSchema)` to create a new message.
+ */
+export declare const GetConfigurationRequestSchema: GenMessage<GetConfigurationRequest>;
+
+/**
+ * One setting.
+ *
+ * @generated from message parley.console.v1.ConfigurationEntry
+ */
+export declare type ConfigurationEntry = Message<"parley.console.v1.ConfigurationEntry"> & {
+  /**
+   * Where it stands in the configuration file, such as `http.public_url`.
+   *
+   * @generated from field: string key = 1;
+   */
+  key: string;
+
+  /**
+   * As the file would say it; empty when it is not set. What is secret is `…`.
+   *
+   * @generated from field: string value = 2;
+   */
+  value: string;
+};
+
+/**
+ * Describes the message parley.console.v1.ConfigurationEntry.
+ * Use `create(ConfigurationEntrySchema)` to create a new message.
+ */
+export declare const ConfigurationEntrySchema: GenMessage<ConfigurationEntry>;
+
+/**
+ * A provider without its address and its credential.
+ *
+ * @generated from message parley.console.v1.ConfiguredProvider
+ */
+export declare type ConfiguredProvider = Message<"parley.console.v1.ConfiguredProvider"> & {
+  /**
+   * Its name.
+   *
+   * @generated from field: string name = 1;
+   */
+  name: string;
+
+  /**
+   * What it speaks, such as `openai`.
+   *
+   * @generated from field: string dialect = 2;
+   */
+  dialect: string;
+
+  /**
+   * The built-in simulator answers in its place.
+   *
+   * @generated from field: bool simulated = 3;
+   */
+  simulated: boolean;
+
+  /**
+   * How many models it serves.
+   *
+   * @generated from field: int32 models = 4;
+   */
+  models: number;
+};
+
+/**
+ * Describes the message parley.console.v1.ConfiguredProvider.
+ * Use `create(ConfiguredProviderSchema)` to create a new message.
+ */
+export declare const ConfiguredProviderSchema: GenMessage<ConfiguredProvider>;
+
+/**
+ * What this installation runs with.
+ *
+ * @generated from message parley.console.v1.GetConfigurationResponse
+ */
+export declare type GetConfigurationResponse = Message<"parley.console.v1.GetConfigurationResponse"> & {
+  /**
+   * The file it was read from; empty when there is none.
+   *
+   * @generated from field: string file = 1;
+   */
+  file: string;
+
+  /**
+   * In the order of the documentation.
+   *
+   * @generated from field: repeated parley.console.v1.ConfigurationEntry entries = 2;
+   */
+  entries: ConfigurationEntry[];
+
+  /**
+   * In the order of the file.
+   *
+   * @generated from field: repeated parley.console.v1.ConfiguredProvider providers = 3;
+   */
+  providers: ConfiguredProvider[];
+
+  /**
+   * Parley's version.
+   *
+   * @generated from field: string version = 4;
+   */
+  version: string;
+
+  /**
+   * Node's version.
+   *
+   * @generated from field: string node_version = 5;
+   */
+  nodeVersion: string;
+
+  /**
+   * `sqlite` or `postgres`.
+   *
+   * @generated from field: string database = 6;
+   */
+  database: string;
+
+  /**
+   * How many migrations the database has seen.
+   *
+   * @generated from field: int32 database_version = 7;
+   */
+  databaseVersion: number;
+
+  /**
+   * Where rates are counted: `memory`, `redis` or `postgres`.
+   *
+   * @generated from field: string rates = 8;
+   */
+  rates: string;
+};
+
+/**
+ * Describes the message parley.console.v1.GetConfigurationResponse.
+ * Use `create(GetConfigurationResponseSchema)` to create a new message.
+ */
+export declare const GetConfigurationResponseSchema: GenMessage<GetConfigurationResponse>;
+
+/**
  * What the console shows of the installation. Nothing of it can be changed here: the configuration file says it.
  *
  * @generated from service parley.console.v1.SettingsService
  */
 export declare const SettingsService: GenService<{
   /**
-   * Returns it. Needs a session.
+   * Returns what everybody may know. Needs a session.
    *
    * @generated from rpc parley.console.v1.SettingsService.Get
    */
@@ -101,6 +252,16 @@ export declare const SettingsService: GenService<{
     methodKind: "unary";
     input: typeof GetSettingsRequestSchema;
     output: typeof GetSettingsResponseSchema;
+  },
+  /**
+   * Returns the configuration in force, with nothing secret in it. For administrators.
+   *
+   * @generated from rpc parley.console.v1.SettingsService.GetConfiguration
+   */
+  getConfiguration: {
+    methodKind: "unary";
+    input: typeof GetConfigurationRequestSchema;
+    output: typeof GetConfigurationResponseSchema;
   },
 }>;
 

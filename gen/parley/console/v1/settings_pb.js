@@ -9,7 +9,7 @@ import { file_parley_console_v1_session } from "./session_pb.js";
  * Describes the file parley/console/v1/settings.proto.
  */
 export const file_parley_console_v1_settings = /*@__PURE__*/
-  fileDesc("CiBwYXJsZXkvY29uc29sZS92MS9zZXR0aW5ncy5wcm90bxIRcGFybGV5LmNvbnNvbGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IioKDE1vZGVsU2V0dGluZxIKCgJpZBgBIAEoCRIOCgZpbWFnZXMYAiABKAgijAEKE0dldFNldHRpbmdzUmVzcG9uc2USMwoMc2lnbl91cF9tb2RlGAEgASgOMh0ucGFybGV5LmNvbnNvbGUudjEuU2lnblVwTW9kZRIvCgZtb2RlbHMYAiADKAsyHy5wYXJsZXkuY29uc29sZS52MS5Nb2RlbFNldHRpbmcSDwoHdmVyc2lvbhgDIAEoCTJnCg9TZXR0aW5nc1NlcnZpY2USVAoDR2V0EiUucGFybGV5LmNvbnNvbGUudjEuR2V0U2V0dGluZ3NSZXF1ZXN0GiYucGFybGV5LmNvbnNvbGUudjEuR2V0U2V0dGluZ3NSZXNwb25zZWIGcHJvdG8z", [file_parley_console_v1_session]);
+  fileDesc("CiBwYXJsZXkvY29uc29sZS92MS9zZXR0aW5ncy5wcm90bxIRcGFybGV5LmNvbnNvbGUudjEiFAoSR2V0U2V0dGluZ3NSZXF1ZXN0IioKDE1vZGVsU2V0dGluZxIKCgJpZBgBIAEoCRIOCgZpbWFnZXMYAiABKAgijAEKE0dldFNldHRpbmdzUmVzcG9uc2USMwoMc2lnbl91cF9tb2RlGAEgASgOMh0ucGFybGV5LmNvbnNvbGUudjEuU2lnblVwTW9kZRIvCgZtb2RlbHMYAiADKAsyHy5wYXJsZXkuY29uc29sZS52MS5Nb2RlbFNldHRpbmcSDwoHdmVyc2lvbhgDIAEoCSIZChdHZXRDb25maWd1cmF0aW9uUmVxdWVzdCIwChJDb25maWd1cmF0aW9uRW50cnkSCwoDa2V5GAEgASgJEg0KBXZhbHVlGAIgASgJIlYKEkNvbmZpZ3VyZWRQcm92aWRlchIMCgRuYW1lGAEgASgJEg8KB2RpYWxlY3QYAiABKAkSEQoJc2ltdWxhdGVkGAMgASgIEg4KBm1vZGVscxgEIAEoBSL8AQoYR2V0Q29uZmlndXJhdGlvblJlc3BvbnNlEgwKBGZpbGUYASABKAkSNgoHZW50cmllcxgCIAMoCzIlLnBhcmxleS5jb25zb2xlLnYxLkNvbmZpZ3VyYXRpb25FbnRyeRI4Cglwcm92aWRlcnMYAyADKAsyJS5wYXJsZXkuY29uc29sZS52MS5Db25maWd1cmVkUHJvdmlkZXISDwoHdmVyc2lvbhgEIAEoCRIUCgxub2RlX3ZlcnNpb24YBSABKAkSEAoIZGF0YWJhc2UYBiABKAkSGAoQZGF0YWJhc2VfdmVyc2lvbhgHIAEoBRINCgVyYXRlcxgIIAEoCTLUAQoPU2V0dGluZ3NTZXJ2aWNlElQKA0dldBIlLnBhcmxleS5jb25zb2xlLnYxLkdldFNldHRpbmdzUmVxdWVzdBomLnBhcmxleS5jb25zb2xlLnYxLkdldFNldHRpbmdzUmVzcG9uc2USawoQR2V0Q29uZmlndXJhdGlvbhIqLnBhcmxleS5jb25zb2xlLnYxLkdldENvbmZpZ3VyYXRpb25SZXF1ZXN0GisucGFybGV5LmNvbnNvbGUudjEuR2V0Q29uZmlndXJhdGlvblJlc3BvbnNlYgZwcm90bzM", [file_parley_console_v1_session]);
 
 /**
  * Describes the message parley.console.v1.GetSettingsRequest.
@@ -31,6 +31,34 @@ export const ModelSettingSchema = /*@__PURE__*/
  */
 export const GetSettingsResponseSchema = /*@__PURE__*/
   messageDesc(file_parley_console_v1_settings, 2);
+
+/**
+ * Describes the message parley.console.v1.GetConfigurationRequest.
+ * Use `create(GetConfigurationRequestSchema)` to create a new message.
+ */
+export const GetConfigurationRequestSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_settings, 3);
+
+/**
+ * Describes the message parley.console.v1.ConfigurationEntry.
+ * Use `create(ConfigurationEntrySchema)` to create a new message.
+ */
+export const ConfigurationEntrySchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_settings, 4);
+
+/**
+ * Describes the message parley.console.v1.ConfiguredProvider.
+ * Use `create(ConfiguredProviderSchema)` to create a new message.
+ */
+export const ConfiguredProviderSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_settings, 5);
+
+/**
+ * Describes the message parley.console.v1.GetConfigurationResponse.
+ * Use `create(GetConfigurationResponseSchema)` to create a new message.
+ */
+export const GetConfigurationResponseSchema = /*@__PURE__*/
+  messageDesc(file_parley_console_v1_settings, 6);
 
 /**
  * What the console shows of the installation. Nothing of it can be changed here: the configuration file says it.

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
-import { enter, isAdministrator, sessionQuery, sessions, useAccount } from "../api/session.ts";
+import { enter, isAdministrator, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
 import { spendingQuery } from "../api/usage.ts";
 import { Button } from "../parts/button.tsx";
@@ -11,6 +11,7 @@ import { Page } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Spent } from "../parts/spent.tsx";
 import { describeLimits } from "../keys/limits.tsx";
+import { Sessions } from "./sessions.tsx";
 
 /** One's own account. */
 export default function Account() {
@@ -41,6 +42,9 @@ export default function Account() {
         </Panel>
         <Panel title="Password" description="Changing it ends your sessions in all other browsers.">
           <PasswordForm />
+        </Panel>
+        <Panel title="Sessions" description="Where you are signed in.">
+          <Sessions />
         </Panel>
       </div>
     </Page>
@@ -79,6 +83,7 @@ function PasswordForm() {
       }),
     onSuccess({ session }) {
       enter(session);
+      void queryClient.invalidateQueries({ queryKey: openSessionsQuery.queryKey });
       for (const input of fields.current?.querySelectorAll("input") ?? []) input.value = "";
     },
   });

@@ -1,6 +1,7 @@
 import { createClient } from "@connectrpc/connect";
 import { queryOptions } from "@tanstack/react-query";
 import { KeyService } from "../../../../gen/parley/console/v1/key_pb.js";
+import { loadPages } from "./pages.ts";
 import { queryClient } from "./query-client.ts";
 import { transport } from "./transport.ts";
 
@@ -9,7 +10,10 @@ export const keys = createClient(KeyService, transport);
 /** Every key that the account may see, the newest first. */
 export const keysQuery = queryOptions({
   queryKey: ["keys"],
-  queryFn: async ({ signal }) => (await keys.list({}, { signal })).keys.toReversed(),
+  async queryFn({ signal }) {
+    const pages = await loadPages((pageToken) => keys.list({ pageToken }, { signal }));
+    return pages.flatMap((page) => page.keys).toReversed();
+  },
 });
 
 /** The keys have changed. */

@@ -34,6 +34,12 @@ export function enter(session: Session | undefined): void {
   );
 }
 
+/** Where the account is signed in. */
+export const openSessionsQuery = queryOptions({
+  queryKey: ["sessions"],
+  queryFn: async ({ signal }) => (await sessions.listSessions({}, { signal })).sessions,
+});
+
 /** Ends the session. */
 export function useSignOut() {
   return useMutation({
@@ -42,7 +48,15 @@ export function useSignOut() {
   });
 }
 
+const forgetters = new Set<() => void>();
+
+/** Calls back when a session is over: for what a page keeps besides what it has asked for. */
+export function onForget(forget: () => void): void {
+  forgetters.add(forget);
+}
+
 /** Forgets what was shown in a session that is over: the next one may be somebody else's. */
 export function forgetSession(): void {
   queryClient.removeQueries({ predicate: ({ queryKey }) => queryKey[0] !== sessionQuery.queryKey[0] });
+  for (const forget of forgetters) forget();
 }

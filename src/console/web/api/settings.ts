@@ -5,9 +5,16 @@ import { transport } from "./transport.ts";
 
 const settings = createClient(SettingsService, transport);
 
-/** What this installation has: models, sign-up mode, version. */
+/** What this installation has, in short: models, sign-up mode, version. `modelsQuery` says what the models can do. */
 export const settingsQuery = queryOptions({
   queryKey: ["settings"],
   queryFn: ({ signal }) => settings.get({}, { signal }),
+  staleTime: 60_000,
+});
+
+/** The configuration in force, for administrators. */
+export const configurationQuery = queryOptions({
+  queryKey: ["configuration"],
+  queryFn: ({ signal }) => settings.getConfiguration({}, { signal }),
   staleTime: 60_000,
 });

@@ -1,6 +1,8 @@
 import type { ReactNode } from "react";
+import { Link } from "wouter";
 import { Mark } from "../parts/mark.tsx";
 import { Title } from "../parts/page.tsx";
+import { PATHS } from "../paths.ts";
 
 interface EntranceProps {
   readonly title: string;
@@ -21,6 +23,11 @@ export function Entrance({ title, description, children, footer }: EntranceProps
         <div className="mt-6">{children}</div>
       </div>
       {footer !== undefined && <p className="mt-5 text-center text-sm text-muted">{footer}</p>}
+      <p className="mt-3 text-center text-sm text-muted">
+        <Link href={PATHS.docs} className="underline underline-offset-2 hover:text-ink">
+          API reference
+        </Link>
+      </p>
     </main>
   );
 }

@@ -8,6 +8,7 @@ import { TextField } from "../parts/field.tsx";
 import { Form, type Written } from "../parts/form.tsx";
 import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
+import { forgetInvitation, readInvitation } from "./invitation.ts";
 
 /** Makes an account: the administrator's on a fresh installation, and after that as the installation allows. */
 export function SignUp({
@@ -60,7 +61,10 @@ function SignUpForm({ invitationToken, action }: { readonly invitationToken: str
         password: written.get("password"),
         invitationToken,
       }),
-    onSuccess: ({ session }) => enter(session),
+    onSuccess({ session }) {
+      forgetInvitation();
+      enter(session);
+    },
   });
   return (
     <Form fields={["email", "name", "password"]} error={signUp.error} onSubmit={(written) => signUp.mutate(written)}>
@@ -89,9 +93,4 @@ function SignUpForm({ invitationToken, action }: { readonly invitationToken: str
       )}
     </Form>
   );
-}
-
-/** The token of an invitation's link, which stands behind the # so that no server ever sees it in an address. */
-function readInvitation(): string {
-  return new URLSearchParams(location.hash.slice(1)).get("invitation") ?? "";
 }

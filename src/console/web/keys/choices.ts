@@ -38,17 +38,22 @@ export function readChoices(form: Written): Choices {
   if (!isAll && ids.length === 0) throw failureOfField("models", "choose at least one model, or all");
   const capabilities = form.all("capability").map((value): KeyCapability => Number(value));
   if (capabilities.length === 0) throw failureOfField("capabilities", "choose at least one");
+  return {
+    name: form.get("name"),
+    models: isAll ? { all: true } : { ids },
+    capabilities: { capabilities },
+    limits: readLimits(form),
+  };
+}
+
+/** Reads the limits of a form. Throws a failure of the field for a number that is none. */
+export function readLimits(form: Written): Choices["limits"] {
   const counts = LIMIT_FIELDS.flatMap(([name, , field]) => {
     const count = readNumber(form, name, { parse: parseCount, what: "must be a whole number, such as 60" });
     return count === undefined ? [] : [[field, count] as const];
   });
   const budget = readNumber(form, BUDGET_FIELD, { parse: parseUsd, what: "must be an amount, such as 25 or 7.50" });
-  return {
-    name: form.get("name"),
-    models: isAll ? { all: true } : { ids },
-    capabilities: { capabilities },
-    limits: { ...Object.fromEntries(counts), ...(budget !== undefined && { monthlyBudgetMicroUsd: budget }) },
-  };
+  return { ...Object.fromEntries(counts), ...(budget !== undefined && { monthlyBudgetMicroUsd: budget }) };
 }
 
 /** Whether a choice of models differs from a key's: models that are gone stay allowed as long as nobody chooses anew. */

@@ -2,7 +2,7 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
 import { accountsQuery } from "../api/accounts.ts";
 import { keys, refreshKeys } from "../api/keys.ts";
-import { settingsQuery } from "../api/settings.ts";
+import { modelsQuery } from "../api/models.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
 import { Button } from "../parts/button.tsx";
 import { Dialog, DialogActions } from "../parts/dialog.tsx";
@@ -87,8 +87,8 @@ export default function CreateKey({ open, onClose }: { readonly open: boolean; r
 }
 
 function KeyPermissions({ errors }: { readonly errors: (field: string) => string | undefined }) {
-  const { data } = useQuery(settingsQuery);
-  return <Permissions models={data?.models ?? []} errors={errors} />;
+  const { data = [] } = useQuery(modelsQuery);
+  return <Permissions models={data} errors={errors} />;
 }
 
 /** Whose key it is to be, where there is a choice. */

@@ -1,7 +1,7 @@
 import { useMutation, useQuery } from "@tanstack/react-query";
 import type { Key } from "../../../../gen/parley/console/v1/key_pb.js";
 import { keys, refreshKeys } from "../api/keys.ts";
-import { settingsQuery } from "../api/settings.ts";
+import { modelsQuery } from "../api/models.ts";
 import { Button } from "../parts/button.tsx";
 import { Dialog, DialogActions } from "../parts/dialog.tsx";
 import { TextField } from "../parts/field.tsx";
@@ -23,14 +23,14 @@ export default function EditKey({ target, open, onClose }: KeyDialogProps) {
       onClose();
     },
   });
-  const { data } = useQuery(settingsQuery);
+  const { data: models = [] } = useQuery(modelsQuery);
   return (
     <Dialog open={open} title="Edit key" description="Changes hold for the next request." onClose={onClose}>
       <Form fields={CHOICE_FIELDS} error={update.error} onSubmit={(form) => update.mutate({ key: target, form })}>
         {(errors) => (
           <>
             <TextField label="Name" name="name" autoComplete="off" defaultValue={target.name} error={errors("name")} />
-            <Permissions models={data?.models ?? []} current={target} errors={errors} />
+            <Permissions models={models} current={target} errors={errors} />
             <Limits current={target.limits} errors={errors} />
             <DialogActions>
               <Button type="submit" busy={update.isPending}>

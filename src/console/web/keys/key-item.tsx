@@ -1,7 +1,7 @@
-import type { ReactNode } from "react";
 import { type Key, KeyState } from "../../../../gen/parley/console/v1/key_pb.js";
 import { Badge } from "../parts/badge.tsx";
 import { Button } from "../parts/button.tsx";
+import { Fact } from "../parts/fact.tsx";
 import { Spent } from "../parts/spent.tsx";
 import { formatFromNow, formatMoment } from "../text/time.ts";
 import type { KeyAct } from "./dialog-props.ts";
@@ -70,15 +70,6 @@ export function KeyItem({ value: key, owner, isSuccessor, onAct }: KeyItemProps)
         <Fact name="Limits">{describeLimits(key.limits).join(", ") || "The account’s"}</Fact>
       </dl>
     </li>
-  );
-}
-
-function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
-  return (
-    <div className="min-w-0">
-      <dt className="text-muted">{name}</dt>
-      <dd className="mt-0.5 wrap-anywhere">{children}</dd>
-    </div>
   );
 }
 

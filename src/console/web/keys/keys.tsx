@@ -7,7 +7,9 @@ import { isAdministrator, useAccount } from "../api/session.ts";
 import { TextField } from "../parts/field.tsx";
 import { Unavailable } from "../parts/alert.tsx";
 import { Button } from "../parts/button.tsx";
+import { More, useShown } from "../parts/more.tsx";
 import { Empty, Loading, Page } from "../parts/page.tsx";
+import { hasWords } from "../text/search.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { KeyItem } from "./key-item.tsx";
 
@@ -21,6 +23,8 @@ const DIALOGS = {
 
 /** From how many keys on it is quicker to look for one by its name. */
 const MANY = 10;
+/** So many are shown at first: a page of thousands would be slow. */
+const SHOWN = 100;
 
 /** The keys: what they may do, what they have used, and everything that can be done with them. */
 export default function Keys() {
@@ -50,14 +54,16 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const [withEnded, setWithEnded] = useState(false);
   const [sought, setSought] = useState("");
   const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
+  const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
+  const found = (list.data ?? []).filter((key) => isFound(key, sought, names.get(key.accountId)));
+  const active = found.filter(({ state }) => state === KeyState.ACTIVE);
+  const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
+  const shown = useShown(active, SHOWN);
+  const shownEnded = useShown(ended, SHOWN);
   if (list.isPending) return <Loading what="the keys" />;
   if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
 
-  const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
   const successors = new Set(list.data.map(({ replacedBy }) => replacedBy));
-  const found = list.data.filter((key) => isFound(key, sought, names.get(key.accountId)));
-  const active = found.filter(({ state }) => state === KeyState.ACTIVE);
-  const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
   const toItem = (key: Key) => (
     <KeyItem
       key={key.id}
@@ -93,9 +99,12 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
           </Button>
         </Empty>
       ) : (
-        <ul aria-label="Keys in use" className="space-y-3">
-          {active.map(toItem)}
-        </ul>
+        <>
+          <ul aria-label="Keys in use" className="space-y-3">
+            {shown.visible.map(toItem)}
+          </ul>
+          <More {...shown} />
+        </>
       )}
       {ended.length > 0 && (
         <section className="mt-8">
@@ -103,9 +112,12 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
             {withEnded ? "Hide" : "Show"} {ended.length} ended {ended.length === 1 ? "key" : "keys"}
           </Button>
           {withEnded && (
-            <ul aria-label="Ended keys" className="mt-3 space-y-3">
-              {ended.map(toItem)}
-            </ul>
+            <>
+              <ul aria-label="Ended keys" className="mt-3 space-y-3">
+                {shownEnded.visible.map(toItem)}
+              </ul>
+              <More {...shownEnded} />
+            </>
           )}
         </section>
       )}
@@ -125,7 +137,5 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
 }
 
 function isFound({ name, display }: Key, sought: string, owner = ""): boolean {
-  const words = sought.toLowerCase().split(/\s+/);
-  const text = `${name} ${display} ${owner}`.toLowerCase();
-  return words.every((word) => text.includes(word));
+  return hasWords(`${name} ${display} ${owner}`, sought);
 }

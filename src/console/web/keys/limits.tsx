@@ -15,11 +15,15 @@ export const BUDGET_FIELD = "limits.monthly_budget_micro_usd";
 
 interface LimitsProps {
   readonly current?: LimitsMessage | undefined;
+  /** What holds where no limit is written. */
+  readonly note?: string;
   readonly errors: (field: string) => string | undefined;
 }
 
-/** How much a key may use. */
-export function Limits({ current, errors }: LimitsProps) {
+const OF_A_KEY = "Empty fields set no limit here. The limits of the account hold in any case.";
+
+/** How much a key or an account may use. */
+export function Limits({ current, note = OF_A_KEY, errors }: LimitsProps) {
   const names = [...LIMIT_FIELDS.map(([name]) => name), BUDGET_FIELD];
   const [first = "None of its own", ...others] = describeLimits(current);
   return (
@@ -28,7 +32,7 @@ export function Limits({ current, errors }: LimitsProps) {
       summary={others.length === 0 ? first : `${others.length + 1} limits`}
       isOpen={names.some((name) => errors(name) !== undefined)}
     >
-      <p className="text-sm text-muted">Empty fields set no limit here. The limits of the account hold in any case.</p>
+      <p className="text-sm text-muted">{note}</p>
       <div className="grid gap-5 sm:grid-cols-2">
         {LIMIT_FIELDS.map(([name, label, field]) => (
           <TextField

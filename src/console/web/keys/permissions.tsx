@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { KeyCapability, type Key } from "../../../../gen/parley/console/v1/key_pb.js";
-import type { ModelSetting } from "../../../../gen/parley/console/v1/settings_pb.js";
+import type { Model } from "../../../../gen/parley/console/v1/model_pb.js";
 import { CheckField, FieldGroup } from "../parts/field.tsx";
 import { Fold } from "../parts/fold.tsx";
 
@@ -11,7 +11,7 @@ export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, na
 ];
 
 interface PermissionsProps {
-  readonly models: readonly ModelSetting[];
+  readonly models: readonly Pick<Model, "id">[];
   /** The key that is changed; undefined for a new one. */
   readonly current?: Key | undefined;
   readonly errors: (field: string) => string | undefined;

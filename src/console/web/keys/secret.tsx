@@ -1,7 +1,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { Tabs } from "@base-ui/react/tabs";
 import type { Key } from "../../../../gen/parley/console/v1/key_pb.js";
-import { settingsQuery } from "../api/settings.ts";
+import { Modality } from "../../../../gen/parley/v1/completion_pb.js";
+import { modelsQuery } from "../api/models.ts";
+import { makes } from "../models/abilities.ts";
 import { Button } from "../parts/button.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog } from "../parts/dialog.tsx";
@@ -16,8 +18,8 @@ interface SecretOnceProps {
 
 /** The secret of a key at the only moment it is known, and how to use it. */
 export function SecretOnce({ open, title, made: { key, secret }, onDone }: SecretOnceProps) {
-  const { data } = useQuery(settingsQuery);
-  const model = key.models?.ids[0] ?? data?.models.find(({ images }) => !images)?.id ?? data?.models[0]?.id;
+  const { data: models = [] } = useQuery(modelsQuery);
+  const model = key.models?.ids[0] ?? models.find((each) => !makes(each, Modality.IMAGE))?.id ?? models[0]?.id;
   return (
     <Dialog
       open={open}

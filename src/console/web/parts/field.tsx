@@ -22,6 +22,16 @@ export function TextField({ label, hint, error, ...rest }: Named & ComponentProp
   );
 }
 
+/** A longer text. */
+export function TextAreaField({ label, hint, error, className = "", ...rest }: Named & ComponentProps<"textarea">) {
+  const id = useId();
+  return (
+    <Frame {...{ id, label, hint, error }}>
+      <textarea {...rest} id={id} {...describedBy(id, hint, error)} className={`${BOX} ${className}`} />
+    </Frame>
+  );
+}
+
 /** A choice of one. */
 export function SelectField({ label, hint, error, children, ...rest }: Named & ComponentProps<"select">) {
   const id = useId();

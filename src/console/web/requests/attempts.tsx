@@ -52,9 +52,13 @@ function AttemptItem({ attempt, from, to }: AttemptItemProps) {
         <p className="flex min-w-0 flex-wrap items-baseline gap-x-3 gap-y-1">
           <bdi className="font-medium wrap-anywhere">{model}</bdi>
           <OutcomeBadge code={outcome} />
-          {upstreamStatus !== undefined && <span className="text-muted">Status {upstreamStatus}</span>}
         </p>
-        {!isSkipped && <p className="text-muted tabular-nums">{formatDuration(durationMs)}</p>}
+        {!isSkipped && (
+          <p className="text-muted tabular-nums">
+            {upstreamStatus !== undefined && `Status ${upstreamStatus} · `}
+            {formatDuration(durationMs)}
+          </p>
+        )}
       </div>
       <div className="mt-1.5 h-2 overflow-hidden rounded-full bg-sunken" aria-hidden>
         {!isSkipped && (

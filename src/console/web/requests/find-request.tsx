@@ -22,11 +22,11 @@ export function FindRequest() {
       fields={["id"]}
       error={find.error}
       onSubmit={(written) => find.mutate(written.get("id").trim())}
-      className="flex flex-wrap items-start gap-x-3 gap-y-2"
+      className="flex flex-wrap items-start gap-3 *:[[role=alert]]:w-full"
     >
       {(errors) => (
         <>
-          <div className="min-w-0 grow basis-64">
+          <div className="min-w-0 flex-1">
             <TextField
               label="Find by ID"
               name="id"

@@ -12,7 +12,7 @@ import { OutcomeBadge } from "./outcome-badge.tsx";
 
 /** The columns where there is room for them; on a phone each request is a card. */
 const GRID =
-  "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.5fr)_minmax(0,1fr)_11.5rem_5.5rem_4rem_5rem] lg:items-baseline lg:gap-y-0";
+  "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.4fr)_minmax(0,1fr)_10.5rem_5.5rem_5rem_5rem] lg:items-baseline lg:gap-y-0";
 
 const COLUMNS = ["Time", "Model", "Key", "Outcome", "Tokens", "Cost", "Duration"] as const;
 
@@ -39,29 +39,30 @@ interface LogRowProps {
 
 /** One request in the log; all of it leads to its page. */
 export function LogRow({ request, owner }: LogRowProps) {
-  const { endTime, requestedModel, servedModel, keyName, keyId, outcome, refused, durationMs, firstContentMs } =
-    request;
-  const { clock, day } = endTime === undefined ? { clock: "–", day: "" } : formatClock(endTime);
+  const { endTime, keyName, keyId, outcome, refused, durationMs, firstContentMs } = request;
+  const { clock, day } = endTime === undefined ? { clock: "–", day: undefined } : formatClock(endTime);
+  const isFree = request.promptTokens === 0n && request.completionTokens === 0n && request.costMicroUsd === 0n;
+  const mark = refused ? "shadow-[inset_3px_0_0_var(--color-warn)]" : "";
   return (
     <div
       role="row"
-      className={`relative grid-cols-[minmax(0,1fr)_auto] gap-y-1 px-5 py-3 tabular-nums hover:bg-sunken has-focus-visible:bg-sunken ${GRID} ${refused ? "bg-[repeating-linear-gradient(135deg,transparent_0_6px,var(--color-sunken)_6px_12px)]" : ""}`}
+      className={`relative grid-cols-[minmax(0,1fr)_auto_auto] gap-y-1 px-5 py-3 tabular-nums hover:bg-sunken has-focus-visible:bg-sunken ${GRID} ${mark}`}
     >
       <Cell className="order-3 text-muted lg:order-none">
         <Link
           href={requestPath(request.id)}
           onClick={() => noteRequest(request)}
-          className="font-medium whitespace-nowrap text-ink after:absolute after:inset-0"
+          className="whitespace-nowrap after:absolute after:inset-0 lg:font-medium lg:text-ink"
           title={endTime && formatPreciseMoment(endTime)}
         >
           {clock}
         </Link>
-        <span className="ml-2 text-xs lg:ml-0 lg:block">{day}</span>
+        {day !== undefined && <span className="text-xs text-muted max-lg:ml-2 lg:block">{day}</span>}
       </Cell>
-      <Cell className="order-1 font-medium lg:order-none">
-        <Model requested={requestedModel} served={servedModel} />
+      <Cell className="order-1 lg:order-none">
+        <Model request={request} />
       </Cell>
-      <Cell className="order-4 text-right text-muted lg:order-none lg:text-left lg:text-ink">
+      <Cell className="order-4 col-span-2 text-right text-muted lg:order-none lg:col-span-1 lg:text-left lg:text-ink">
         <bdi>{keyName || keyId}</bdi>
         {owner !== undefined && (
           <span className="block text-xs text-muted">
@@ -69,22 +70,23 @@ export function LogRow({ request, owner }: LogRowProps) {
           </span>
         )}
       </Cell>
-      <Cell className="order-2 text-right lg:order-none lg:text-left">
+      <Cell className="order-2 col-span-2 text-right lg:order-none lg:col-span-1 lg:text-left">
         <OutcomeBadge code={outcome} refused={refused} />
       </Cell>
+      <Cell className="order-6 text-right whitespace-nowrap text-muted lg:order-none lg:text-ink">
+        {isFree ? <None /> : <Tokens request={request} />}
+      </Cell>
+      <Cell className="order-7 text-right whitespace-nowrap text-muted lg:order-none lg:text-ink">
+        {isFree ? <None /> : formatMicroUsd(request.costMicroUsd)}
+      </Cell>
       <Cell className="order-5 text-muted lg:order-none lg:text-right lg:text-ink">
-        {refused ? <None /> : <Tokens request={request} />}
-      </Cell>
-      <Cell className="order-6 text-right text-muted lg:order-none lg:text-ink">
-        {refused ? <None /> : formatMicroUsd(request.costMicroUsd)}
-      </Cell>
-      <Cell className="order-7 col-span-2 text-muted lg:order-none lg:col-span-1 lg:text-right lg:text-ink">
         {formatDuration(durationMs)}
-        <span className="text-xs text-muted max-lg:before:content-['_·_'] lg:block">
-          {firstContentMs === undefined
-            ? (ENTRANCES[request.entrance] ?? request.entrance)
-            : `first after ${formatDuration(firstContentMs)}`}
-        </span>
+        {firstContentMs !== undefined && (
+          <span className="text-xs whitespace-nowrap text-muted max-lg:before:content-['_·_'] lg:block">
+            first <span className="sr-only">content after </span>
+            {formatDuration(firstContentMs)}
+          </span>
+        )}
       </Cell>
     </div>
   );
@@ -98,31 +100,35 @@ function Cell({ className, children }: { readonly className: string; readonly ch
   );
 }
 
-/** The model that answered, and the one in whose place it did. */
-function Model({ requested, served }: { readonly requested: string; readonly served: string }) {
-  const isFallback = served !== "" && served !== requested;
+/** The model that answered, the one in whose place it did, and how the request came in. */
+function Model({ request }: { readonly request: LoggedRequest }) {
+  const { requestedModel, servedModel, entrance, streamed } = request;
+  const isFallback = servedModel !== "" && servedModel !== requestedModel;
   return (
     <>
-      <bdi>{served || requested || "–"}</bdi>
+      <bdi className="font-medium">{servedModel || requestedModel || "Not readable"}</bdi>
       {isFallback && (
-        <span className="block text-xs font-normal text-warn">
-          <span aria-hidden>↪ </span>fallback for <bdi>{requested}</bdi>
+        <span className="block text-xs text-warn">
+          <span aria-hidden>↪ </span>fallback for <bdi>{requestedModel}</bdi>
         </span>
       )}
+      <span className="block text-xs text-muted">
+        {ENTRANCES[entrance] ?? entrance}
+        {streamed && ", streamed"}
+      </span>
     </>
   );
 }
 
 function Tokens({ request: { promptTokens, completionTokens } }: { readonly request: LoggedRequest }) {
   return (
-    <span className="whitespace-nowrap">
+    <>
       {formatShort(promptTokens)}
       <span aria-hidden> → </span>
       <span className="sr-only"> in, </span>
       {formatShort(completionTokens)}
       <span className="sr-only"> out</span>
-      <span className="lg:hidden"> tokens</span>
-    </span>
+    </>
   );
 }
 

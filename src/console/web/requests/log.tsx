@@ -71,7 +71,11 @@ function Rows({ log: { list, requests }, isLive, isNarrowed }: RowsProps) {
       {requests.length === 0 ? (
         <Nothing isLive={isLive} isNarrowed={isNarrowed} />
       ) : (
-        <div role="table" aria-label="Requests" className="rounded-xl border border-line bg-surface text-sm">
+        <div
+          role="table"
+          aria-label="Requests"
+          className="overflow-hidden rounded-xl border border-line bg-surface text-sm"
+        >
           <LogHead />
           <div role="rowgroup" className="divide-y divide-line">
             {requests.map((request) => (

@@ -10,5 +10,5 @@ interface OutcomeBadgeProps {
 /** What became of a request or an attempt. */
 export function OutcomeBadge({ code, refused = false }: OutcomeBadgeProps) {
   const { label, look } = outcomeOf(code);
-  return <Badge look={look}>{refused ? `Refused: ${label.toLowerCase()}` : label}</Badge>;
+  return <Badge look={look}>{refused ? `Refused: ${label.charAt(0).toLowerCase()}${label.slice(1)}` : label}</Badge>;
 }

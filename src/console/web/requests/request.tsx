@@ -18,7 +18,7 @@ import { Tokens } from "./tokens.tsx";
 
 /** One request: what became of it, and why. */
 export default function Request() {
-  const id = decode(useParams<{ readonly id: string }>().id);
+  const id = useId();
   const found = useQuery(requestQuery(id));
   return (
     <Page
@@ -56,26 +56,30 @@ function Shown({ request }: { readonly request: LoggedRequest }) {
           <Attempts request={request} />
         </Panel>
       )}
-      <div className="grid items-start gap-5 lg:grid-cols-2">
-        {!request.refused && (
-          <Panel title="Tokens and cost">
-            <Tokens request={request} />
-          </Panel>
-        )}
-        {hasLimits && (
-          <Panel
-            title="Limits at that moment"
-            description="Of the key or its account, whichever was nearer to its end. This request is already counted."
-          >
-            <Limits request={request} />
-          </Panel>
-        )}
-      </div>
+      {(hasLimits || !request.refused) && (
+        <div className="grid items-start gap-5 lg:grid-cols-2">
+          {!request.refused && (
+            <Panel title="Tokens and cost">
+              <Tokens request={request} />
+            </Panel>
+          )}
+          {hasLimits && (
+            <Panel title="Limits at that moment" description={describeLimits(request)}>
+              <Limits request={request} />
+            </Panel>
+          )}
+        </div>
+      )}
       <Panel title="Details">
         <Facts request={request} />
       </Panel>
     </div>
   );
+}
+
+function describeLimits({ refused }: LoggedRequest): string {
+  const whose = "Of the key or its account, whichever was nearer to its end.";
+  return refused ? whose : `${whose} This request is already counted.`;
 }
 
 /** The outcome, what it means and what to do about it. */
@@ -115,11 +119,12 @@ function Note({ children }: { readonly children: ReactNode }) {
   return <p className="text-muted">{children}</p>;
 }
 
-/** The router has decoded most of it; callers choose IDs, and some are no good escapes. */
-function decode(text: string): string {
+/** The ID in the page's address. Callers choose IDs, and what the router has decoded cannot always be decoded further. */
+function useId(): string {
+  const { id } = useParams<{ readonly id: string }>();
   try {
-    return decodeURIComponent(text);
+    return decodeURIComponent(location.pathname.split("/").at(-1) ?? id);
   } catch {
-    return text;
+    return id;
   }
 }

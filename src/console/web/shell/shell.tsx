@@ -1,10 +1,11 @@
 import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "react";
 import { Link, useLocation } from "wouter";
 import { passwordRequest } from "../api/password-request.ts";
-import { isAdministrator, useAccount, useSignOut } from "../api/session.ts";
+import { isAdministrator, useAccount } from "../api/session.ts";
 import { Button } from "../parts/button.tsx";
 import { Mark } from "../parts/mark.tsx";
 import { PATHS } from "../paths.ts";
+import { SignOutButton } from "./sign-out-button.tsx";
 import { ThemeSwitch } from "./theme-switch.tsx";
 
 const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
@@ -13,9 +14,14 @@ const PLACES = [
   [PATHS.keys, "Keys"],
   [PATHS.usage, "Usage"],
   [PATHS.requests, "Requests"],
+  [PATHS.playground, "Playground"],
   [PATHS.models, "Models"],
+  [PATHS.adminAccounts, "Administration"],
   [PATHS.account, "Account"],
 ] as const;
+
+/** What administrators alone have, and what is around its first page. */
+const ADMINISTRATION = "/admin/";
 
 /** What is around every page for those who are signed in: beside it where there is room, above it on a phone. */
 export function Shell({ children }: { readonly children: ReactNode }) {
@@ -45,7 +51,15 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           </div>
           <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-6 lg:mt-8 lg:flex`}>
             <Places onGo={() => setOpen(false)} />
-            <Person />
+            <div className="mt-auto space-y-4">
+              <Link
+                href={PATHS.docs}
+                className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink"
+              >
+                API reference
+              </Link>
+              <Person />
+            </div>
           </div>
         </div>
       </header>
@@ -59,15 +73,17 @@ export function Shell({ children }: { readonly children: ReactNode }) {
 
 function Places({ onGo }: { readonly onGo: () => void }) {
   const [here] = useLocation();
+  const isAll = isAdministrator(useAccount());
+  const places = PLACES.filter(([path]) => isAll || !path.startsWith(ADMINISTRATION));
   return (
     <nav aria-label="Pages">
       <ul className="space-y-1">
-        {PLACES.map(([path, name]) => (
+        {places.map(([path, name]) => (
           <li key={path}>
             <Link
               href={path}
               onClick={onGo}
-              aria-current={here === path ? "page" : here.startsWith(`${path}/`) ? true : undefined}
+              aria-current={here === path ? "page" : isAround(path, here) ? true : undefined}
               className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong"
             >
               {name}
@@ -79,11 +95,15 @@ function Places({ onGo }: { readonly onGo: () => void }) {
   );
 }
 
+/** Whether somebody is further inside a place than at its beginning. */
+function isAround(path: string, here: string): boolean {
+  return here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
+}
+
 function Person() {
   const account = useAccount();
-  const signOut = useSignOut();
   return (
-    <div className="space-y-4 border-t border-line pt-4 lg:mt-auto">
+    <div className="space-y-4 border-t border-line pt-4">
       <ThemeSwitch />
       <div className="px-1 text-sm">
         <p className="truncate font-medium" title={account.name}>
@@ -94,15 +114,9 @@ function Person() {
         </p>
         <p className="mt-0.5 text-muted">{isAdministrator(account) ? "Administrator" : "Member"}</p>
       </div>
-      <Button
-        look="secondary"
-        size="small"
-        className="w-full"
-        busy={signOut.isPending}
-        onClick={() => signOut.mutate()}
-      >
+      <SignOutButton size="small" className="w-full">
         Sign out
-      </Button>
+      </SignOutButton>
     </div>
   );
 }

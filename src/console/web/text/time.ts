@@ -2,8 +2,8 @@ import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
 
 const RELATIVE = new Intl.RelativeTimeFormat("en", { numeric: "auto" });
 const EXACT = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "short" });
-
 const CLOCK = new Intl.DateTimeFormat("en", { timeStyle: "medium" });
+const DATE = new Intl.DateTimeFormat("en", { dateStyle: "short" });
 const DAY = new Intl.DateTimeFormat("en", { month: "short", day: "numeric" });
 const PRECISE = new Intl.DateTimeFormat("en", { dateStyle: "medium", timeStyle: "long" });
 
@@ -33,8 +33,18 @@ export function formatPreciseMoment(time: Timestamp): string {
   return PRECISE.format(timestampMs(time));
 }
 
-/** Its time of day, `1:05:09 PM`, and its day, `Nov 21`, in the reader's own time zone. */
-export function formatClock(time: Timestamp): { readonly clock: string; readonly day: string } {
+/** Its time of day, `1:05:09 PM`, and its day, `Nov 20`, unless that is today, in the reader's own time zone. */
+export function formatClock(
+  time: Timestamp,
+  nowMs = Date.now(),
+): { readonly clock: string; readonly day: string | undefined } {
   const ms = timestampMs(time);
-  return { clock: CLOCK.format(ms), day: DAY.format(ms) };
+  const isToday = DATE.format(ms) === DATE.format(nowMs);
+  return { clock: CLOCK.format(ms), day: isToday ? undefined : DAY.format(ms) };
+}
+
+/** The same in one text: `1:05:09 PM`, or `Nov 20, 1:05:09 PM`. */
+export function formatTime(time: Timestamp): string {
+  const { clock, day } = formatClock(time);
+  return day === undefined ? clock : `${day}, ${clock}`;
 }

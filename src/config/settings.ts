@@ -1,0 +1,65 @@
+import type { Config, ListenAddress } from "./config.ts";
+import { redactConfig } from "./redact.ts";
+
+/** One setting as a configuration file says it. */
+export interface Setting {
+  /** Such as `http.public_url`. */
+  readonly key: string;
+  /** Empty when it is not set. */
+  readonly value: string;
+}
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+const MIB = 1024 * 1024;
+const MICRO_USD = 1_000_000;
+
+/** The settings in force but for providers and models, in the order of the documentation, with nothing secret in them. */
+export function listSettings(config: Config): Setting[] {
+  const { http, grpc, limits, timeouts, retries, breaker, shutdown, simulator, ...others } = redactConfig(config);
+  const { account } = limits;
+  const settings: Readonly<Record<string, string | number | readonly string[] | undefined>> = {
+    sign_up: others.signUp,
+    "http.public_url": http.publicUrl,
+    "http.listen": toText(http.listen),
+    "http.cors_origins": http.corsOrigins,
+    "http.trusted_proxies": http.trustedProxies,
+    "grpc.listen": toText(grpc.listen),
+    "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,
+    "grpc.max_send_mib": grpc.maxSendBytes / MIB,
+    "operations.listen": toText(others.operations.listen),
+    data_dir: others.dataDir,
+    "database.url": others.databaseUrl,
+    "redis.url": others.redisUrl,
+    "ledger.retention_days": others.ledger.retentionMs / DAY_MS,
+    "log.level": others.log.level,
+    "shutdown.notice_ms": shutdown.noticeMs,
+    "shutdown.drain_ms": shutdown.drainMs,
+    "limits.requests_per_minute": account.requestsPerMinute ?? UNLIMITED,
+    "limits.tokens_per_minute": account.tokensPerMinute ?? UNLIMITED,
+    "limits.concurrent_requests": account.concurrentRequests ?? UNLIMITED,
+    "limits.monthly_budget_usd":
+      account.monthlyBudgetMicroUsd === undefined ? UNLIMITED : account.monthlyBudgetMicroUsd / MICRO_USD,
+    "limits.burst_seconds": limits.burstMs / 1000,
+    "timeouts.connect_ms": timeouts.connectMs,
+    "timeouts.first_content_ms": timeouts.firstContentMs,
+    "timeouts.idle_ms": timeouts.idleMs,
+    "timeouts.total_ms": timeouts.totalMs,
+    "retries.base_ms": retries.baseMs,
+    "retries.cap_ms": retries.capMs,
+    "breaker.failures": breaker.failures,
+    "breaker.rest_ms": breaker.restMs,
+    "breaker.max_rest_ms": breaker.maxRestMs,
+    "simulator.tokens_per_second": simulator.tokensPerSecond,
+    "simulator.first_token_ms": simulator.firstTokenMs,
+  };
+  return Object.entries(settings).map(([key, value]) => ({
+    key,
+    value: typeof value === "object" ? value.join(", ") : String(value ?? ""),
+  }));
+}
+
+const UNLIMITED = "unlimited";
+
+function toText({ host, port }: ListenAddress): string {
+  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}

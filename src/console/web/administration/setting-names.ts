@@ -1,0 +1,70 @@
+import { formatDuration } from "../text/duration.ts";
+import { formatCount } from "../text/number.ts";
+
+/** What belongs together, by the beginnings of the keys. */
+export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [
+  ["People", ["sign_up", "http.public_url"]],
+  ["Limits of accounts without their own", ["limits"]],
+  ["Data", ["data_dir", "database", "redis", "ledger"]],
+  ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "grpc", "operations"]],
+  ["Time and trouble", ["timeouts", "retries", "breaker"]],
+  ["Process", ["log", "shutdown", "simulator"]],
+];
+
+const NAMES: Readonly<Record<string, string>> = {
+  sign_up: "Who may make an account",
+  "http.public_url": "Address of the dashboard",
+  "http.listen": "HTTP listens on",
+  "http.cors_origins": "Pages that may call /v1",
+  "http.trusted_proxies": "Proxies that are believed",
+  "grpc.listen": "gRPC listens on",
+  "grpc.max_receive_mib": "Largest gRPC request, in MiB",
+  "grpc.max_send_mib": "Largest gRPC answer, in MiB",
+  "operations.listen": "Metrics and health listen on",
+  data_dir: "Folder for data",
+  "database.url": "PostgreSQL",
+  "redis.url": "Redis",
+  "ledger.retention_days": "Requests are kept",
+  "log.level": "Log level",
+  "shutdown.notice_ms": "Served after being told to stop",
+  "shutdown.drain_ms": "Calls may go on after that",
+  "limits.requests_per_minute": "Requests per minute",
+  "limits.tokens_per_minute": "Tokens per minute",
+  "limits.concurrent_requests": "Requests at the same time",
+  "limits.monthly_budget_usd": "Budget per month, in USD",
+  "limits.burst_seconds": "Of a rate, usable at once",
+  "timeouts.connect_ms": "To connect to a provider",
+  "timeouts.first_content_ms": "To an answer’s first content",
+  "timeouts.idle_ms": "Longest silence within an answer",
+  "timeouts.total_ms": "All attempts together",
+  "retries.base_ms": "Wait before a retry, at most",
+  "retries.cap_ms": "Longest wait that a provider may ask for",
+  "breaker.failures": "Failures in a row that let a model rest",
+  "breaker.rest_ms": "First rest",
+  "breaker.max_rest_ms": "Longest rest",
+  "simulator.tokens_per_second": "Simulator: tokens per second",
+  "simulator.first_token_ms": "Simulator: wait before an answer",
+};
+
+/** What a setting is called. */
+export function settingName(key: string): string {
+  return NAMES[key] ?? key;
+}
+
+/** What a setting is, in words. */
+export function describeValue(key: string, value: string): string {
+  if (value === "") return "Not set";
+  if (value === "…") return "Set, and not shown";
+  if (key === "sign_up") return SIGN_UP[value] ?? value;
+  if (key.endsWith("_ms")) return formatDuration(Number(value));
+  if (key.endsWith("_seconds")) return `as much as in ${formatDuration(Number(value) * 1_000)}`;
+  if (key.endsWith("_days")) return `${formatCount(Number(value))} days`;
+  if (value === "unlimited") return "Unlimited";
+  return /^\d+$/.test(value) ? formatCount(Number(value)) : value;
+}
+
+const SIGN_UP: Readonly<Record<string, string>> = {
+  open: "Everybody who reaches the dashboard",
+  invited: "Who has an invitation",
+  closed: "Nobody: the command line makes accounts",
+};

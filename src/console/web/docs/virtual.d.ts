@@ -1,0 +1,4 @@
+declare module "virtual:reference" {
+  const reference: import("./reference.ts").Reference;
+  export default reference;
+}

@@ -1,0 +1,45 @@
+import type { Picture } from "./turns.ts";
+
+const MAX_BYTES = 5 * 1024 * 1024;
+/** A request has at most 16 MiB, and a picture is a third larger in it. */
+const MAX_TOGETHER = 11 * 1024 * 1024;
+
+/** The types by their first bytes: what a picture is, not what its file is called. */
+const MAGIC: readonly (readonly [mediaType: string, offset: number, bytes: readonly number[]])[] = [
+  ["image/png", 0, [0x89, 0x50, 0x4e, 0x47]],
+  ["image/jpeg", 0, [0xff, 0xd8, 0xff]],
+  ["image/gif", 0, [0x47, 0x49, 0x46, 0x38]],
+  ["image/webp", 8, [0x57, 0x45, 0x42, 0x50]],
+];
+
+/** What a file picker offers. */
+export const ACCEPTED = MAGIC.map(([mediaType]) => mediaType).join(",");
+
+/** Files that were read, and what is wrong with the first one that was not taken. */
+export interface ReadPictures {
+  readonly pictures: readonly Picture[];
+  readonly error: string | undefined;
+}
+
+/** Reads files as pictures to be sent beside `before`, those that are attached already. */
+export async function readPictures(files: readonly File[], before: readonly Picture[]): Promise<ReadPictures> {
+  const pictures: Picture[] = [...before];
+  let error: string | undefined;
+  for (const file of files) {
+    const read = await readPicture(file);
+    const together = pictures.reduce((sum, { data }) => sum + data.length, 0);
+    if (typeof read === "string") error ??= read;
+    else if (together + read.data.length > MAX_TOGETHER)
+      error ??= "Together these are more than 11 MB, which is too much.";
+    else pictures.push({ ...read, id: (pictures.at(-1)?.id ?? 0) + 1 });
+  }
+  return { pictures, error };
+}
+
+async function readPicture(file: File): Promise<Omit<Picture, "id"> | string> {
+  if (file.size > MAX_BYTES) return `${file.name} is larger than 5 MB.`;
+  const data = new Uint8Array(await file.arrayBuffer());
+  const mediaType = MAGIC.find(([, offset, bytes]) => bytes.every((byte, index) => data[offset + index] === byte))?.[0];
+  if (mediaType === undefined) return `${file.name} is not a PNG, JPEG, GIF or WebP picture.`;
+  return { name: file.name, mediaType, data };
+}

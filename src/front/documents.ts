@@ -1,0 +1,69 @@
+import { createHash } from "node:crypto";
+import { extname } from "node:path";
+import type { Exchange } from "./exchange.ts";
+import { openApiDocument } from "./openapi/document.ts";
+
+/** What is told about the API to everybody, without a key. */
+export interface Documents {
+  /** The file at a path, such as `/openapi.json` or `/proto/parley.binpb`; undefined when there is none. */
+  find(path: string): PublicFile | undefined;
+}
+
+/** One of them, ready to be sent. */
+export interface PublicFile {
+  readonly type: string;
+  /** A strong validator, with its quotes. */
+  readonly etag: string;
+  readonly content: Buffer;
+}
+
+/** Files by their path under `/proto/`, such as `parley/v1/completion.proto`. Empty where they are not built. */
+export type Downloads = ReadonlyMap<string, Buffer>;
+
+const OPENAPI = "/openapi.json";
+const PROTO = "/proto/";
+
+const TYPES: Readonly<Record<string, string>> = {
+  ".proto": "text/plain; charset=utf-8",
+  ".gz": "application/gzip",
+};
+
+/** `/openapi.json`, which is made when it is first asked for (most processes never are), and the contract's files. */
+export function createDocuments(downloads: Downloads): Documents {
+  const files = new Map<string, PublicFile>();
+  for (const [name, content] of downloads) {
+    files.set(PROTO + name, toFile(content, TYPES[extname(name)] ?? "application/octet-stream"));
+  }
+  return {
+    find(path) {
+      if (path === OPENAPI && !files.has(OPENAPI)) {
+        const text = JSON.stringify(openApiDocument(), undefined, 2);
+        files.set(OPENAPI, toFile(Buffer.from(text), "application/json"));
+      }
+      return files.get(path);
+    },
+  };
+}
+
+/** Sends one to whoever asks, pages of other origins too; who has it already is told so. */
+export function sendDocument(exchange: Exchange, { type, etag, content }: PublicFile): void {
+  const { request, response } = exchange;
+  const isKnown = request.headers["if-none-match"]?.split(/\s*,\s*/).includes(etag) === true;
+  const about = isKnown ? [] : ["content-type", type, "content-length", String(content.length)];
+  response.writeHead(isKnown ? 304 : 200, exchange.headerList([...about, "etag", etag], HEADERS));
+  response.end(isKnown ? undefined : content);
+}
+
+const HEADERS = [
+  // Asked for again each time, and sent only when it has changed.
+  ["cache-control", "public, no-cache"],
+  ["access-control-allow-origin", "*"],
+  ["cross-origin-resource-policy", "cross-origin"],
+  ["content-security-policy", "default-src 'none'; frame-ancestors 'none'"],
+  ["referrer-policy", "no-referrer"],
+  ["x-content-type-options", "nosniff"],
+] as const;
+
+function toFile(content: Buffer, type: string): PublicFile {
+  return { type, etag: `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`, content };
+}

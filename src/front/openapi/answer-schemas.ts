@@ -1,0 +1,271 @@
+import { z } from "zod";
+
+/*
+ * The shape of what `openai/response.ts`, `stream.ts`, `models.ts` and `error.ts` write. Nothing reads an answer with
+ * these: tests hold real answers against them, and let none have a field that is not here.
+ */
+
+const integer = z.int();
+const described = <T extends z.ZodType>(type: T, text: string): T => type.describe(text);
+const text = (description: string) => z.string().describe(description);
+const count = (description: string) => integer.min(0).describe(description);
+
+const finishReason = z.enum(["stop", "length", "tool_calls", "content_filter"]);
+const COMPLETION_ID = "The completion’s ID: `chatcmpl-` and 24 letters or digits.";
+const NATIVE = "The provider’s own word for why it ended, such as `end_turn` or `STOP`.";
+const STATE = "State of the provider; send it back unchanged, or not at all.";
+
+export const answerExtra = z
+  .object({ google: z.object({ thought_signature: z.string() }).describe("Of Google’s models.") })
+  .describe("State of a provider where its own compatible endpoint puts it.");
+
+export const answerImage = z
+  .object({
+    type: z.literal("image_url"),
+    image_url: z
+      .object({ url: text("A data URL, such as `data:image/png;base64,…`; or the address that the provider gave.") })
+      .describe("Where the picture is."),
+    extra_content: described(answerExtra.optional(), STATE),
+  })
+  .describe("A picture.");
+
+export const answerText = z
+  .object({ type: z.literal("text"), text: text("The text.") })
+  .describe("Text beside a picture.");
+
+const block = {
+  index: count("Position among the blocks."),
+  at: z.object({ text: integer, tools: integer }).optional(),
+};
+export const answerThinking = z
+  .union([
+    z.object({
+      ...block,
+      type: z.literal("thinking"),
+      thinking: text("The reasoning."),
+      signature: text("What proves it."),
+    }),
+    z.object({ ...block, type: z.literal("redacted_thinking"), data: text("Reasoning that is shown to nobody.") }),
+  ])
+  .describe("A piece of the model’s reasoning; send it back unchanged to let the model go on from it.");
+
+export const answerCall = z
+  .union([
+    z.object({
+      id: text("The call’s ID. The message with its result repeats it."),
+      type: z.literal("function"),
+      function: z.object({ name: text("The function’s name."), arguments: text("JSON text, never empty.") }),
+      extra_content: described(answerExtra.optional(), STATE),
+    }),
+    z.object({
+      id: text("The call’s ID."),
+      type: z.literal("custom"),
+      custom: z.object({ name: text("The tool’s name."), input: text("Its input.") }),
+    }),
+  ])
+  .describe("A call of a tool.");
+
+const annotation = z.object({
+  type: z.literal("url_citation"),
+  url_citation: z.object({ url: z.string(), title: z.string(), start_index: integer, end_index: integer }),
+});
+const annotations = z.array(annotation).optional().describe("Sources that the text cites.");
+const audio = z
+  .object({
+    id: text("The provider’s ID of it, to refer back to."),
+    data: text("The recording in base64."),
+    transcript: text("What is said."),
+    expires_at: integer.optional().describe("Until when it can be referred to, in Unix seconds."),
+  })
+  .describe("Speech.");
+
+export const answerMessage = z
+  .object({
+    role: z.literal("assistant"),
+    content: z
+      .union([z.string(), z.array(z.union([answerText, answerImage])), z.null()])
+      .describe(
+        "The text. With pictures it is a list of parts, in the provider’s order; beside nothing but tool calls or a refusal it is null.",
+      ),
+    refusal: z.string().nullable().describe("Why the model declined to answer."),
+    reasoning_content: z.string().optional().describe("The model’s reasoning as text."),
+    thinking_blocks: z.array(answerThinking).optional().describe("Reasoning with what proves it."),
+    tool_calls: z.array(answerCall).optional().describe("The tools that the model wants to be called."),
+    extra_content: described(answerExtra.optional(), STATE),
+    annotations,
+    audio: audio.optional(),
+  })
+  .describe("The model’s answer; it can be sent back as it is.");
+
+const alternative = { token: z.string(), logprob: z.number(), bytes: z.array(integer).nullable() };
+const tokens = z.array(z.object({ ...alternative, top_logprobs: z.array(z.object(alternative)) })).nullable();
+export const logprobs = z
+  .object({ content: tokens.describe("Of the answer’s text."), refusal: tokens.describe("Of its refusal.") })
+  .describe("Log probabilities of generated tokens.");
+const maybeLogprobs = z.union([logprobs, z.null()]).describe("Log probabilities, when asked for and given.");
+
+export const usage = z
+  .object({
+    prompt_tokens: count("Tokens of the request, cached ones included."),
+    completion_tokens: count("Tokens of the answer, reasoning included."),
+    total_tokens: count("Both together."),
+    prompt_tokens_details: z
+      .object({
+        cached_tokens: count("Read from the provider’s cache."),
+        cache_write_tokens: count("Written to the provider’s cache.").optional(),
+        audio_tokens: count("Of recordings.").optional(),
+        image_tokens: count("Of pictures.").optional(),
+      })
+      .describe("What the prompt’s tokens were."),
+    completion_tokens_details: z
+      .object({
+        reasoning_tokens: count("Of reasoning."),
+        audio_tokens: count("Of speech.").optional(),
+        image_tokens: count("Of pictures.").optional(),
+        accepted_prediction_tokens: count("Of `prediction`: tokens that the answer did repeat.").optional(),
+        rejected_prediction_tokens: count("Of `prediction`: tokens that it did not, billed all the same.").optional(),
+      })
+      .describe("What the answer’s tokens were."),
+  })
+  .describe("What the provider counted.");
+
+export const attempt = z
+  .object({
+    model: text("The model’s ID, as in the request."),
+    outcome: text("`served`, `skipped`, or a failure’s code."),
+    upstream_status: integer.nullable().describe("The HTTP status that the provider answered, if it answered."),
+    reason: text("Why it failed or was skipped, in words."),
+    duration_ms: count("How long it took, in milliseconds."),
+  })
+  .describe("One call of an upstream model, or the decision not to make it.");
+
+export const parley = z
+  .object({
+    attempts: z
+      .array(attempt)
+      .describe("Every upstream model that was tried or skipped, in order; the last one served."),
+    omitted: z
+      .array(z.string())
+      .describe("Names of request fields that were left out, such as `seed` or `tools[0].strict`."),
+    clamped: z
+      .array(
+        z.object({
+          field: text("The field."),
+          from: z.number().describe("As asked."),
+          to: z.number().describe("As sent."),
+        }),
+      )
+      .describe("Request fields whose value was moved into the provider’s range."),
+    cost_usd: z.number().min(0).optional().describe("What it cost, in US dollars. Absent without prices or usage."),
+  })
+  .describe("How the answer came about: what no field of the OpenAI format can say.");
+
+const head = {
+  id: text(COMPLETION_ID),
+  created: integer.describe("When it was begun, in Unix seconds."),
+  model: text("The model that answered; after a fallback not the one that was asked for."),
+};
+
+export const chatCompletion = z
+  .object({
+    ...head,
+    object: z.literal("chat.completion"),
+    choices: z
+      .array(
+        z.object({
+          index: count("Position among the choices."),
+          message: answerMessage,
+          logprobs: maybeLogprobs,
+          finish_reason: finishReason.describe("Why it ended."),
+          native_finish_reason: text(NATIVE),
+        }),
+      )
+      .describe("The answers; exactly one unless the request asked for more."),
+    usage: usage.optional(),
+    parley: parley.optional(),
+  })
+  .describe("A whole completion.");
+
+const callDelta = z
+  .object({
+    index: count("Which call of the choice."),
+    id: z.string().optional().describe("On the first piece of a call only."),
+    type: z.enum(["function", "custom"]).optional().describe("On the first piece only."),
+    function: z
+      .object({
+        name: z.string().optional().describe("On the first piece only."),
+        arguments: text("More of the JSON text."),
+      })
+      .optional(),
+    custom: z
+      .object({ name: z.string().optional().describe("On the first piece only."), input: text("More of the input.") })
+      .optional(),
+    extra_content: described(answerExtra.optional(), STATE),
+  })
+  .describe("A piece of a tool call. All pieces joined are the whole.");
+
+export const delta = z
+  .object({
+    role: z.literal("assistant").optional().describe("Once per choice, first, with an empty `content`."),
+    content: z.string().optional().describe("More text. All pieces joined are the whole."),
+    reasoning_content: z.string().optional().describe("More of the model’s reasoning."),
+    thinking_blocks: z.array(answerThinking).optional().describe("Reasoning with what proves it, before the finish."),
+    refusal: z.string().optional().describe("More of why the model declines to answer."),
+    tool_calls: z.array(callDelta).optional().describe("A tool call’s beginning, or more of it."),
+    images: z
+      .array(z.object({ index: count("Running number of the picture."), ...answerImage.shape }))
+      .optional()
+      .describe("Whole pictures."),
+    audio: audio.optional().describe("More speech."),
+    extra_content: described(answerExtra.optional(), STATE),
+    annotations,
+  })
+  .describe("What a chunk adds to a choice. Empty on the chunk with the finish.");
+
+export const chatCompletionChunk = z
+  .object({
+    ...head,
+    object: z.literal("chat.completion.chunk"),
+    choices: z
+      .array(
+        z.object({
+          index: count("Which choice it is about."),
+          delta,
+          logprobs: maybeLogprobs,
+          finish_reason: finishReason.nullable().describe("Null until the choice has ended."),
+          native_finish_reason: z.string().optional().describe(NATIVE),
+        }),
+      )
+      .describe("One choice; none in the chunk with the usage."),
+    usage: z
+      .union([usage, z.null()])
+      .optional()
+      .describe(
+        "With `stream_options.include_usage`: null, and in one more chunk at the end what the provider counted.",
+      ),
+    parley: parley.optional().describe("On the chunk with the finish."),
+  })
+  .describe("One event of a streamed completion.");
+
+export const model = z
+  .object({
+    id: text("What to write into `model`."),
+    object: z.literal("model"),
+    created: integer.describe("When it became available, in Unix seconds."),
+    owned_by: text("The configured provider that serves it."),
+    description: text("What it is good for, in one line."),
+    context_window: count("The most tokens that request and answer may have together."),
+    max_output_tokens: count("The upper bound of `max_tokens`."),
+    modalities: z
+      .object({
+        input: z.array(z.enum(["text", "image", "audio"])).describe("What messages to it may hold."),
+        output: z.array(z.enum(["text", "image", "audio"])).describe("What its answers may hold."),
+      })
+      .describe("What it takes and makes."),
+    preview: z.boolean().describe("Whether it is a preview, which may change or go away."),
+  })
+  .describe("A model that can be asked for completions.");
+
+export const modelList = z
+  .object({ object: z.literal("list"), data: z.array(model).describe("In the order of the registry.") })
+  .describe("The models that the key may use.");

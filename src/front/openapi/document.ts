@@ -1,0 +1,202 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { CONNECT_SERVICES } from "../routes.ts";
+import { openaiSchemas, refTo } from "./components.ts";
+import { errorResponses, errorSchema, headerRefs, ROUTE_FAILURES } from "./errors.ts";
+import { ANSWER_HEADERS, REQUEST_HEADERS } from "./headers.ts";
+import { protoSchemas } from "./proto-schemas.ts";
+
+const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
+  (name) => name.startsWith("x-ratelimit-") || name === "x-request-id",
+);
+const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
+const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
+
+/** The HTTP API as an OpenAPI 3.1 document: made of the schemas that requests are read with, and of the failure table. */
+export function openApiDocument(): object {
+  return {
+    openapi: "3.1.1",
+    info: {
+      title: "Parley",
+      // Of the API: which release this is is nobody's business who has no key.
+      version: "v1",
+      summary: "A completion gateway.",
+      description:
+        "OpenAI-compatible chat completions in front of many models, and the same services over the Connect protocol. Any client of the OpenAI format works with the base URL `{server}/v1`.",
+    },
+    servers: [{ url: "/" }],
+    security: [{ key: [] }],
+    tags: [
+      { name: "OpenAI format", description: "What clients of the OpenAI format call." },
+      {
+        name: "Connect",
+        description:
+          "The contract `parley.v1` over the Connect protocol, as JSON. The `.proto` files are under `/proto/`; gRPC has its own port.",
+      },
+      { name: "Health", description: "For load balancers." },
+    ],
+    paths: {
+      "/v1/chat/completions": { post: chatOperation() },
+      "/v1/models": {
+        get: {
+          ...ofOpenai("listModels", "List the models that the key may use"),
+          parameters: headerParameters(["x-request-id"]),
+          responses: { "200": whole("The models.", "ModelList", EVERYWHERE), ...errorResponses(ROUTE_FAILURES.models) },
+        },
+      },
+      "/v1/models/{id}": {
+        get: {
+          ...ofOpenai("getModel", "Get one model"),
+          parameters: [
+            { name: "id", in: "path", required: true, description: "The model’s ID.", schema: { type: "string" } },
+            ...headerParameters(["x-request-id"]),
+          ],
+          responses: { "200": whole("The model.", "Model", EVERYWHERE), ...errorResponses(ROUTE_FAILURES.model) },
+        },
+      },
+      "/healthz": { get: healthOperation("getHealth", "Whether the process is alive", { "200": "ok" }) },
+      "/readyz": {
+        get: healthOperation("getReadiness", "Whether it takes new work", { "200": "ready", "503": "draining" }),
+      },
+      ...connectPaths(),
+    },
+    components: {
+      securitySchemes: {
+        key: { type: "http", scheme: "bearer", description: "An API key, `sk_parley_…`, as made in the dashboard." },
+      },
+      headers: Object.fromEntries(
+        Object.entries(ANSWER_HEADERS).map(([name, { description, schema }]) => [name, { description, schema }]),
+      ),
+      schemas: {
+        ...openaiSchemas(),
+        Error: errorSchema(),
+        ConnectError: connectErrorSchema(),
+        ...protoSchemas(methods().flatMap(({ input, output }) => [input, output])),
+      },
+    },
+  };
+}
+
+function ofOpenai(operationId: string, summary: string) {
+  return { operationId, summary, tags: ["OpenAI format"] };
+}
+
+function chatOperation(): object {
+  return {
+    ...ofOpenai("createChatCompletion", "Create a chat completion"),
+    description:
+      'Runs one completion. With `stream` the answer comes as server-sent events: each is a line `data: ` with a chunk as JSON and an empty line. First comes a delta with the role, then the pieces; the chunk with the finish reason has an empty delta; with `stream_options.include_usage` a chunk without choices has the usage; `data: [DONE]` ends the stream. A failure after the first content is the last event, `data: {"error": {…}}`, and the connection closes without `[DONE]`. Lines that begin with a colon are comments, sent after 15 seconds of silence.',
+    parameters: headerParameters(["x-request-id", ...DEADLINES]),
+    requestBody: {
+      required: true,
+      description: "At most 32 MiB of JSON, not compressed.",
+      content: { "application/json": { schema: refTo("ChatCompletionRequest") } },
+    },
+    responses: {
+      "200": {
+        description: "The completion, or the stream of its chunks.",
+        headers: headerRefs([...EVERYWHERE, ...ROUTING]),
+        content: {
+          "application/json": { schema: refTo("ChatCompletion") },
+          "text/event-stream": { schema: { anyOf: [refTo("ChatCompletionChunk"), refTo("Error")] } },
+        },
+      },
+      ...errorResponses(ROUTE_FAILURES.chat),
+    },
+  };
+}
+
+function whole(description: string, schema: string, headers: readonly string[]): object {
+  return { description, headers: headerRefs(headers), content: { "application/json": { schema: refTo(schema) } } };
+}
+
+function healthOperation(operationId: string, summary: string, answers: Readonly<Record<string, string>>): object {
+  return {
+    operationId,
+    summary,
+    tags: ["Health"],
+    security: [],
+    responses: Object.fromEntries(
+      Object.entries(answers).map(([code, status]) => {
+        const schema = { type: "object", properties: { status: { const: status } }, required: ["status"] };
+        const headers = headerRefs(["x-request-id"]);
+        return [code, { description: status, headers, content: { "application/json": { schema } } }];
+      }),
+    ),
+  };
+}
+
+function headerParameters(names: readonly string[]): object[] {
+  return names.map((name) => {
+    const { description, schema } = REQUEST_HEADERS[name]!;
+    return { name, in: "header", description, schema };
+  });
+}
+
+function methods(): DescMethod[] {
+  return CONNECT_SERVICES.flatMap((service): readonly DescMethod[] => service.methods);
+}
+
+/** A streaming RPC has envelopes around its messages, which no schema can say: only its name and messages stand here. */
+function connectPaths(): Record<string, object> {
+  return Object.fromEntries(
+    methods().map(({ name, parent, input, output, methodKind }) => {
+      const headers = parent.name === "CompletionService" ? [...EVERYWHERE, ...ROUTING] : EVERYWHERE;
+      const isStream = methodKind === "server_streaming";
+      const type = isStream ? "application/connect+json" : "application/json";
+      const service = parent.name.replace(/Service$/, "");
+      const operation = {
+        operationId: `connect${service}${name}`,
+        summary: `${parent.name}.${name}`,
+        tags: ["Connect"],
+        ...(isStream && {
+          description:
+            "Each message has a byte of flags and four of length before it; the last one says how the call ended.",
+        }),
+        parameters: [
+          { name: "connect-protocol-version", in: "header", schema: { const: "1" } },
+          {
+            name: "connect-timeout-ms",
+            in: "header",
+            description: "How long you will wait, in milliseconds.",
+            schema: { type: "string", pattern: "^[0-9]{1,10}$" },
+          },
+        ],
+        requestBody: { required: true, content: { [type]: { schema: refTo(input.typeName) } } },
+        responses: {
+          "200": {
+            description: isStream ? "The messages, and how the call ended." : "The answer.",
+            headers: headerRefs(headers),
+            content: { [type]: { schema: refTo(output.typeName) } },
+          },
+          default: {
+            description: "A failure; its `details` hold `google.rpc.ErrorInfo` with the failure’s code as `reason`.",
+            content: { "application/json": { schema: refTo("ConnectError") } },
+          },
+        },
+      };
+      return [`/${parent.typeName}/${name}`, { post: operation }];
+    }),
+  );
+}
+
+function connectErrorSchema(): object {
+  const detail = {
+    type: "object",
+    properties: {
+      type: { type: "string", description: "The message’s full name." },
+      value: { type: "string", contentEncoding: "base64" },
+      debug: { description: "The same as JSON, for people." },
+    },
+    required: ["type", "value"],
+  };
+  return {
+    description: "Why a call did not work, in the Connect protocol.",
+    type: "object",
+    properties: {
+      code: { type: "string", description: "The gRPC status in lower case, such as `invalid_argument`." },
+      message: { type: "string", description: "What is wrong, for people." },
+      details: { type: "array", items: detail },
+    },
+    required: ["code"],
+  };
+}

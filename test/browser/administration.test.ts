@@ -1,0 +1,407 @@
+import OpenAI from "openai";
+import type { Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+/** What would run, or end an element, if anything took it for more than a text. */
+const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>\u202Eevil`;
+
+let site: Site;
+let ada: Visit;
+let bob: Visit;
+let link = "";
+let bobsKey = "";
+
+beforeAll(async () => {
+  site = await startSite({ config: { sign_up: "invited", breaker: { rest_ms: 2000, max_rest_ms: 2000 } } });
+  ada = await site.visit("/");
+  await setUp(ada.page);
+});
+afterAll(() => site?.close());
+
+async function go({ page }: Visit, path: string, heading: string): Promise<void> {
+  await page.goto(site.product.url + path);
+  await page.getByRole("heading", { name: heading, exact: true, level: 1 }).waitFor();
+}
+
+async function signIn({ page }: Visit, email: string): Promise<void> {
+  await page.getByLabel("E-mail").fill(email);
+  await page.getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Sign in" }).click();
+}
+
+/** Asks as a program with this key would; the status of a refusal in place of an answer. */
+async function ask(apiKey: string, content = "Write 3 words", model = "alpha-haiku-4.5"): Promise<number> {
+  const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+  try {
+    await client.chat.completions.create({ model, messages: [{ role: "user", content }] });
+    return 200;
+  } catch (error) {
+    return (error as { status: number }).status;
+  }
+}
+
+const item = (page: Page, list: string, text: string) =>
+  page.getByRole("list", { name: list, exact: true }).getByRole("listitem").filter({ hasText: text });
+
+async function closed(page: Page): Promise<void> {
+  await page.getByRole("dialog").first().waitFor({ state: "detached" });
+}
+
+// Each step goes on where the one before has ended.
+describe("an invitation", () => {
+  it("says at the field what is wrong with it", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/invitations", "Invitations");
+    await page.getByText("No invitations").waitFor();
+    await page.getByRole("button", { name: "Invite somebody" }).click();
+    await page.getByLabel("E-mail (optional)").fill("no address");
+    await page.getByRole("button", { name: "Create link" }).click();
+    await expect.poll(() => page.locator("input[aria-invalid]:focus").count()).toBe(1);
+    await page.getByLabel("E-mail (optional)").fill("ada@example.com");
+    await page.getByRole("button", { name: "Create link" }).click();
+    await page.getByText("Has an account already.").waitFor();
+  });
+
+  it("gives a link once, which can be copied", async () => {
+    const { page } = ada;
+    await page.getByLabel("E-mail (optional)").fill("bob@example.com");
+    await page.getByRole("button", { name: "Create link" }).click();
+    link = (await page.getByTestId("invitation").textContent()) ?? "";
+    expect(link).toMatch(/^http:\/\/127\.0\.0\.1:\d+\/sign-up#invitation=[\w-]{43}$/);
+    await page.getByRole("button", { name: "Copy the link" }).click();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe(link);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "I have copied it" }).click();
+    await closed(page);
+    await item(page, "Invitations", "bob@example.com").getByText("Open, expires in 7 days").waitFor();
+    expect(await page.content()).not.toContain(link.split("=")[1]);
+  });
+
+  it("tells somebody who is signed in that they are, and goes on after they have signed out", async () => {
+    bob = await site.visit("/sign-in");
+    await signIn(bob, "ada@example.com");
+    await bob.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    await bob.page.goto(link);
+    await bob.page.reload();
+    await bob.page.getByRole("heading", { name: "You are signed in already" }).waitFor();
+    expect(await bob.page.getByRole("main").innerText()).toContain("ada@example.com");
+    await bob.page.getByRole("button", { name: "Sign out and accept it" }).click();
+    await bob.page.getByRole("heading", { name: "Accept your invitation" }).waitFor();
+  });
+
+  it("makes an account, and is used up by it", async () => {
+    const { page } = bob;
+    await page.getByLabel("E-mail").fill("bob@example.com");
+    await page.getByLabel("Name (optional)").fill("Bob");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Create account" }).click();
+    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    bobsKey = await createKey(page, "Bob's program");
+    expect(await ask(bobsKey)).toBe(200);
+    await ada.page.reload();
+    await item(ada.page, "Invitations", "bob@example.com").getByText("Used just now").waitFor();
+    expect(await ada.page.getByRole("button", { name: /^Revoke/ }).count()).toBe(0);
+  });
+
+  it("that was revoked is refused", async () => {
+    const { page } = ada;
+    await page.getByRole("button", { name: "Invite somebody" }).click();
+    await page.getByRole("button", { name: "Create link" }).click();
+    const revoked = (await page.getByTestId("invitation").textContent()) ?? "";
+    await page.getByRole("button", { name: "I have copied it" }).click();
+    await closed(page);
+    await page.getByRole("button", { name: "Revoke the invitation for anybody with the link" }).click();
+    await page.getByRole("button", { name: "Revoke invitation" }).click();
+    await closed(page);
+    await expect.poll(() => item(page, "Invitations", "Anybody").count()).toBe(0);
+    const eve = await site.visit(revoked.slice(site.product.url.length));
+    await eve.page.getByLabel("E-mail").fill("eve@example.com");
+    await eve.page.getByLabel("Password").fill(PASSWORD);
+    await eve.page.getByRole("button", { name: "Create account" }).click();
+    await expect.poll(() => eve.page.getByRole("alert").innerText()).toContain("invitation is not valid");
+  });
+});
+
+describe("a member", () => {
+  it("has no way to the administration, and is told whom it is for", async () => {
+    const { page } = bob;
+    expect(await page.getByRole("link", { name: "Administration" }).count()).toBe(0);
+    for (const [path, heading] of [
+      ["accounts", "Accounts"],
+      ["invitations", "Invitations"],
+      ["providers", "Providers"],
+      ["security", "Security"],
+      ["settings", "Settings"],
+    ] as const) {
+      await go(bob, `/admin/${path}`, heading);
+      await page.getByText("For administrators", { exact: true }).waitFor();
+      expect(await page.getByRole("main").getByRole("listitem").count()).toBe(0);
+    }
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+});
+
+describe("accounts", () => {
+  it("are found by name and address, with their working keys", async () => {
+    const { page } = ada;
+    await page.getByRole("link", { name: "Administration" }).click();
+    await page.getByRole("heading", { name: "Accounts", exact: true }).waitFor();
+    await page.getByLabel("Find an account").fill("BOB@");
+    await expect.poll(() => page.getByText("1 account", { exact: true }).count()).toBe(1);
+    await item(page, "Accounts", "Bob").getByText("1 working key", { exact: true }).waitFor();
+    await page.getByLabel("Find an account").fill("");
+    await page.getByLabel("Show").selectOption("Administrators");
+    await expect.poll(() => item(page, "Accounts", "").count()).toBe(1);
+    await page.getByLabel("Show").selectOption("All");
+  });
+
+  it("take a role and limits, and say at the field what is wrong with them", async () => {
+    const { page } = ada;
+    await page.getByRole("button", { name: "Edit Bob" }).click();
+    await page.getByLabel("Role").selectOption("Administrator");
+    await page.locator("summary", { hasText: "Limits" }).click();
+    await page.getByLabel("Requests per minute").fill("0");
+    await page.getByRole("button", { name: "Save" }).click();
+    await page.getByText(/from 1 to/).waitFor();
+    await page.getByLabel("Requests per minute").fill("30");
+    await page.getByRole("button", { name: "Save" }).click();
+    await closed(page);
+    await item(page, "Accounts", "Bob").getByText("30 requests/min").waitFor();
+    await item(page, "Accounts", "Bob").getByText("Administrator").waitFor();
+    await bob.page.reload();
+    await bob.page.getByRole("link", { name: "Administration" }).waitFor();
+    await page.getByRole("button", { name: "Edit Bob" }).click();
+    await page.getByLabel("Role").selectOption("Member");
+    await page.getByRole("button", { name: "Save" }).click();
+    await closed(page);
+    await expect.poll(() => item(page, "Accounts", "Bob").innerText()).not.toContain("Administrator");
+  });
+
+  it("keep the last administrator, and say so", async () => {
+    const { page } = ada;
+    await page.getByRole("button", { name: "Disable Ada" }).click();
+    await page.getByText("This is your own account").waitFor();
+    await page.getByRole("button", { name: "Disable account" }).click();
+    const refusal = page.getByRole("alert");
+    await expect.poll(() => refusal.innerText()).toContain("This is the last administrator.");
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await closed(page);
+    await page.getByRole("button", { name: "Edit Ada" }).click();
+    await page.getByLabel("Role").selectOption("Member");
+    await page.getByRole("button", { name: "Save" }).click();
+    await expect.poll(() => refusal.innerText()).toContain("This is the last administrator.");
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await closed(page);
+  });
+
+  it("that are disabled lose their session and their keys, and get them back", async () => {
+    const { page } = ada;
+    await page.getByRole("button", { name: "Disable Bob" }).click();
+    await page.getByText(/signed out everywhere[\s\S]*Its key will be refused/).waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("button", { name: "Disable account" }).click();
+    await closed(page);
+    await item(page, "Accounts", "Bob").getByText("Disabled just now").waitFor();
+    await expect.poll(() => ask(bobsKey), { timeout: 5_000 }).toBe(401);
+    await bob.page.reload();
+    await bob.page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await signIn(bob, "bob@example.com");
+    await bob.page.getByRole("alert").waitFor();
+    await page.getByRole("button", { name: "Enable Bob" }).click();
+    await page.getByRole("button", { name: "Enable account" }).click();
+    await closed(page);
+    await expect.poll(() => ask(bobsKey), { timeout: 5_000 }).toBe(200);
+    await signIn(bob, "bob@example.com");
+    await bob.page
+      .getByRole("heading", { name: "For administrators" })
+      .or(bob.page.getByText("For administrators"))
+      .waitFor();
+  });
+
+  it("take a hostile name for a text, wherever it is shown", async () => {
+    const { page } = ada;
+    await page.getByRole("button", { name: "Edit Bob" }).click();
+    await page.getByLabel("Name", { exact: true }).fill(HOSTILE);
+    await page.getByRole("button", { name: "Save" }).click();
+    await closed(page);
+    await page.getByRole("heading", { name: HOSTILE }).waitFor();
+    await page.getByRole("button", { name: `Disable ${HOSTILE}` }).click();
+    await page.getByRole("dialog").waitFor();
+    await page.getByRole("button", { name: "Cancel" }).click();
+    await closed(page);
+    await go(ada, "/admin/security", "Security");
+    await page.getByRole("listitem").filter({ hasText: HOSTILE }).first().waitFor();
+    expect(await page.locator("img[src=x], script:not([src])").count()).toBe(0);
+    expect(await page.title()).toBe("Security · Parley");
+  });
+
+  it("stay usable when there are a thousand of them", async () => {
+    const { page } = ada;
+    site.edit((database) => {
+      const insert = database.prepare(
+        "INSERT INTO accounts (id, name, email, role, password_hash, created_at_ms) VALUES (?, ?, ?, 'member', 'x', ?)",
+      );
+      for (let index = 0; index < 1_200; index += 1) {
+        insert.run(`acct_many${index}`, `Many ${index}`, `many-${index}@example.com`, 1_700_000_000_000 + (index >> 3));
+      }
+    });
+    await go(ada, "/admin/accounts", "Accounts");
+    await page.getByText("1,202 accounts").waitFor();
+    expect(await item(page, "Accounts", "").count()).toBe(25);
+    await page.getByRole("button", { name: /^Show more/ }).click();
+    await expect.poll(() => item(page, "Accounts", "").count()).toBe(50);
+    await page.getByLabel("Find an account").fill("many-1199@");
+    await expect.poll(() => item(page, "Accounts", "").count()).toBe(1);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+});
+
+describe("security events", () => {
+  it("say in words who did what and from where, of all accounts or of one", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/security", "Security");
+    await page
+      .getByText(/^Ada disabled .*’s account$/)
+      .first()
+      .waitFor();
+    await page.getByText("From 127.0.0.0/24").first().waitFor();
+    await page.getByLabel("About").selectOption({ label: "Ada, ada@example.com" });
+    await page.getByText("Ada signed up").waitFor();
+    await expect.poll(() => page.getByText(/disabled/).count()).toBe(0);
+    expect(new URL(page.url()).search).toBe("?account=acct_default");
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+
+  it("show more when asked, and nothing twice", async () => {
+    const { page } = ada;
+    site.edit((database) => {
+      const insert = database.prepare(
+        "INSERT INTO security_events (id, at_ms, type, actor_id, account_id, network, details) VALUES (?, 1700000000000, 'signed_in', 'acct_default', 'acct_default', '192.0.2.0/24', '{}')",
+      );
+      for (let index = 0; index < 75; index += 1) insert.run(`id-${String(index).padStart(3, "0")}`);
+    });
+    await go(ada, "/admin/security", "Security");
+    const events = page.getByRole("list", { name: "Events" }).getByRole("listitem");
+    await expect.poll(() => events.count()).toBe(50);
+    const more = page.getByRole("button", { name: "Show more" });
+    while ((await more.count()) > 0) {
+      const before = await events.count();
+      await more.click();
+      await expect.poll(() => events.count()).toBeGreaterThan(before);
+    }
+    await expect.poll(() => events.filter({ hasText: "From 192.0.2.0/24" }).count()).toBe(75);
+  });
+});
+
+describe("settings", () => {
+  it("say what the installation runs with, and where that stands in the file", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/settings", "Settings");
+    await page.getByText("Who has an invitation").waitFor();
+    await page.getByText("limits.requests_per_minute").waitFor();
+    expect(await page.getByRole("main").innerText()).toMatch(/SQLite, schema \d+[\s\S]*alpha[\s\S]*speaks anthropic/);
+    expect(await page.content()).not.toContain("simulated:");
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+});
+
+describe("providers", () => {
+  it("show a model that fails, its breaker and its failures, and that it works again", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/providers", "Providers");
+    const opus = page
+      .getByRole("list", { name: "Upstream models" })
+      .getByRole("listitem")
+      .filter({ hasText: "alpha-opus-4.5" });
+    await opus.getByText("Working").waitFor();
+    // Five in a row open the breaker: three requests, two of them with a retry.
+    for (let index = 0; index < 3; index += 1) {
+      expect(await ask(bobsKey, `[[fault: status=529; id=${index}]]`, "alpha-opus-4.5")).toBe(503);
+    }
+    // Without being told: it asks again by itself.
+    await opus.getByText(/^(Resting since|Being probed, resting since)/).waitFor();
+    await opus.getByText(/upstream_unavailable \(5\)/).waitFor();
+    await opus.locator("summary").click();
+    const failure = opus.getByRole("listitem").first();
+    expect(await failure.innerText()).toMatch(/upstream_unavailable\s+status 529/);
+    expect(await failure.getByRole("link").getAttribute("href")).toMatch(/^\/requests\/chatcmpl-/);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByLabel("Only those in trouble (1)").check();
+    await expect.poll(() => page.getByRole("heading", { level: 2 }).count()).toBe(1);
+    await expect.poll(() => ask(bobsKey, "Write 3 words", "alpha-opus-4.5"), { timeout: 10_000 }).toBe(200);
+    await opus.getByText("Working").waitFor();
+  });
+});
+
+describe("sessions", () => {
+  it("are listed on the account page, and end elsewhere when that is asked for", async () => {
+    const elsewhere = await site.visit("/sign-in");
+    await signIn(elsewhere, "ada@example.com");
+    await elsewhere.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    const { page } = ada;
+    await go(ada, "/account", "Account");
+    const sessions = page.getByRole("list", { name: "Sessions" }).getByRole("listitem");
+    await expect.poll(() => sessions.count()).toBe(2);
+    expect(await sessions.first().innerText()).toContain("Chrome on Linux");
+    await expect.poll(() => page.getByText("This one").count()).toBe(1);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("button", { name: "Sign out elsewhere" }).click();
+    await page.getByText("Signed out of 1 other browser.").waitFor();
+    await expect.poll(() => sessions.count()).toBe(1);
+    await elsewhere.page.getByRole("link", { name: "Models" }).click();
+    await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
+    await page.reload();
+    await page.getByRole("heading", { name: "Account", exact: true }).waitFor();
+  });
+
+  it("that could not be ended are not taken for ended", async () => {
+    const { page } = ada;
+    const path = "**/parley.console.v1.SessionService/SignOut";
+    await page.route(path, (route) => route.abort());
+    await page.getByRole("button", { name: "Sign out", exact: true }).click();
+    await page.getByText(/You are still signed in\. Parley does not answer/).waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.unroute(path);
+  });
+});
+
+describe("somebody without a mouse", () => {
+  it("goes to the accounts, finds one and changes it", async () => {
+    const { page } = ada;
+    await go(ada, "/admin/settings", "Settings");
+    await tabTo(page, "Accounts");
+    await page.keyboard.press("Enter");
+    await page.getByRole("heading", { name: "Accounts", exact: true }).waitFor();
+    await tabTo(page, "Find an account");
+    await page.keyboard.type("many-7@");
+    await expect.poll(() => page.getByText("1 account", { exact: true }).count()).toBe(1);
+    await tabTo(page, "Edit");
+    await page.keyboard.press("Enter");
+    await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("name");
+    await page.keyboard.press("ControlOrMeta+a");
+    await page.keyboard.type("By keyboard");
+    await page.keyboard.press("Enter");
+    await closed(page);
+    await page.getByRole("heading", { name: "By keyboard" }).waitFor();
+    expect(await page.evaluate("document.activeElement.textContent")).toBe("Edit");
+  });
+});
+
+describe("all of this", () => {
+  it("gives the browsers nothing to complain about", () => {
+    // The sign-out that was cut off on purpose is a failure for the browser too.
+    expect([...ada.complaints, ...bob.complaints]).toEqual([]);
+  });
+});
+
+/** Presses Tab until this has the focus, as somebody without a mouse does. */
+async function tabTo(page: Page, name: string): Promise<void> {
+  const label = `(document.activeElement.labels?.[0] ?? document.activeElement).textContent.trim()`;
+  for (let presses = 0; presses < 60; presses += 1) {
+    await page.keyboard.press("Tab");
+    if ((await page.evaluate(label)) === name) return;
+  }
+  throw new Error(`Tab does not lead to ${name}`);
+}

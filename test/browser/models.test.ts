@@ -1,0 +1,102 @@
+import OpenAI from "openai";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { createKey, setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+const HOSTILE = `<img src=x onerror="document.title='pwned'">\u202Eevil`;
+
+/** Models of an installation that has many. */
+const MANY = Object.fromEntries(
+  Array.from({ length: 300 }, (_, index) => [
+    `family/model-${index}`,
+    { provider: "alpha", upstream_model: `upstream-${index}`, description: index === 7 ? HOSTILE : `Number ${index}` },
+  ]),
+);
+
+let site: Site;
+let visit: Visit;
+
+beforeAll(async () => {
+  site = await startSite({ config: { models: MANY, breaker: { rest_ms: 60_000, max_rest_ms: 60_000 } } });
+  visit = await site.visit("/");
+  await setUp(visit.page);
+});
+afterAll(() => site?.close());
+
+const items = () => visit.page.getByRole("list", { name: "Models", exact: true }).getByRole("listitem");
+
+describe("the models", () => {
+  it("are found among three hundred by name, description and what they can do", async () => {
+    const { page } = visit;
+    await page.getByRole("link", { name: "Models" }).click();
+    await expect.poll(() => items().count()).toBe(60);
+    await page.getByRole("button", { name: /^Show more/ }).click();
+    await expect.poll(() => items().count()).toBe(120);
+    await page.getByLabel("Find a model").fill("MODEL-29 number");
+    await expect.poll(() => items().count()).toBe(11);
+    await page.getByLabel("Find a model").fill("nothing like it");
+    await page.getByText("No model is like this.").waitFor();
+    await page.getByLabel("Find a model").fill("");
+    await page.getByLabel("Show").selectOption("Makes images");
+    await expect.poll(() => items().count()).toBe(1);
+    expect(await items().innerText()).toMatch(/beta-3-pro-image-preview[\s\S]*Preview[\s\S]*\$120\.00 images/);
+  });
+
+  it("say what they cost and can do, and lead to where they are used", async () => {
+    const { page } = visit;
+    await page.getByLabel("Show").selectOption("All");
+    await page.getByLabel("Find a model").fill("alpha-haiku");
+    await expect.poll(() => items().count()).toBe(1);
+    const text = await items().innerText();
+    expect(text).toMatch(
+      /Working[\s\S]*from alpha[\s\S]*Calls tools[\s\S]*200K tokens[\s\S]*\$1\.00 in[\s\S]*\$5\.00 out/,
+    );
+    const links = items().getByRole("link");
+    const targets = await links.evaluateAll((found) => found.map((each) => each.getAttribute("href")));
+    expect(targets).toEqual(["playground", "requests", "usage"].map((page_) => `/${page_}?model=alpha-haiku-4.5`));
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("button", { name: "Copy the name alpha-haiku-4.5" }).click();
+    expect(await page.evaluate("navigator.clipboard.readText()")).toBe("alpha-haiku-4.5");
+  });
+
+  it("take a hostile description for a text", async () => {
+    const { page } = visit;
+    await page.getByLabel("Find a model").fill("model-7 pwned");
+    await expect.poll(() => items().count()).toBe(1);
+    expect(await items().innerText()).toContain("<img src=x");
+    expect(await page.locator("img[src=x]").count()).toBe(0);
+    expect(await page.title()).toBe("Models · Parley");
+  });
+
+  it("say how long their first content takes now, and that one rests after failures", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/keys`);
+    const apiKey = await createKey(page, "program");
+    const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+    const ask = async (model: string, content: string): Promise<void> => {
+      const stream = await client.chat.completions.create({
+        model,
+        stream: true,
+        messages: [{ role: "user", content }],
+      });
+      for await (const chunk of stream) expect(chunk.model).toBe(model);
+    };
+    for (let index = 0; index < 3; index += 1) await ask("alpha-haiku-4.5", "Write 3 words");
+    for (let index = 0; index < 3; index += 1) {
+      await expect(ask("alpha-opus-4.5", `[[fault: status=500; id=${index}]]`)).rejects.toMatchObject({ status: 503 });
+    }
+    await page.getByRole("link", { name: "Models" }).click();
+    await page.getByLabel("Find a model").fill("alpha-haiku");
+    await expect.poll(() => items().innerText()).toMatch(/Half in \d+ ms, 95% in \d+ ms \(of 3\)[\s\S]*None of 3/);
+    await page.getByLabel("Find a model").fill("alpha-opus");
+    await expect.poll(() => items().innerText()).toMatch(/Resting since[\s\S]*5 of 5 \(100%\)/);
+    await page.getByLabel("Show").selectOption("Rests or is probed");
+    await page.getByLabel("Find a model").fill("");
+    await expect.poll(() => items().count()).toBe(1);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+  });
+
+  it("give the browser nothing to complain about", () => {
+    expect(visit.complaints).toEqual([]);
+  });
+});

@@ -1,0 +1,51 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import { parseConfig } from "../../src/config/parse.ts";
+import { listSettings } from "../../src/config/settings.ts";
+
+const textOf = (file: object): string => JSON.stringify(file);
+const list = (file: object) => {
+  const config = parseConfig({ file: "parley.yaml", text: textOf(file), env: {} });
+  return Object.fromEntries(listSettings(config).map(({ key, value }) => [key, value]));
+};
+
+describe("the settings in force", () => {
+  it("are said as the configuration file says them", () => {
+    const settings = list({
+      http: { listen: "[::1]:9000", public_url: "https://parley.example.com", trusted_proxies: ["10.0.0.0/8", "::1"] },
+      limits: { requests_per_minute: "unlimited", monthly_budget_usd: 12.5 },
+      ledger: { retention_days: 30 },
+    });
+    expect(settings).toMatchObject({
+      sign_up: "invited",
+      "http.listen": "[::1]:9000",
+      "http.public_url": "https://parley.example.com",
+      "http.trusted_proxies": "10.0.0.0/8, ::1",
+      "limits.requests_per_minute": "unlimited",
+      "limits.tokens_per_minute": "2000000",
+      "limits.monthly_budget_usd": "12.5",
+      "limits.burst_seconds": "60",
+      "ledger.retention_days": "30",
+      "redis.url": "",
+      "timeouts.total_ms": "900000",
+    });
+  });
+
+  it("hold no secret", () => {
+    const settings = list({
+      database: { url: "postgres://parley:planted-secret@db.internal/parley" },
+      redis: { url: "redis://:planted-secret@redis.internal:6379" },
+      providers: { alpha: { base_url: "https://planted-secret.example.com", api_keys: ["planted-secret"] } },
+    });
+    expect(settings).toMatchObject({ "database.url": "…", "redis.url": "…" });
+    expect(JSON.stringify(settings)).not.toContain("planted-secret");
+    expect(JSON.stringify(settings)).not.toContain("internal");
+  });
+
+  it("are all documented", () => {
+    const documentation = readFileSync(join(import.meta.dirname, "../../docs/configuration.md"), "utf8");
+    const undocumented = Object.keys(list({})).filter((key) => !documentation.includes(`\`${key}\``));
+    expect(undocumented).toEqual([]);
+  });
+});
