@@ -61,7 +61,7 @@ function makeEntry(): LedgerEntry {
   const index = ++made;
   return {
     completionId: `chatcmpl-${process.pid}-${index}`,
-    requestId: "bench",
+    requestId: `req_${process.pid}-${index}`,
     accountId: "acct_default",
     keyId: keys[index % keys.length]!.record.id,
     entrance: "http",
@@ -78,7 +78,7 @@ function makeEntry(): LedgerEntry {
     firstContentMs: undefined,
     partial: false,
     estimated: false,
-    limits: undefined,
+    limits: { requests: { limit: 600, remaining: 599, resetMs: 100 }, tokens: undefined },
   };
 }
 

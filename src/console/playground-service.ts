@@ -1,5 +1,6 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { AccountRecord } from "../access/account-store.ts";
 import type { KeyStore } from "../access/key-store.ts";
 import { keyState } from "../access/keys.ts";
@@ -12,6 +13,7 @@ import type { Principal } from "../core/principal.ts";
 import { toConnectError } from "../edge/connect-error.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { signedInOf } from "./call.ts";
+import { withSignsOfLife } from "./signs-of-life.ts";
 import type { Streams } from "./streams.ts";
 
 /** What the playground stands on. */
@@ -21,6 +23,9 @@ export interface PlaygroundPorts {
   readonly streams: Streams;
   readonly clock: Clock;
 }
+
+/** Stands for nothing that a model has said. */
+const SIGN: readonly CompletionChunk[] = [];
 
 /** Completions that people try out: those of a client with the same key. */
 export function createPlaygroundService({
@@ -40,7 +45,9 @@ export function createPlaygroundService({
         const completionId = newCompletionId();
         const call = { principal, requestId, completionId, signal, expiresMs, arrivedMs, entrance: "console" } as const;
         try {
-          for await (const batch of completions.stream(request, { ...call, admitted: () => undefined })) {
+          const answer = completions.stream(request, { ...call, admitted: () => undefined });
+          for await (const batch of withSignsOfLife(answer, { clock, sign: SIGN })) {
+            if (batch === SIGN) yield {};
             for (const chunk of batch) yield { chunk };
           }
         } catch (reason) {

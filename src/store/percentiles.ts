@@ -34,7 +34,7 @@ export function addPercentiles(database: DatabaseSync): void {
     },
     result(values: number[]) {
       if (values.length === 0) return null;
-      const sorted = Float64Array.from(values).sort();
+      const sorted = Float64Array.from(values).toSorted();
       return JSON.stringify(Object.values(SHARES).map((share) => sorted[Math.ceil(sorted.length * share) - 1]));
     },
   };

@@ -48,8 +48,20 @@ function firstOf(
   const { account_id, key_id, outcome, partial, estimated } = row;
   const { prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, image_tokens, cost_micro_usd } = row;
   return {
-    ...{ hour_ms: hourMs, account_id, key_id, model, outcome, completions: 1, partial, estimated },
-    ...{ prompt_tokens, cached_tokens, completion_tokens, reasoning_tokens, image_tokens, cost_micro_usd },
+    hour_ms: hourMs,
+    account_id,
+    key_id,
+    model,
+    outcome,
+    completions: 1,
+    partial,
+    estimated,
+    prompt_tokens,
+    cached_tokens,
+    completion_tokens,
+    reasoning_tokens,
+    image_tokens,
+    cost_micro_usd,
   };
 }
 

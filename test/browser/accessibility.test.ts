@@ -1,3 +1,4 @@
+import OpenAI from "openai";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Page } from "playwright-core";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
@@ -81,10 +82,64 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
   });
 
+  it("has no barrier in the log of requests and the page of one", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/requests`);
+    await page.getByText("No requests yet").waitFor();
+    expect(await barriers()).toEqual([]);
+    const client = new OpenAI({ apiKey: site.product.firstKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
+    for (const content of ["Hello!", "[[fault: status=503]]"]) {
+      const messages = [{ role: "user", content }] as const;
+      await client.chat.completions
+        .create({ model: "alpha-haiku-4.5", messages: [...messages] })
+        .catch(() => undefined);
+    }
+    const failed = page.getByRole("row").filter({ hasText: "Provider unavailable" });
+    await failed.waitFor();
+    await page.getByLabel("Find by ID").fill("req_nothing");
+    await page.keyboard.press("Enter");
+    await page.locator("[aria-invalid]").waitFor();
+    expect(await barriers()).toEqual([]);
+    await failed.getByRole("link").click();
+    await page.getByRole("heading", { name: "Details" }).waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.goto(`${site.product.url}/requests/req_nothing`);
+    await page.getByText("No such request").waitFor();
+    expect(await barriers()).toEqual([]);
+  });
+
   it.each(["Usage", "Models", "Account"])("has no barrier in %s", async (name) => {
     await visit.page.goto(`${site.product.url}/${name.toLowerCase()}`);
     await visit.page.getByRole("heading", { name, exact: true }).waitFor();
     await visit.page.waitForLoadState("networkidle");
+    expect(await barriers()).toEqual([]);
+  });
+
+  it("has no barrier in the playground", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/playground`);
+    const message = page.getByLabel("Message", { exact: true });
+    await message.waitFor();
+    expect(await barriers()).toEqual([]);
+    await page.getByLabel("Key", { exact: true }).selectOption({ label: "first key" });
+    for (const fold of ["System message", "Parameters", "Tools", "Fallback models"]) {
+      await page.locator("summary", { hasText: fold }).click();
+    }
+    await page.getByRole("button", { name: "Insert an example" }).click();
+    await page.getByLabel("Add a model").selectOption({ index: 1 });
+    await page.getByLabel("Reasoning effort").selectOption("high");
+    await message.fill("What is the weather in a_very_long_name_without_any_spaces_that_goes_on_and_on_and_on?");
+    await page.getByRole("button", { name: "Send" }).click();
+    await page.getByLabel("Result of get_weather").waitFor();
+    for (const tab of ["Answer", "Request", "Events"]) {
+      await page.getByRole("tab", { name: tab }).click();
+      expect(await barriers()).toEqual([]);
+    }
+    await page.getByLabel("Temperature").fill("3");
+    await page.getByLabel("Result of get_weather").fill("clear");
+    await page.getByRole("button", { name: "Send result" }).click();
+    await page.getByRole("alert").waitFor();
+    await page.locator("[data-role=user]").getByRole("button", { name: "Edit" }).click();
     expect(await barriers()).toEqual([]);
   });
 

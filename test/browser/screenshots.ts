@@ -162,6 +162,32 @@ try {
   await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
   await page.getByRole("heading", { name: "Re-enter your password" }).waitFor();
   await shoot("password");
+  await go("/requests", "Requests");
+  await shoot("requests");
+  await page.getByRole("row").filter({ hasText: "Served" }).first().getByRole("link").click();
+  await page.getByRole("heading", { name: "Details" }).waitFor();
+  await settled(page);
+  await shoot("request");
+  await go("/requests?outcome=failed", "Requests");
+  await page.getByText("No such requests").waitFor();
+  await shoot("requests-none");
+  await go("/playground", "Playground");
+  await page.getByLabel("Message", { exact: true }).waitFor();
+  await shoot("playground-empty");
+  for (const question of ["Say 60 words about lighthouses", "And what do the keepers do all day?"]) {
+    await page.getByLabel("Message", { exact: true }).fill(question);
+    await page.keyboard.press("Control+Enter");
+    await page.getByRole("button", { name: "Stop" }).waitFor();
+    await page.getByText("Complete", { exact: true }).waitFor();
+  }
+  await shoot("playground");
+  await page.getByRole("tab", { name: "Request" }).click();
+  await page.locator("summary", { hasText: "Parameters" }).click();
+  await page.getByLabel("Temperature").fill("3");
+  await page.getByLabel("Message", { exact: true }).fill("Something new");
+  await page.keyboard.press("Control+Enter");
+  await page.getByRole("alert").waitFor();
+  await shoot("playground-wrong");
   for (const [path, heading] of [
     ["/usage", "Usage"],
     ["/models", "Models"],

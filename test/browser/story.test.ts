@@ -45,6 +45,17 @@ describe("the first day with Parley", () => {
     expect(await ask(first)).toBeTruthy();
   });
 
+  it("shows the request when it ends, without being loaded again", async () => {
+    const watched = visit.page.waitForResponse((response) => response.url().endsWith(".RequestService/Watch"));
+    await visit.page.getByRole("link", { name: "Requests" }).click();
+    await watched;
+    const served = visit.page.getByRole("row").filter({ hasText: "web app" }).filter({ hasText: "Served" });
+    await expect.poll(() => served.count()).toBe(1);
+    await ask(first);
+    await expect.poll(() => served.count()).toBe(2);
+    await visit.page.getByRole("link", { name: "Keys" }).click();
+  });
+
   it("shows that the key was used, and what it cost", async () => {
     await expect
       .poll(async () => {

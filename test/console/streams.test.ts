@@ -83,6 +83,20 @@ describe("a stream", () => {
     expect(site.refusals).toEqual([]);
   });
 
+  it("shows a sign of life while the model says nothing", async () => {
+    const completion = { model: "words" };
+    const messages = ada.playground.stream({ keyId, completion })[Symbol.asyncIterator]();
+    const first = messages.next();
+    await expect.poll(() => answers.calls.length).toBe(1);
+    await site.access.clock.pass(15_000);
+    expect((await first).value?.chunk).toBeUndefined();
+    answers.calls[0]!.say("at last");
+    expect((await messages.next()).value?.chunk?.event.case).toBe("delta");
+    answers.calls[0]!.end();
+    expect((await messages.next()).done).toBe(true);
+    await expectNothingHeld();
+  });
+
   it("takes a reader who reads nothing for gone", async () => {
     const { body, headers } = playgroundRequest();
     const request = sendRequest({ port: site.server.port, host: "127.0.0.1", path: STREAM, method: "POST", headers });

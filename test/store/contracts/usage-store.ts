@@ -28,8 +28,14 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       expect(await usage.summarize({ ...ALL, by: "model" })).toEqual([
         row("n", { partial: 1, costMicroUsd: 100 }),
         row("m", {
-          ...{ completions: 2, failed: 1, estimated: 1, promptTokens: 20, cachedTokens: 4, completionTokens: 10 },
-          ...{ reasoningTokens: 2, costMicroUsd: 30 },
+          completions: 2,
+          failed: 1,
+          estimated: 1,
+          promptTokens: 20,
+          cachedTokens: 4,
+          completionTokens: 10,
+          reasoningTokens: 2,
+          costMicroUsd: 30,
         }),
       ]);
       const named = (rows: readonly UsageRow[]) => rows.map(({ group, name, sums }) => [group, name, sums.completions]);
@@ -152,16 +158,22 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       const { overall, points, sinceMs } = await usage.latency({ ...ALL, step: "hour" });
       expect(sinceMs).toBe(NOON + 1500);
       expect(overall).toEqual({
-        ...{ stepMs: undefined, served: 101, durationMs: { p50: 50.5, p95: 95.5, p99: 99.5 } },
+        stepMs: undefined,
+        served: 101,
+        durationMs: { p50: 50.5, p95: 95.5, p99: 99.5 },
         firstContentMs: { p50: 10, p95: 19, p99: 20 },
       });
       expect(points).toEqual([
         {
-          ...{ stepMs: NOON, served: 100, durationMs: { p50: 50.5, p95: 95.5, p99: 99.5 } },
+          stepMs: NOON,
+          served: 100,
+          durationMs: { p50: 50.5, p95: 95.5, p99: 99.5 },
           firstContentMs: { p50: 10, p95: 19, p99: 20 },
         },
         {
-          ...{ stepMs: NOON + HOUR_MS, served: 1, durationMs: { p50: 7, p95: 7, p99: 7 } },
+          stepMs: NOON + HOUR_MS,
+          served: 1,
+          durationMs: { p50: 7, p95: 7, p99: 7 },
           firstContentMs: undefined,
         },
       ]);
@@ -274,8 +286,16 @@ function sumsOf(entries: readonly LedgerEntry[]): UsageSums {
 /** The row of one plain entry, but for the changes. */
 function row(group: string, changes: Partial<UsageSums>): object {
   const one = {
-    ...{ completions: 1, failed: 0, partial: 0, estimated: 0, promptTokens: 10, cachedTokens: 2 },
-    ...{ completionTokens: 5, reasoningTokens: 1, imageTokens: 0, costMicroUsd: 30 },
+    completions: 1,
+    failed: 0,
+    partial: 0,
+    estimated: 0,
+    promptTokens: 10,
+    cachedTokens: 2,
+    completionTokens: 5,
+    reasoningTokens: 1,
+    imageTokens: 0,
+    costMicroUsd: 30,
   };
   return { group, name: undefined, stepMs: undefined, sums: { ...one, ...changes } };
 }

@@ -45,7 +45,8 @@ export declare const StreamPlaygroundRequestSchema: GenMessage<StreamPlaygroundR
  */
 export declare type StreamPlaygroundResponse = Message<"parley.console.v1.StreamPlaygroundResponse"> & {
   /**
-   * As `CompletionService.Stream` sends it.
+   * As `CompletionService.Stream` sends it; absent in a sign of life, of which one comes after each 15 seconds without a
+   * word from the model.
    *
    * @generated from field: parley.v1.CompletionChunk chunk = 1;
    */

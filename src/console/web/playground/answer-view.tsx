@@ -1,8 +1,9 @@
 import type { Image } from "../../../../gen/parley/v1/message_pb.js";
 import { FinishReason } from "../../../../gen/parley/v1/completion_pb.js";
 import { Badge } from "../parts/badge.tsx";
+import { Button } from "../parts/button.tsx";
 import type { Answer, Call } from "./answer.ts";
-import { dataUrl } from "./chat-json.ts";
+import { DataImage } from "./data-image.tsx";
 
 /** What a model has said, thought, drawn and wants to have called. */
 export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; readonly isGrowing: boolean }) {
@@ -10,9 +11,11 @@ export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; rea
   return (
     <div className="space-y-3 text-[0.9375rem]">
       {reasoning !== "" && (
-        <details className="rounded-lg bg-sunken px-3 text-sm text-muted">
-          <summary className="flex min-h-9 items-center font-medium">
+        <details className="group rounded-lg bg-sunken px-3 text-sm text-muted">
+          <summary className="flex min-h-9 items-center justify-between gap-4 rounded-lg font-medium">
             {isGrowing && text === "" ? "Reasoning …" : "Reasoning"}
+            <span className="font-normal group-open:hidden">Show</span>
+            <span className="hidden font-normal group-open:inline">Hide</span>
           </summary>
           <p className="pb-3 wrap-anywhere whitespace-pre-wrap">{reasoning}</p>
         </details>
@@ -38,17 +41,40 @@ export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; rea
 function Picture({ image: { source, mediaType }, number }: { readonly image: Image; readonly number: number }) {
   // The page loads nothing from elsewhere: an address is only shown.
   if (source.case !== "data") return <p className="text-sm wrap-anywhere text-muted">Image at {source.value}</p>;
-  const url = dataUrl(mediaType, source.value);
+  const [, kind] = /^image\/(\w+)$/.exec(mediaType) ?? [];
+  if (kind === undefined) return <p className="text-sm wrap-anywhere text-muted">An image of the type {mediaType}</p>;
+  const { value: data } = source;
   return (
     <figure>
-      <img src={url} alt={`Made by the model, ${number}`} className="max-h-96 max-w-full rounded-lg" />
-      <figcaption className="mt-1 text-sm">
-        <a href={url} download={`image-${number}.${mediaType.split("/")[1] ?? "png"}`} className="underline">
+      <DataImage
+        mediaType={mediaType}
+        data={data}
+        alt={`Made by the model, ${number}`}
+        className="max-h-96 max-w-full rounded-lg"
+      />
+      <figcaption className="-ml-3">
+        <Button look="quiet" size="small" onClick={() => download(`image-${number}.${kind}`, { mediaType, data })}>
           Download
-        </a>
+        </Button>
       </figcaption>
     </figure>
   );
+}
+
+interface Bytes {
+  readonly mediaType: string;
+  readonly data: Uint8Array;
+}
+
+/** Has the browser save bytes as a file. */
+function download(name: string, { mediaType, data }: Bytes): void {
+  const url = URL.createObjectURL(new Blob([Uint8Array.from(data)], { type: mediaType }));
+  const link = document.createElement("a");
+  link.href = url;
+  link.download = name;
+  link.click();
+  // Not at once: some browsers begin to read it a moment later.
+  setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
 
 function CallView({ call }: { readonly call: Call }) {

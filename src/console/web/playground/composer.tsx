@@ -1,20 +1,14 @@
 import { type ChangeEvent, useRef, useState } from "react";
 import { Button } from "../parts/button.tsx";
 import { TextAreaField } from "../parts/field.tsx";
-import { dataUrl } from "./chat-json.ts";
+import { DataImage } from "./data-image.tsx";
 import { Pace } from "./pace.tsx";
 import { ACCEPTED, readPictures } from "./pictures.ts";
 import { openCalls, type Picture } from "./turns.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
-interface ComposerProps {
-  /** What is chosen now, also where nobody has chosen. */
-  readonly keyId: string;
-  readonly model: string | undefined;
-}
-
 /** Where a message is written, sent, and its answer stopped. */
-export function Composer({ keyId, model }: ComposerProps) {
+export function Composer() {
   const message = useWorkspace((state) => state.message);
   const pictures = useWorkspace((state) => state.pictures);
   const turns = useWorkspace((state) => state.turns);
@@ -23,12 +17,14 @@ export function Composer({ keyId, model }: ComposerProps) {
   const isWaiting = openCalls(turns).length > 0;
   const isSaid = message.trim() !== "" || pictures.length > 0;
   const canGoOn = turns.length > 0 && turns.at(-1)?.role !== "assistant";
-  const canSend = !isRunning && !isWaiting && model !== undefined && (isSaid || canGoOn);
 
   const send = (): void => {
-    if (!canSend) return;
-    workspace.draft({ keyId, model });
-    workspace.send();
+    if (isRunning) return;
+    const isAble = !isWaiting && (isSaid || canGoOn);
+    setError(
+      isAble ? undefined : isWaiting ? "The model waits for the results of its calls." : "Write something first.",
+    );
+    if (isAble) workspace.send();
   };
   const attach = async (files: readonly File[]): Promise<void> => {
     const read = await readPictures(files, workspace.state.pictures);
@@ -45,7 +41,6 @@ export function Composer({ keyId, model }: ComposerProps) {
     >
       <TextAreaField
         label="Message"
-        hint={isWaiting ? "The model waits for the results of its calls." : undefined}
         error={error}
         rows={3}
         value={message}
@@ -70,9 +65,7 @@ export function Composer({ keyId, model }: ComposerProps) {
               Stop
             </Button>
           ) : (
-            <Button type="submit" disabled={!canSend}>
-              {isSaid || !canGoOn ? "Send" : "Run"}
-            </Button>
+            <Button type="submit">{isSaid || !canGoOn ? "Send" : "Run"}</Button>
           )}
           <PicturePicker onPick={(files) => void attach(files)} />
           <span className="text-sm text-muted max-sm:hidden">Ctrl or ⌘ + Enter</span>
@@ -115,7 +108,7 @@ function Attached({ pictures }: { readonly pictures: readonly Picture[] }) {
     <ul aria-label="Attached images" className="flex flex-wrap gap-3">
       {pictures.map((picture) => (
         <li key={picture.id} className="flex items-center gap-2 rounded-lg border border-line py-1.5 pr-1 pl-2 text-sm">
-          <img src={dataUrl(picture.mediaType, picture.data)} alt="" className="size-9 rounded object-cover" />
+          <DataImage mediaType={picture.mediaType} data={picture.data} alt="" className="size-9 rounded object-cover" />
           <span className="max-w-40 truncate">{picture.name}</span>
           <Button
             look="quiet danger"

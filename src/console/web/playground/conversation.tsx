@@ -1,23 +1,15 @@
-import { useLayoutEffect, useRef } from "react";
 import { Button } from "../parts/button.tsx";
+import { useEndInView } from "./end-in-view.ts";
 import { Problem } from "./problem.tsx";
 import { TurnItem } from "./turn-item.tsx";
 import { useWorkspace, workspace } from "./workspace.ts";
-
-/** So close to its end, in pixels, somebody is taken to read along. */
-const NEAR = 48;
 
 /** What was said. It scrolls along with an answer as long as its end is in view. */
 export function Conversation() {
   const turns = useWorkspace((state) => state.turns);
   const run = useWorkspace((state) => state.run);
   const isRunning = run?.state === "running";
-  const box = useRef<HTMLDivElement>(null);
-  const isAtEnd = useRef(true);
-  useLayoutEffect(() => {
-    const shown = box.current;
-    if (shown !== null && isAtEnd.current) shown.scrollTop = shown.scrollHeight;
-  });
+  const end = useEndInView();
   const hasAnswer = isRunning && turns.at(-1)?.role === "assistant";
   const isFresh = turns.length === 0;
   return (
@@ -33,14 +25,11 @@ export function Conversation() {
         )}
       </header>
       <div
-        ref={box}
+        {...end}
         tabIndex={isFresh ? -1 : 0}
         role="log"
         aria-labelledby="conversation"
         aria-busy={isRunning}
-        onScroll={({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
-          isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
-        }}
         className="max-h-[max(20rem,60dvh)] overflow-y-auto px-4 py-4 sm:px-5"
       >
         {isFresh ? (

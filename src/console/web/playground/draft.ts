@@ -22,10 +22,10 @@ export interface NumberParameter {
 }
 
 export const NUMBERS = [
-  { field: "temperature", label: "Temperature", hint: "Randomness, 0 to 2" },
-  { field: "top_p", label: "Top p", hint: "Nucleus sampling, 0 to 1" },
-  { field: "max_tokens", label: "Max tokens", hint: "From 1, reasoning included", whole: true },
-  { field: "seed", label: "Seed", hint: "A whole number", whole: true },
+  { field: "temperature", label: "Temperature", hint: "0 to 2" },
+  { field: "top_p", label: "Top p", hint: "0 to 1" },
+  { field: "max_tokens", label: "Max tokens", hint: "From 1", whole: true },
+  { field: "seed", label: "Seed", hint: "Whole number", whole: true },
   { field: "frequency_penalty", label: "Frequency penalty", hint: "-2 to 2" },
   { field: "presence_penalty", label: "Presence penalty", hint: "-2 to 2" },
 ] as const satisfies readonly NumberParameter[];

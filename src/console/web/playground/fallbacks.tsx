@@ -51,6 +51,9 @@ export function Fallbacks({ models, model, error }: FallbacksProps) {
           ))}
         </ol>
       )}
+      {left.length === 0 && fallbacks.length === 0 && (
+        <p className="text-sm text-muted">This key may use no other model.</p>
+      )}
       {left.length > 0 && fallbacks.length < MAX && (
         <SelectField
           label="Add a model"

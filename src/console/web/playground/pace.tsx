@@ -27,10 +27,11 @@ function Running({ run }: { readonly run: Run }) {
 function Facts({ run, nowMs }: { readonly run: Run; readonly nowMs: number }) {
   const { startedMs, firstMs } = run;
   const perSecond = tokensPerSecond(run, nowMs);
+  const unknown = run.state === "running" ? "…" : "–";
   return (
     <dl className="flex flex-wrap gap-x-5 gap-y-1 text-sm tabular-nums">
-      <Fact name="First token">{firstMs === undefined ? "…" : seconds(firstMs - startedMs)}</Fact>
-      <Fact name="Tokens/s">{perSecond === undefined ? "…" : perSecond}</Fact>
+      <Fact name="First token">{firstMs === undefined ? unknown : seconds(firstMs - startedMs)}</Fact>
+      <Fact name="Tokens/s">{perSecond ?? unknown}</Fact>
       <Fact name="Elapsed">{seconds(nowMs - startedMs)}</Fact>
     </dl>
   );

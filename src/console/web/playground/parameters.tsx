@@ -7,12 +7,11 @@ import { useWorkspace, workspace } from "./workspace.ts";
 const SCHEMA = "response_format.json_schema.schema";
 
 interface ParametersProps {
-  readonly makesImages: boolean;
   readonly errors: (field: string) => string | undefined;
 }
 
 /** How the model is to answer. What is left empty is left to the model. */
-export function Parameters({ makesImages, errors }: ParametersProps) {
+export function Parameters({ errors }: ParametersProps) {
   const draft = useWorkspace((state) => state.draft);
   const { parameters } = draft;
   const changed = countChanged(draft);
@@ -24,14 +23,14 @@ export function Parameters({ makesImages, errors }: ParametersProps) {
       workspace.parameter(field, event.target.value),
   });
   const all = [...NUMBERS, ...CHOICES].map(({ field }) => field);
-  const others = ["stop", SCHEMA, "modalities", "image_options"];
+  const others = ["stop", SCHEMA, "image_options"];
   return (
     <Fold
       title="Parameters"
       summary={changed === 0 ? "The model’s own" : `${changed} changed`}
       isOpen={[...all, ...others].some((field) => errors(field) !== undefined)}
     >
-      <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
+      <div className="grid grid-cols-2 items-start gap-x-3 gap-y-4">
         {NUMBERS.map(({ field, label, hint }) => (
           <TextField
             key={field}
@@ -43,6 +42,8 @@ export function Parameters({ makesImages, errors }: ParametersProps) {
             {...written(field)}
           />
         ))}
+      </div>
+      <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
         <TextAreaField label="Stop sequences" hint="One on each line, at most 4" rows={2} {...written("stop")} />
         {CHOICES.map(({ field, label, words }) => (
           <SelectField key={field} label={label} {...written(field)}>
@@ -63,29 +64,20 @@ export function Parameters({ makesImages, errors }: ParametersProps) {
             {...written(SCHEMA)}
           />
         )}
-        {makesImages && (
+        {parameters.modalities === "image" && (
           <>
-            <CheckField
-              label="The answer may hold images"
-              checked={parameters.modalities === "image"}
-              onChange={(event) => workspace.parameter("modalities", event.target.checked ? "image" : "")}
+            <TextField
+              label="Aspect ratio"
+              hint="Such as 1:1, 16:9 or 9:16"
+              placeholder="Default"
+              {...written("image_config.aspect_ratio")}
             />
-            {parameters.modalities === "image" && (
-              <>
-                <TextField
-                  label="Aspect ratio"
-                  hint="Such as 1:1, 16:9 or 9:16"
-                  placeholder="Default"
-                  {...written("image_config.aspect_ratio")}
-                />
-                <TextField
-                  label="Image size"
-                  hint="Such as 1K, 2K or 4K"
-                  placeholder="Default"
-                  {...written("image_config.image_size")}
-                />
-              </>
-            )}
+            <TextField
+              label="Image size"
+              hint="Such as 1K, 2K or 4K"
+              placeholder="Default"
+              {...written("image_config.image_size")}
+            />
           </>
         )}
         <CheckField

@@ -1,3 +1,4 @@
+import { useEffect } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { type Key, KeyState } from "../../../../gen/parley/console/v1/key_pb.js";
@@ -13,7 +14,7 @@ import { Composer } from "./composer.tsx";
 import { Conversation } from "./conversation.tsx";
 import { Inspector } from "./inspector.tsx";
 import { Settings } from "./settings.tsx";
-import { useWorkspace } from "./workspace.ts";
+import { useWorkspace, workspace } from "./workspace.ts";
 
 /** Where a model is tried with one of the account's own keys. */
 export default function Playground() {
@@ -60,12 +61,18 @@ function Workbench({ keys, first, models }: WorkbenchProps) {
   const key = keys.find(({ id }) => id === draft.keyId) ?? first;
   const usable = models.filter(({ id }) => key.models?.all === true || key.models?.ids.includes(id) === true);
   const model = usable.find(({ id }) => id === draft.model) ?? usable.find(({ images }) => !images) ?? usable[0];
+  const [keyId, modelId, makesImages] = [key.id, model?.id ?? "", model?.images === true];
+  // What is shown is what is asked, also where nobody has chosen and where a choice has become impossible.
+  useEffect(() => {
+    if (keyId !== draft.keyId || modelId !== draft.model) workspace.draft({ keyId, model: modelId });
+    if (!makesImages && draft.parameters.modalities === "image") workspace.parameter("modalities", "");
+  }, [keyId, modelId, makesImages, draft]);
   return (
     <div className="grid items-start gap-6 lg:grid-cols-[17rem_minmax(0,1fr)]">
       <Settings keys={keys} current={key} models={usable} model={model} />
       <div className="min-w-0 space-y-4">
         <Conversation />
-        <Composer keyId={key.id} model={model?.id} />
+        <Composer />
         <Inspector />
       </div>
     </div>

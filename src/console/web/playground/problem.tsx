@@ -1,6 +1,6 @@
 import { ConnectError } from "@connectrpc/connect";
 import { Link } from "wouter";
-import { ErrorInfoSchema, RetryInfoSchema } from "../../../../gen/google/rpc/error_details_pb.js";
+import { ErrorInfoSchema } from "../../../../gen/google/rpc/error_details_pb.js";
 import { readFailure } from "../api/failure.ts";
 import { Alert } from "../parts/alert.tsx";
 import { Button } from "../parts/button.tsx";
@@ -15,12 +15,10 @@ export function Problem() {
   if (failing === undefined) return null;
   const failure = ConnectError.from(error);
   const requestId = failure.findDetails(ErrorInfoSchema)[0]?.metadata["request_id"] ?? run?.requestId ?? "";
-  const waitSeconds = Number(failure.findDetails(RetryInfoSchema)[0]?.retryDelay?.seconds ?? 0);
   return (
     <div className="mt-5 space-y-2">
       <Alert>
         <p>{failing.message}</p>
-        {waitSeconds > 0 && <p className="mt-1">Trying again makes sense in {waitSeconds} s.</p>}
         {requestId !== "" && (
           <p className="mt-1">
             Request{" "}

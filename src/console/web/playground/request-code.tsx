@@ -1,22 +1,23 @@
-import { useState } from "react";
+import { useMemo, useState } from "react";
 import type { CompletionRequest } from "../../../../gen/parley/v1/completion_pb.js";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { SelectField } from "../parts/field.tsx";
 import { toChatJson } from "./chat-json.ts";
 import { PROGRAMS } from "./programs.ts";
-import { abbreviate } from "./run.ts";
+import { shorten } from "./shorten.ts";
 
 /** The request as a program that asks for the same. */
 export function RequestCode({ request }: { readonly request: CompletionRequest }) {
   const [name, setName] = useState(PROGRAMS[0]!.name);
   const program = PROGRAMS.find((other) => other.name === name) ?? PROGRAMS[0]!;
-  const text = program.write(toChatJson(request), location.origin);
-  const shown = abbreviate(text);
+  // Not with each word that arrives: pictures make it long.
+  const text = useMemo(() => program.write(toChatJson(request), location.origin), [program, request]);
+  const shown = useMemo(() => shorten(text), [text]);
   return (
     <div className="space-y-3">
       <div className="flex flex-wrap items-end justify-between gap-3">
         <div className="w-40">
-          <SelectField label="As" value={name} onChange={(event) => setName(event.target.value)}>
+          <SelectField label="Written as" value={name} onChange={(event) => setName(event.target.value)}>
             {PROGRAMS.map((other) => (
               <option key={other.name}>{other.name}</option>
             ))}

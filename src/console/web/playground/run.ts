@@ -7,6 +7,7 @@ import {
 } from "../../../../gen/parley/v1/completion_pb.js";
 import { playground } from "../api/playground.ts";
 import { addChunk, type Answer, NOTHING } from "./answer.ts";
+import { shorten } from "./shorten.ts";
 
 /** How many events are kept to be shown. */
 export const MAX_EVENTS = 5_000;
@@ -102,7 +103,7 @@ class Progress {
     const isKept = this.#events.length < MAX_EVENTS;
     if (isKept) {
       const json = toJsonString(CompletionChunkSchema, chunk);
-      this.#events.push({ atMs: nowMs - this.run.startedMs, json: abbreviate(json) });
+      this.#events.push({ atMs: nowMs - this.run.startedMs, json: shorten(json) });
     }
     this.run = {
       ...this.run,
@@ -115,13 +116,4 @@ class Progress {
   end(state: "done" | "stopped" | "failed", error?: unknown): void {
     this.run = { ...this.run, state, error, endedMs: performance.now() };
   }
-}
-
-const LONG = 2_000;
-
-/** Pictures are a million characters of base64, which nobody reads. */
-export function abbreviate(text: string): string {
-  return text
-    .replaceAll(/[A-Za-z0-9+/=]{2000,}/g, (data) => `${data.slice(0, 40)}… (${data.length} characters)`)
-    .slice(0, 20 * LONG);
 }

@@ -1,7 +1,7 @@
 import type { Key } from "../../../../gen/parley/console/v1/key_pb.js";
 import type { ModelSetting } from "../../../../gen/parley/console/v1/settings_pb.js";
 import { Button } from "../parts/button.tsx";
-import { SelectField, TextAreaField } from "../parts/field.tsx";
+import { CheckField, SelectField, TextAreaField } from "../parts/field.tsx";
 import { Fold } from "../parts/fold.tsx";
 import { Fallbacks } from "./fallbacks.tsx";
 import { useFieldErrors } from "./field-errors.ts";
@@ -28,11 +28,12 @@ export function Settings({ keys, current, models, model }: SettingsProps) {
           label="Key"
           value={current.id}
           error={errors("key_id")}
+          hint={<code className="font-mono">{current.display}</code>}
           onChange={(event) => workspace.draft({ keyId: event.target.value })}
         >
-          {keys.map(({ id, name, display }) => (
+          {keys.map(({ id, name }) => (
             <option key={id} value={id}>
-              {name} ({display})
+              {name}
             </option>
           ))}
         </SelectField>
@@ -43,12 +44,18 @@ export function Settings({ keys, current, models, model }: SettingsProps) {
           hint={models.length === 0 ? "This key may use none of the models there are." : undefined}
           onChange={(event) => workspace.draft({ model: event.target.value })}
         >
-          {models.map(({ id, images }) => (
-            <option key={id} value={id}>
-              {images ? `${id} (makes images)` : id}
-            </option>
+          {models.map(({ id }) => (
+            <option key={id}>{id}</option>
           ))}
         </SelectField>
+        {model?.images === true && (
+          <CheckField
+            label="The answer may hold images"
+            checked={draft.parameters.modalities === "image"}
+            onChange={(event) => workspace.parameter("modalities", event.target.checked ? "image" : "")}
+          />
+        )}
+        {errors("modalities") !== undefined && <p className="text-sm text-danger">{errors("modalities")}</p>}
       </div>
       <Fold title="System message" summary={draft.system === "" ? "None" : "Set"} isOpen={false}>
         <TextAreaField
@@ -58,7 +65,7 @@ export function Settings({ keys, current, models, model }: SettingsProps) {
           onChange={(event) => workspace.draft({ system: event.target.value })}
         />
       </Fold>
-      <Parameters makesImages={model?.images === true} errors={errors} />
+      <Parameters errors={errors} />
       <Tools error={errors("tools") ?? errors("tool_choice")} />
       <Fallbacks models={models} model={model?.id} error={errors("fallback_models")} />
     </section>

@@ -34,8 +34,8 @@ export function parseJson(field: string, text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (reason) {
-    const position = /position (\d+)/.exec(String(reason))?.[1];
-    const line = position === undefined ? undefined : text.slice(0, Number(position)).split("\n").length;
+    // Where browsers say it.
+    const line = /\bline (\d+)/.exec(String(reason))?.[1];
     throw failureOfField(field, `is not JSON${line === undefined ? "" : ` from line ${line} on`}`);
   }
 }

@@ -1,8 +1,8 @@
-import { useEffect, useRef, useState } from "react";
+import { memo, useEffect, useRef, useState } from "react";
 import { Button } from "../parts/button.tsx";
 import { TextAreaField } from "../parts/field.tsx";
 import { AnswerView } from "./answer-view.tsx";
-import { dataUrl } from "./chat-json.ts";
+import { DataImage } from "./data-image.tsx";
 import { ToolResults } from "./tool-results.tsx";
 import type { Turn } from "./turns.ts";
 import { workspace } from "./workspace.ts";
@@ -18,8 +18,8 @@ interface TurnItemProps {
   readonly isGrowing: boolean;
 }
 
-/** One turn of the conversation. */
-export function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
+/** One turn of the conversation, drawn anew only when it changes and not with every word of the last one. */
+export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
   const [isEdited, setEdited] = useState(false);
   const name = turn.role === "tool" ? `Result of ${turn.name}` : NAMES[turn.role];
   return (
@@ -33,6 +33,11 @@ export function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
         </h3>
         {!isFixed && !isEdited && (
           <div className="-mr-3 flex shrink-0" role="group" aria-label={`This turn of ${name}`}>
+            {isLast && turn.role === "assistant" && (
+              <Button look="quiet" size="small" onClick={() => workspace.retry()}>
+                Retry
+              </Button>
+            )}
             <Button look="quiet" size="small" onClick={() => setEdited(true)}>
               Edit
             </Button>
@@ -55,8 +60,9 @@ export function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
             <ul className="mb-2 flex flex-wrap gap-2">
               {turn.pictures.map(({ id, name: file, mediaType, data }) => (
                 <li key={id}>
-                  <img
-                    src={dataUrl(mediaType, data)}
+                  <DataImage
+                    mediaType={mediaType}
+                    data={data}
                     alt={file}
                     className="max-h-32 max-w-48 rounded-lg border border-line"
                   />
@@ -69,7 +75,7 @@ export function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
       )}
     </li>
   );
-}
+});
 
 function Editor({ turn, onDone }: { readonly turn: Turn; readonly onDone: () => void }) {
   const [text, setText] = useState(turn.role === "assistant" ? turn.answer.text : turn.text);

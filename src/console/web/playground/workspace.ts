@@ -94,7 +94,10 @@ class Workspace {
   }
 
   remove(id: number): void {
-    this.change({ turns: withoutTurn(this.state.turns, id) });
+    const { turns, run } = this.state;
+    // Why there was no answer to it is not worth knowing any more.
+    const isAnswered = run?.state === "done";
+    this.change({ turns: withoutTurn(turns, id), refusal: undefined, ...(!isAnswered && { run: undefined }) });
   }
 
   edit(id: number, text: string): void {

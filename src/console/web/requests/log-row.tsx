@@ -12,7 +12,7 @@ import { OutcomeBadge } from "./outcome-badge.tsx";
 
 /** The columns where there is room for them; on a phone each request is a card. */
 const GRID =
-  "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.4fr)_minmax(0,1fr)_11rem_4.5rem_5rem_5rem] lg:items-baseline lg:gap-y-0";
+  "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.4fr)_minmax(0,1fr)_10.5rem_5.5rem_5rem_5rem] lg:items-baseline lg:gap-y-0";
 
 const COLUMNS = ["Time", "Model", "Key", "Outcome", "Tokens", "Cost", "Duration"] as const;
 
@@ -41,6 +41,7 @@ interface LogRowProps {
 export function LogRow({ request, owner }: LogRowProps) {
   const { endTime, keyName, keyId, outcome, refused, durationMs, firstContentMs } = request;
   const { clock, day } = endTime === undefined ? { clock: "–", day: undefined } : formatClock(endTime);
+  const isFree = request.promptTokens === 0n && request.completionTokens === 0n && request.costMicroUsd === 0n;
   const mark = refused ? "shadow-[inset_3px_0_0_var(--color-warn)]" : "";
   return (
     <div
@@ -73,10 +74,10 @@ export function LogRow({ request, owner }: LogRowProps) {
         <OutcomeBadge code={outcome} refused={refused} />
       </Cell>
       <Cell className="order-6 text-right whitespace-nowrap text-muted lg:order-none lg:text-ink">
-        {refused ? <None /> : <Tokens request={request} />}
+        {isFree ? <None /> : <Tokens request={request} />}
       </Cell>
       <Cell className="order-7 text-right whitespace-nowrap text-muted lg:order-none lg:text-ink">
-        {refused ? <None /> : formatMicroUsd(request.costMicroUsd)}
+        {isFree ? <None /> : formatMicroUsd(request.costMicroUsd)}
       </Cell>
       <Cell className="order-5 text-muted lg:order-none lg:text-right lg:text-ink">
         {formatDuration(durationMs)}

@@ -56,26 +56,30 @@ function Shown({ request }: { readonly request: LoggedRequest }) {
           <Attempts request={request} />
         </Panel>
       )}
-      <div className="grid items-start gap-5 lg:grid-cols-2">
-        {!request.refused && (
-          <Panel title="Tokens and cost">
-            <Tokens request={request} />
-          </Panel>
-        )}
-        {hasLimits && (
-          <Panel
-            title="Limits at that moment"
-            description="Of the key or its account, whichever was nearer to its end. This request is already counted."
-          >
-            <Limits request={request} />
-          </Panel>
-        )}
-      </div>
+      {(hasLimits || !request.refused) && (
+        <div className="grid items-start gap-5 lg:grid-cols-2">
+          {!request.refused && (
+            <Panel title="Tokens and cost">
+              <Tokens request={request} />
+            </Panel>
+          )}
+          {hasLimits && (
+            <Panel title="Limits at that moment" description={describeLimits(request)}>
+              <Limits request={request} />
+            </Panel>
+          )}
+        </div>
+      )}
       <Panel title="Details">
         <Facts request={request} />
       </Panel>
     </div>
   );
+}
+
+function describeLimits({ refused }: LoggedRequest): string {
+  const whose = "Of the key or its account, whichever was nearer to its end.";
+  return refused ? whose : `${whose} This request is already counted.`;
 }
 
 /** The outcome, what it means and what to do about it. */

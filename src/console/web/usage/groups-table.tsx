@@ -41,7 +41,10 @@ export function GroupsTable({ rows, total, filter, by }: GroupsTableProps) {
     },
   };
   return (
-    <Panel title={content.label} description="In the whole time, the dearest first. A name leads to its requests.">
+    <Panel
+      title={`By ${name.toLowerCase()}`}
+      description="In the whole time, the dearest first. A name leads to its requests."
+    >
       <Table {...content} />
     </Panel>
   );

@@ -1,0 +1,91 @@
+import { createClient, type Interceptor } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
+import { SessionService } from "../../gen/parley/console/v1/session_pb.js";
+import { RequestService } from "../../gen/parley/console/v1/request_pb.js";
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
+import { type Product, startProduct } from "../support/product.ts";
+import { beginStream, END_EVENTS, localModel, startUpstream, textEvent, type Upstream } from "./support/upstream.ts";
+
+let upstream: Upstream;
+let product: Product;
+
+beforeEach(async () => {
+  upstream = await startUpstream(({ response }) => {
+    beginStream(response);
+    response.write(textEvent("first words"));
+  });
+  product = await startProduct({ config: localModel(upstream.url) });
+});
+afterEach(async () => {
+  await product.stop();
+  await upstream.close();
+});
+
+/** The dashboard's services for the first administrator, and one of its keys. */
+async function signUp() {
+  let cookie = "";
+  const keepCookie: Interceptor = (next) => async (request) => {
+    request.header.set("cookie", cookie);
+    const response = await next(request);
+    cookie = response.header.getSetCookie()[0]?.split(";")[0] ?? cookie;
+    return response;
+  };
+  const transport = createConnectTransport({
+    baseUrl: product.url,
+    httpVersion: "1.1",
+    interceptors: [keepCookie],
+  });
+  await createClient(SessionService, transport).signUp({ email: "ada@example.com", password: "four unrelated words" });
+  const { key } = await createClient(KeyService, transport).create({ name: "try" });
+  return {
+    keyId: key!.id,
+    playground: createClient(PlaygroundService, transport),
+    log: createClient(RequestService, transport),
+  };
+}
+
+type People = Awaited<ReturnType<typeof signUp>>;
+
+/** Asks for a completion; the answer has begun when it resolves. */
+async function ask({ playground, keyId }: People, signal?: AbortSignal) {
+  const messages = [{ role: Role.USER, content: [{ content: { case: "text" as const, value: "hi" } }] }];
+  const options = signal === undefined ? {} : { signal };
+  const stream = playground.stream({ keyId, completion: { model: "local/test", messages } }, options);
+  const chunks = stream[Symbol.asyncIterator]();
+  const next = async (): Promise<CompletionChunk["event"]["case"]> => (await chunks.next()).value?.chunk?.event.case;
+  expect(await next()).toBe("start");
+  expect(await next()).toBe("delta");
+  return next;
+}
+
+describe("the playground of the running product", () => {
+  it("lets an answer end at SIGTERM, and exits with 0", async () => {
+    const next = await ask(await signUp());
+    product.signal("SIGTERM");
+    await expect.poll(() => fetch(`${product.operationsUrl}/readyz`).then(({ status }) => status)).toBe(503);
+    upstream.exchanges[0]!.response.end(textEvent("last words") + END_EVENTS);
+    expect([await next(), await next()]).toEqual(["delta", "finish"]);
+    let last: string | undefined;
+    for (let event = await next(); event !== undefined; event = await next()) last = event;
+    expect(last).toBe("report");
+    expect(await product.ending).toEqual({ code: 0, signal: null });
+  });
+
+  it("ends the provider's answer when its reader leaves, and writes it down as its own", async () => {
+    const people = await signUp();
+    const controller = new AbortController();
+    await ask(people, controller.signal);
+    controller.abort();
+    await expect.poll(() => upstream.exchanges[0]!.closed).toBe(true);
+    const entries = async () => (await people.log.list({})).requests;
+    await expect.poll(async () => (await entries())[0]?.outcome).toBe("cancelled");
+    expect((await entries())[0]).toMatchObject({ entrance: "console", keyId: people.keyId, partial: true });
+    const metrics = await (await fetch(`${product.operationsUrl}/metrics`)).text();
+    expect(metrics).toMatch(/parley_completions_total\{entrance="console",model="local\/test",outcome="cancelled"/);
+    expect(product.output.stdout + product.output.stderr).not.toContain("first words");
+  });
+});
