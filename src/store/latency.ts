@@ -10,7 +10,7 @@ const MAX_COMPLETIONS = 50_000;
 /** Reads how long the latest completions took. */
 export function createLatency(reports: Database): UsageStore["latency"] {
   return async (query) => {
-    const { rows } = await retryWhileBusy(() => pointsOf(reports, query).execute(reports.query));
+    const { rows } = await retryWhileBusy(() => latencyPoints(reports, query).execute(reports.query));
     const points = rows.map(toPoint);
     return {
       overall: points.find(({ stepMs }) => stepMs === undefined),
@@ -38,7 +38,8 @@ function toPoint({ step_ms, served, duration, first_content }: PointRow): Latenc
   };
 }
 
-function pointsOf(database: Database, { step, ...filter }: LatencyQuery): RawBuilder<PointRow> {
+/** One row for each step, and one for the whole time. */
+export function latencyPoints(database: Database, { step, ...filter }: LatencyQuery): RawBuilder<PointRow> {
   const measures = sql`min(ended_at_ms) as since_ms, count(*) as served,
     ${percentilesOf(database, "duration_ms")} as duration, ${percentilesOf(database, "first_content_ms")} as first_content`;
   const points = [sql`select null as step_ms, ${measures} from served having count(*) > 0`];

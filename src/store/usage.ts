@@ -30,13 +30,14 @@ const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
 export function createUsageStore(database: Database, reports: Database): UsageStore {
   return {
     async summarize(query) {
-      const { rows } = await retryWhileBusy(() => sumsOf(reports, query).execute(reports.query));
-      const names = await findNames(
-        reports,
-        query.by,
-        rows.map(({ name }) => name),
-      );
-      return rows.map((row) => toUsageRow(row, { query, names }));
+      const groups = await findGroups(reports, query);
+      const { rows } = await retryWhileBusy(() => sumsOf(query, groups).execute(reports.query));
+      const names = await findNames(reports, query.by, groups.shown);
+      const places = new Map(groups.shown.map((group, place) => [group, place]));
+      const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
+      return rows
+        .toSorted((left, right) => left.step_ms - right.step_ms || placeOf(left) - placeOf(right))
+        .map((row) => toUsageRow(row, { query, names }));
     },
 
     latency: createLatency(reports),
@@ -51,33 +52,41 @@ export function createUsageStore(database: Database, reports: Database): UsageSt
   };
 }
 
+/** The groups that have rows of their own, in their order, and whether there are others. */
+interface Groups {
+  readonly shown: readonly string[];
+  readonly hasOthers: boolean;
+}
+
+async function findGroups(database: Database, { by, maxGroups, ...filter }: UsageQuery): Promise<Groups> {
+  if (by === "none") return { shown: [""], hasOthers: false };
+  const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
+  const found = sql<{ name: string }>`
+    select name from (
+      select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions
+      from usage_hours where ${matching(filter)} group by 1) as totals
+    order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit}`;
+  const { rows } = await retryWhileBusy(() => found.execute(database.query));
+  const shown = rows.map(({ name }) => name).slice(0, maxGroups);
+  return { shown, hasOthers: shown.length < rows.length };
+}
+
 type Sums = Pick<UsageHourRow, (typeof SUMS)[number]> & {
   readonly step_ms: number;
+  /** Empty for all groups that are not shown. */
   readonly name: string;
   readonly failed: number;
 };
 
-/**
- * One statement, so that all of it is of one moment. The groups have their places by all their steps together, and those
- * beyond the last place are added up once more.
- */
-function sumsOf(database: Database, { by, step, maxGroups = Number.MAX_SAFE_INTEGER, ...filter }: UsageQuery) {
-  const addUp = sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`));
+/** The sums of each step and each group that is shown, and of all others together. */
+export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }: Groups): RawBuilder<Sums> {
+  const group = GROUPS[by];
+  const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
   return sql<Sums>`
-    with sums as (
-      select ${STEPS[step]} as step_ms, ${GROUPS[by]} as name, ${addUp},
-        sum(case when outcome = 'served' then 0 else completions end) as failed
-      from usage_hours where ${matching(filter)} group by 1, 2),
-    places as (
-      select name, row_number() over (
-        order by sum(cost_micro_usd) desc, sum(completions) desc, ${inCodeUnits(database, "name")}) as place
-      from sums group by name),
-    placed as (
-      select sums.*, place, case when place <= ${maxGroups} then place else ${maxGroups} + 1 end as shown
-      from sums join places on places.name = sums.name)
-    select step_ms, case when max(place) <= ${maxGroups} then max(name) else '' end as name, ${addUp},
-      sum(failed) as failed
-    from placed group by step_ms, shown order by step_ms, shown`;
+    select ${STEPS[step]} as step_ms, ${name} as name,
+      ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
+      sum(case when outcome = 'served' then 0 else completions end) as failed
+    from usage_hours where ${matching(filter)} group by 1, 2`;
 }
 
 function matching({ sinceMs, untilMs, accountId, keyId, model, outcome }: UsageFilter): RawBuilder<unknown> {
@@ -117,11 +126,11 @@ function toUsageRow(
 async function findNames(
   { query }: Database,
   by: UsageQuery["by"],
-  groups: readonly string[],
+  ids: readonly string[],
 ): Promise<ReadonlyMap<string, string>> {
   const names = new Map<string, string>();
   if (by !== "key" && by !== "account") return names;
-  for (const chunk of chunksOf([...new Set(groups)])) {
+  for (const chunk of chunksOf(ids)) {
     const found =
       by === "key"
         ? query.selectFrom("api_keys").select(["id", "name"]).where("id", "in", chunk)

@@ -250,7 +250,9 @@ describe("who may call what", () => {
     expect([...POLICIES.keys()].toSorted()).toEqual(all.map((path) => `/parley.console.v1.${path}`).toSorted());
   });
 
-  it.each(all)("%s: nobody, API key, member, administrator, each fresh and not", async (path) => {
+  // What goes on as long as somebody looks has no answer to wait for: request-watch.test.ts.
+  const answered = all.filter((path) => path !== "RequestService/Watch");
+  it.each(answered)("%s: nobody, API key, member, administrator, each fresh and not", async (path) => {
     const own = await startConsole();
     const [administrator, member] = [await own.signedUp("ada"), await own.signedUp("bob")];
     const { secret } = await createKey(

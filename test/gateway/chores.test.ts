@@ -33,6 +33,22 @@ describe("housekeeping", () => {
     expect(Math.floor(asked[0]! / DAY_MS)).toBe(100);
   });
 
+  it.each([
+    [400, 800],
+    [900, 900],
+  ])("keeps sums of usage where entries are kept %i days for %i", async (entryDays, usageDays) => {
+    const clock = new FakeClock(1_000 * DAY_MS);
+    const asked: number[] = [];
+    const prune = async (beforeMs: number): Promise<number> => {
+      asked.push(beforeMs);
+      return 0;
+    };
+    const config = { ledger: { retentionMs: entryDays * DAY_MS } } as Config;
+    const chores = choresOf(config, { store: { usage: { prune } } as unknown as Store, clock });
+    await chores.find(({ name }) => name.includes("sums"))?.run(new AbortController().signal);
+    expect(asked).toEqual([(1_000 - usageDays) * DAY_MS]);
+  });
+
   it("does not keep a gateway from ending, however much is left to remove", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;

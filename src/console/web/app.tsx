@@ -4,9 +4,7 @@ import { Redirect, Route, Switch, useLocation } from "wouter";
 import type { GetSessionResponse } from "../../../gen/parley/console/v1/session_pb.js";
 import { forgetSession, sessionQuery } from "./api/session.ts";
 import { Entrance } from "./entrance/entrance.tsx";
-import { SignIn } from "./entrance/sign-in.tsx";
 import { readInvitation } from "./entrance/invitation.ts";
-import { SignUp } from "./entrance/sign-up.tsx";
 import { Unavailable } from "./parts/alert.tsx";
 import { Breakage } from "./parts/breakage.tsx";
 import { Loading } from "./parts/page.tsx";
@@ -15,11 +13,9 @@ import { Shell } from "./shell/shell.tsx";
 
 const Keys = lazy(() => import("./keys/keys.tsx"));
 const Account = lazy(() => import("./account/account.tsx"));
-const AdminAccounts = lazy(() => import("./administration/accounts.tsx"));
-const AdminInvitations = lazy(() => import("./administration/invitations.tsx"));
-const AdminProviders = lazy(() => import("./administration/providers.tsx"));
-const AdminSecurity = lazy(() => import("./administration/security.tsx"));
-const AdminSettings = lazy(() => import("./administration/settings.tsx"));
+const Administration = lazy(() => import("./administration/pages.tsx"));
+const SignIn = lazy(() => import("./entrance/sign-in.tsx"));
+const SignUp = lazy(() => import("./entrance/sign-up.tsx"));
 const Invited = lazy(() => import("./entrance/invited.tsx"));
 const Models = lazy(() => import("./models/models.tsx"));
 const Requests = lazy(() => import("./requests/requests.tsx"));
@@ -59,8 +55,14 @@ function Dashboard() {
 function Outside({ known }: { readonly known: GetSessionResponse }) {
   const [path] = useLocation();
   useEffect(forgetSession, []);
-  if (known.needsAdministrator || path === PATHS.signUp) return <SignUp {...known} />;
-  return <SignIn signUpMode={known.signUpMode} />;
+  const isNew = known.needsAdministrator || path === PATHS.signUp;
+  return (
+    <Breakage>
+      <Suspense fallback={<p className="sr-only">Loading</p>}>
+        {isNew ? <SignUp {...known} /> : <SignIn signUpMode={known.signUpMode} />}
+      </Suspense>
+    </Breakage>
+  );
 }
 
 function Inside() {
@@ -75,11 +77,7 @@ function Inside() {
             <Route path={`${PATHS.requests}/:id`} component={Request} />
             <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
-            <Route path={PATHS.adminAccounts} component={AdminAccounts} />
-            <Route path={PATHS.adminInvitations} component={AdminInvitations} />
-            <Route path={PATHS.adminProviders} component={AdminProviders} />
-            <Route path={PATHS.adminSecurity} component={AdminSecurity} />
-            <Route path={PATHS.adminSettings} component={AdminSettings} />
+            <Route path="/admin/:page" component={Administration} />
             <Route path={PATHS.account} component={Account} />
             {readInvitation() !== "" && <Route path={PATHS.signUp} component={Invited} />}
             <Route>

@@ -10,7 +10,7 @@ import { Form, type Written } from "../parts/form.tsx";
 import { Page } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Spent } from "../parts/spent.tsx";
-import { describeLimits } from "../keys/limits.tsx";
+import { describeLimits } from "../text/limits.ts";
 import { Sessions } from "./sessions.tsx";
 
 /** One's own account. */

@@ -1,6 +1,6 @@
 import { Link } from "wouter";
 import { type Account, AccountRole } from "../../../../gen/parley/console/v1/account_pb.js";
-import { describeLimits } from "../keys/limits.tsx";
+import { describeLimits } from "../text/limits.ts";
 import { Badge } from "../parts/badge.tsx";
 import { Button, buttonClass } from "../parts/button.tsx";
 import { PATHS } from "../paths.ts";

@@ -27,7 +27,7 @@ const FILTERS: readonly (readonly [name: string, has: (account: Account) => bool
 ];
 
 /** Everybody who has an account, and what they may do. */
-export default function Accounts() {
+export function Accounts() {
   return (
     <Administration title="Accounts" description="Who may sign in here, and what their keys may use together.">
       {() => <AccountList />}

@@ -18,7 +18,7 @@ const RevokeInvitation = lazy(() => import("./revoke-invitation.tsx"));
 const SHOWN = 50;
 
 /** Who may make an account here, and how many have. */
-export default function Invitations() {
+export function Invitations() {
   const [creation, setCreation] = useState<"open" | "closed">();
   const isClosed = useQuery(sessionQuery).data?.signUpMode === SignUpMode.CLOSED;
   const invite = isClosed ? undefined : <Button onClick={() => setCreation("open")}>Invite somebody</Button>;

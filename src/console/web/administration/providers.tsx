@@ -14,7 +14,7 @@ import { UpstreamItem } from "./upstream-item.tsx";
 const SHOWN = 50;
 
 /** How the providers are doing, as the process sees it that answers. */
-export default function Providers() {
+export function Providers() {
   return (
     <Administration title="Providers" description="How each upstream model is doing, and what went wrong with it.">
       {() => <Health />}

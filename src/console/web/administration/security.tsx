@@ -13,7 +13,7 @@ import { describeDetails } from "./event-words.ts";
 import { Happening, type Names } from "./happening.tsx";
 
 /** What happened to accounts, keys and sessions. */
-export default function Security() {
+export function Security() {
   return (
     <Administration
       title="Security"

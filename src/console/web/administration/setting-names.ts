@@ -56,11 +56,23 @@ export function describeValue(key: string, value: string): string {
   if (value === "") return "Not set";
   if (value === "…") return "Set, and not shown";
   if (key === "sign_up") return SIGN_UP[value] ?? value;
-  if (key.endsWith("_ms")) return formatDuration(Number(value));
-  if (key.endsWith("_seconds")) return `as much as in ${formatDuration(Number(value) * 1_000)}`;
+  if (key.endsWith("_ms")) return formatWait(Number(value));
+  if (key.endsWith("_seconds")) return `as much as in ${formatWait(Number(value) * 1_000)}`;
   if (key.endsWith("_days")) return `${formatCount(Number(value))} days`;
   if (value === "unlimited") return "Unlimited";
   return /^\d+$/.test(value) ? formatCount(Number(value)) : value;
+}
+
+const WAITS = [
+  ["h", 3_600_000],
+  ["min", 60_000],
+  ["s", 1_000],
+] as const;
+
+/** A time that somebody has chosen, which is mostly a round one: `5 s`, `15 min`. */
+function formatWait(ms: number): string {
+  const [unit, lengthMs] = WAITS.find(([, each]) => ms >= each && ms % each === 0) ?? [];
+  return unit === undefined ? formatDuration(ms) : `${formatCount(ms / lengthMs)} ${unit}`;
 }
 
 const SIGN_UP: Readonly<Record<string, string>> = {

@@ -10,7 +10,7 @@ import { Administration } from "./administration.tsx";
 import { describeValue, SETTING_GROUPS, settingName } from "./setting-names.ts";
 
 /** What this installation runs with. */
-export default function Settings() {
+export function Settings() {
   return (
     <Administration
       title="Settings"

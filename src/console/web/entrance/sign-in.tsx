@@ -9,7 +9,7 @@ import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
 
 /** Takes somebody in who has an account. */
-export function SignIn({ signUpMode }: { readonly signUpMode: SignUpMode }) {
+export default function SignIn({ signUpMode }: { readonly signUpMode: SignUpMode }) {
   const signIn = useMutation({
     mutationFn: (credentials: { email: string; password: string }) => sessions.signIn(credentials),
     onSuccess: ({ session }) => enter(session),

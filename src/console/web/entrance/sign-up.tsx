@@ -11,7 +11,7 @@ import { Entrance } from "./entrance.tsx";
 import { forgetInvitation, readInvitation } from "./invitation.ts";
 
 /** Makes an account: the administrator's on a fresh installation, and after that as the installation allows. */
-export function SignUp({
+export default function SignUp({
   signUpMode,
   needsAdministrator,
 }: Pick<GetSessionResponse, "signUpMode" | "needsAdministrator">) {

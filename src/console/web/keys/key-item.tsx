@@ -5,7 +5,7 @@ import { Fact } from "../parts/fact.tsx";
 import { Spent } from "../parts/spent.tsx";
 import { formatFromNow, formatMoment } from "../text/time.ts";
 import type { KeyAct } from "./dialog-props.ts";
-import { describeLimits } from "./limits.tsx";
+import { describeLimits } from "../text/limits.ts";
 import { CAPABILITY_NAMES } from "./permissions.tsx";
 
 interface KeyItemProps {

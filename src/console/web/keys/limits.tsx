@@ -1,8 +1,8 @@
 import type { Limits as LimitsMessage } from "../../../../gen/parley/console/v1/limits_pb.js";
 import { TextField } from "../parts/field.tsx";
 import { Fold } from "../parts/fold.tsx";
-import { formatMicroUsd, writeUsd } from "../text/money.ts";
-import { formatShort } from "../text/number.ts";
+import { describeLimits } from "../text/limits.ts";
+import { writeUsd } from "../text/money.ts";
 
 /** The limits by their fields' names, as they are labelled. */
 export const LIMIT_FIELDS = [
@@ -56,16 +56,4 @@ export function Limits({ current, note = OF_A_KEY, errors }: LimitsProps) {
       </div>
     </Fold>
   );
-}
-
-/** Limits in a few words each. */
-export function describeLimits(limits: LimitsMessage | undefined): string[] {
-  if (limits === undefined) return [];
-  const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = limits;
-  return [
-    requestsPerMinute === undefined ? [] : `${formatShort(requestsPerMinute)} requests/min`,
-    tokensPerMinute === undefined ? [] : `${formatShort(tokensPerMinute)} tokens/min`,
-    concurrentRequests === undefined ? [] : `${formatShort(concurrentRequests)} at once`,
-    monthlyBudgetMicroUsd === undefined ? [] : `${formatMicroUsd(monthlyBudgetMicroUsd)}/month`,
-  ].flat();
 }

@@ -8,7 +8,6 @@ import { shortStep } from "./times.ts";
 export interface Chart {
   /** Marks a step; none for undefined. */
   mark(step: number | undefined): void;
-  resize(width: number): void;
   destroy(): void;
 }
 
@@ -83,7 +82,6 @@ export function drawChart(
       const left = step === undefined ? -10 : plot.valToPos(steps[step]! + stepMs / 2, "x");
       plot.setCursor({ left, top: step === undefined ? -10 : 0 }, false);
     },
-    resize: (next) => plot.setSize({ width: next, height: HEIGHT }),
     destroy: () => plot.destroy(),
   };
 }

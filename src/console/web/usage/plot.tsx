@@ -73,7 +73,7 @@ export function Plot({ title, description, content, gist, formatFull, overall, t
         onChange={(event) => setStep(Number(event.target.value))}
         onFocus={() => setStep((before) => before ?? content.steps.length - 1)}
         onBlur={() => setStep(undefined)}
-        className="sr-only focus:not-sr-only focus:w-full"
+        className="sr-only accent-accent focus:not-sr-only focus:w-full"
       />
       <DataTable {...table} />
     </Panel>
@@ -116,25 +116,31 @@ interface CanvasProps {
 function Canvas({ content, gist, step, onStep }: CanvasProps) {
   const element = useRef<HTMLDivElement>(null);
   const chart = useRef<Chart>(undefined);
+  const [isMissing, setMissing] = useState(false);
   useEffect(() => {
     const target = element.current!;
+    let observer: ResizeObserver | undefined;
     let isGone = false;
-    const draw = async (): Promise<void> => {
+    const start = async (): Promise<void> => {
       const { drawChart } = await import("./chart.ts");
       if (isGone) return;
-      chart.current = drawChart(target, { content, width: target.clientWidth, onStep });
+      // Tells the first width, too.
+      observer = new ResizeObserver(() => {
+        chart.current?.destroy();
+        chart.current = drawChart(target, { content, width: target.clientWidth, onStep });
+      });
+      observer.observe(target);
     };
-    void draw();
-    const observer = new ResizeObserver(() => chart.current?.resize(target.clientWidth));
-    observer.observe(target);
+    start().catch(() => setMissing(true));
     return () => {
       isGone = true;
-      observer.disconnect();
+      observer?.disconnect();
       chart.current?.destroy();
       chart.current = undefined;
     };
   }, [content, onStep]);
   useEffect(() => chart.current?.mark(step), [step]);
+  if (isMissing) return <p className="text-sm text-muted">This chart could not be loaded. Its table has all values.</p>;
   return (
     <div role="img" aria-label={gist} className="relative h-55 overflow-hidden">
       {/* Outside the layout: the picture of a wide page would keep it from becoming narrow. */}

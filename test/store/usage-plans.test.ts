@@ -1,0 +1,50 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { CompiledQuery, type RawBuilder } from "kysely";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Database } from "../../src/store/database.ts";
+import { latencyPoints } from "../../src/store/latency.ts";
+import { openDatabase } from "../../src/store/open-database.ts";
+import { sumsOf } from "../../src/store/usage.ts";
+
+const dataDir = mkdtempSync(join(tmpdir(), "parley-usage-plans-"));
+const SPAN = { sinceMs: 0, untilMs: 1 } as const;
+let database: Database;
+
+beforeAll(async () => {
+  ({ database } = await openDatabase({ dataDir, databaseUrl: undefined }));
+});
+afterAll(async () => {
+  await database.close();
+  rmSync(dataDir, { recursive: true });
+});
+
+/** The steps of a query's plan that read a table. */
+async function readsOf(query: RawBuilder<unknown>): Promise<string[]> {
+  const { sql, parameters } = query.compile(database.query);
+  const plan = CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]);
+  const { rows } = await database.query.executeQuery<{ detail: string }>(plan);
+  return rows.map(({ detail }) => detail).filter((step) => /(completions|usage_hours)\b/.test(step));
+}
+
+describe("reports have an index for", () => {
+  it.each([
+    [{}, "completions_end (ended_at_ms>? AND ended_at_ms<?)"],
+    [{ model: "m" }, "completions_end (ended_at_ms>? AND ended_at_ms<?)"],
+    [{ accountId: "a" }, "completions_account_end (account_id=? AND ended_at_ms>? AND ended_at_ms<?)"],
+    [{ keyId: "k", accountId: "a" }, "completions_key_end (key_id=? AND ended_at_ms>? AND ended_at_ms<?)"],
+  ] as const)("how long requests of %o took", async (filter, index) => {
+    const query = latencyPoints(database, { ...SPAN, step: "day", ...filter });
+    expect(await readsOf(query)).toEqual([`SEARCH completions USING INDEX ${index}`]);
+  });
+
+  it.each([
+    [{}, /sqlite_autoindex_usage_hours_1 \(hour_ms>\? AND hour_ms<\?\)$/],
+    [{ keyId: "k" }, /usage_hours_key \(key_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
+    [{ accountId: "a" }, /usage_hours_account \(account_id=\? AND hour_ms>\? AND hour_ms<\?\)$/],
+  ] as const)("the sums of %o", async (filter, index) => {
+    const query = { ...SPAN, by: "model", step: "day", ...filter } as const;
+    expect(await readsOf(sumsOf(query, { shown: ["m"], hasOthers: true }))).toEqual([expect.stringMatching(index)]);
+  });
+});
