@@ -34,8 +34,14 @@ const go = async (path: string, heading: string): Promise<void> => {
   await settled(page);
 };
 
+/** All that was on its way is there. The network is never quiet: the live log goes on. */
 async function settled(shown: Page): Promise<void> {
-  await shown.waitForLoadState("networkidle");
+  await shown
+    .getByRole("status")
+    .filter({ hasText: /^Loading/ })
+    .first()
+    .waitFor({ state: "detached" });
+  await shown.waitForTimeout(300);
 }
 
 /** The pages of administrators, with people, invitations and a model that fails. */
@@ -162,6 +168,9 @@ try {
   await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
   await page.getByRole("heading", { name: "Re-enter your password" }).waitFor();
   await shoot("password");
+  await page.getByRole("dialog", { name: "Re-enter your password" }).getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("button", { name: "Continue" }).click();
+  await page.getByRole("dialog").first().waitFor({ state: "detached" });
   await go("/requests", "Requests");
   await shoot("requests");
   await page.getByRole("row").filter({ hasText: "Served" }).first().getByRole("link").click();
