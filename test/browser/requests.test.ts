@@ -127,7 +127,7 @@ describe("the request log", () => {
     await page.getByLabel("Model", { exact: true }).selectOption("alpha-opus-4.5");
     await page.getByText("No such requests").waitFor();
     expect(new URL(page.url()).search).toBe("?outcome=failed&model=alpha-opus-4.5");
-    await page.getByLabel("Outcome").selectOption("All");
+    await page.getByLabel("Outcome").selectOption("All outcomes");
     await row("fallback for alpha-opus-4.5").waitFor();
     await page.reload();
     await row("fallback for alpha-opus-4.5").waitFor();

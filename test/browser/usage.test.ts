@@ -116,7 +116,7 @@ describe("the page of usage", () => {
     };
     await choose("Time", "Last 90");
     await choose("Split by", "Outcome");
-    await page.getByRole("region", { name: "Usage by outcome" }).getByText("Upstream timeout").waitFor();
+    await page.getByRole("region", { name: "Usage by outcome" }).getByText("Provider timed out").waitFor();
     await choose("Outcome", "Failed");
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
     expect(new URL(page.url()).search).toBe("?days=90&by=outcome&outcome=failed");

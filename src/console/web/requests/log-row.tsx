@@ -8,7 +8,7 @@ import { formatMicroUsd } from "../text/money.ts";
 import { formatShort } from "../text/number.ts";
 import { formatClock, formatPreciseMoment } from "../text/time.ts";
 import { ENTRANCES } from "./entrances.ts";
-import { OutcomeBadge } from "./outcome-badge.tsx";
+import { OutcomeBadge } from "../parts/outcome-badge.tsx";
 
 /** The columns where there is room for them; on a phone each request is a card. */
 const GRID =

@@ -8,12 +8,13 @@ import { Unavailable } from "../parts/alert.tsx";
 import { buttonClass } from "../parts/button.tsx";
 import { Empty, Loading, Page } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
+import { Words } from "../parts/prose.tsx";
 import { PATHS } from "../paths.ts";
 import { Attempts } from "./attempts.tsx";
 import { Facts } from "./facts.tsx";
 import { Limits } from "./limits.tsx";
-import { OutcomeBadge } from "./outcome-badge.tsx";
-import { outcomeOf } from "./outcomes.ts";
+import { OutcomeBadge } from "../parts/outcome-badge.tsx";
+import { adviceFor } from "../text/failure-advice.ts";
 import { Tokens } from "./tokens.tsx";
 
 /** One request: what became of it, and why. */
@@ -82,15 +83,17 @@ function describeLimits({ refused }: LoggedRequest): string {
   return refused ? whose : `${whose} This request is already counted.`;
 }
 
+const SERVED = "The answer reached the caller as a whole.";
+
 /** The outcome, what it means and what to do about it. */
 function What({ request: { outcome, message, refused, partial, servedModel } }: { readonly request: LoggedRequest }) {
-  const { meaning, advice } = outcomeOf(outcome);
+  const advice = adviceFor(outcome);
   return (
     <Panel title="Outcome">
       <div className="space-y-3 text-[0.9375rem]">
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
           <OutcomeBadge code={outcome} refused={refused} />
-          {meaning}
+          {outcome === "served" ? SERVED : advice && <Words text={advice.means} />}
         </p>
         {message !== "" && (
           <div>
@@ -100,7 +103,14 @@ function What({ request: { outcome, message, refused, partial, servedModel } }: 
             </p>
           </div>
         )}
-        {advice !== "" && <Note>{advice}</Note>}
+        {advice && (
+          <Note>
+            <Words text={advice.todo} />{" "}
+            <a href={`${PATHS.docs}#error-${outcome}`} className="text-accent underline underline-offset-2">
+              About this error
+            </a>
+          </Note>
+        )}
         {partial && (
           <Note>
             The answer of <bdi className="wrap-anywhere">{servedModel}</bdi> broke off after some of it had reached the

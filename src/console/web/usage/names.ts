@@ -1,3 +1,4 @@
+import { outcomeOf } from "../text/outcomes.ts";
 import type { Grouping } from "./view.ts";
 
 /** What the groupings are called. */
@@ -9,14 +10,8 @@ export const GROUPING_NAMES: Readonly<Record<Grouping, string>> = {
   outcome: "Outcome",
 };
 
-/** How a completion ended, in words: `Upstream timeout`. */
-export function outcomeName(outcome: string): string {
-  const words = outcome.replaceAll("_", " ");
-  return words.charAt(0).toUpperCase() + words.slice(1);
-}
-
 /** What a group is called; the one without a name is all those that there was no room for. */
 export function groupName(by: Grouping, { group, name }: { readonly group: string; readonly name: string }): string {
   if (group === "") return "All others";
-  return by === "outcome" ? outcomeName(group) : name || group;
+  return by === "outcome" ? outcomeOf(group).label : name || group;
 }

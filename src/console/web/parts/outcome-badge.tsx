@@ -1,5 +1,5 @@
-import { Badge } from "../parts/badge.tsx";
-import { outcomeOf } from "./outcomes.ts";
+import { Badge } from "./badge.tsx";
+import { outcomeOf } from "../text/outcomes.ts";
 
 interface OutcomeBadgeProps {
   readonly code: string;
