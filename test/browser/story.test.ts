@@ -101,7 +101,10 @@ describe("the first day with Parley", () => {
     await visit.page.getByLabel("Split by").selectOption("Key");
     await expect.poll(() => visit.page.getByRole("row", { name: /^web app/ }).count()).toBeGreaterThan(0);
     await visit.page.getByLabel("Split by").selectOption("Model");
-    await visit.page.getByRole("row", { name: /^alpha-haiku-4.5 \d+ / }).first().waitFor();
+    await visit.page
+      .getByRole("row", { name: /^alpha-haiku-4.5 \d+ / })
+      .first()
+      .waitFor();
   });
 
   it("ends with a session that is over", async () => {
