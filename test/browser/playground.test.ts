@@ -272,8 +272,8 @@ describe("what is sent", () => {
     expect(await answer().innerText()).toContain("alpha-haiku-4.5");
     await page.getByRole("tab", { name: "Attempts" }).click();
     const attempts = await page.getByRole("tabpanel").getByRole("listitem").allInnerTexts();
-    expect(attempts[0]).toContain("upstream_unavailable");
-    expect(attempts.at(-1)).toContain("served");
+    expect(attempts[0]).toContain("Provider unavailable");
+    expect(attempts.at(-1)).toContain("Served");
   });
 
   it("can be edited, removed and asked again", async () => {
