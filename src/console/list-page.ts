@@ -24,7 +24,7 @@ export function endOfPage(
   return last === undefined || rows.length < limit ? "" : writeMoment(last.createdAtMs, last.id);
 }
 
-/** A row by its time and ID, as a token that nobody is to look into; nothing in it is secret. */
+/** A row by its time and ID, or with an empty one a moment, as a token that nobody is to look into; nothing in it is secret. */
 export function writeMoment(atMs: number, id: string): string {
   return Buffer.from(`${atMs} ${id}`).toString("base64url");
 }
@@ -35,7 +35,7 @@ export function readMoment<N extends string>(
   time: N,
 ): ({ readonly [K in N]: number } & { readonly id: string }) | undefined {
   if (token === "") return undefined;
-  const [, ms, id] = /^(\d{1,15}) ([\w-]{1,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
+  const [, ms, id] = /^(\d{1,15}) ([\w-]{0,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
   if (ms === undefined || id === undefined) throw invalidField("page_token", "is not one that a page ended with");
   return { [time]: Number(ms), id } as { readonly [K in N]: number } & { readonly id: string };
 }

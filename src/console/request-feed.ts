@@ -73,9 +73,10 @@ export class RequestFeed implements Recorder {
 
   /** Finds a refused one by the completion's ID or the request's, the latest of several, of one account or of any. */
   find(id: string, accountId?: string): EndedRequest | undefined {
-    const isIt = ({ entry }: EndedRequest): boolean =>
-      (entry.completionId === id || entry.requestId === id) && (accountId ?? entry.accountId) === entry.accountId;
-    return [...this.#refused.values()].findLast(isIt);
+    const isInView = ({ entry }: EndedRequest): boolean => (accountId ?? entry.accountId) === entry.accountId;
+    const byId = this.#refused.get(id);
+    if (byId !== undefined && isInView(byId)) return byId;
+    return [...this.#refused.values()].findLast((ended) => ended.entry.requestId === id && isInView(ended));
   }
 
   /** What the caller of a failed completion was told; empty when it is not known any more. */

@@ -4,6 +4,7 @@ import { invalidField } from "../core/failure.ts";
 import type { LedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore, LogPosition } from "../ledger/ledger-store.ts";
 import { accountInView, signedInOf } from "./call.ts";
+import { readMoment, writeMoment } from "./list-page.ts";
 import { pageSize } from "./page-size.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
@@ -33,11 +34,15 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
 
   return {
     async list({ filter, pageToken, limit }, context) {
-      const query = { ...readFilter(filter, signedInOf(context)), limit: pageSize(limit), after: readToken(pageToken) };
+      const query = {
+        ...readFilter(filter, signedInOf(context)),
+        limit: pageSize(limit),
+        after: toPosition(readMoment(pageToken, "endedAtMs")),
+      };
       const { entries, next } = await ledger.list(query);
       return {
         requests: (await complete(entries)).map(toRequestMessage),
-        nextPageToken: next === undefined ? "" : toToken(next),
+        nextPageToken: next === undefined ? "" : writeMoment(next.endedAtMs, next.completionId),
       };
     },
 
@@ -45,9 +50,10 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       const accountId = accountInView(signedInOf(context), "");
       // As long and of such characters as the callers' own IDs may be.
       const entry = /^[\x21-\x7e]{1,128}$/.test(id) ? await ledger.find(id, accountId) : undefined;
-      const refused = feed.find(id, accountId);
-      const isLater = refused !== undefined && refused.entry.endedAtMs >= (entry?.endedAtMs ?? 0);
-      const [found] = isLater ? [refused] : await complete(entry === undefined ? [] : [entry]);
+      // Callers choose their requests' IDs: one that is the ID of somebody's completion does not hide it.
+      const refused = entry?.completionId === id ? undefined : feed.find(id, accountId);
+      const isIt = refused?.entry.completionId === id || (refused?.entry.endedAtMs ?? -1) >= (entry?.endedAtMs ?? 0);
+      const [found] = isIt ? [refused] : await complete(entry === undefined ? [] : [entry]);
       if (found === undefined) throw invalidField("id", "there is no such request, or no longer");
       return { request: toRequestMessage(found) };
     },
@@ -68,15 +74,6 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
   };
 }
 
-/** Where a page ends. Nothing in it is secret, but nobody is to rely on it. */
-function toToken({ endedAtMs, completionId }: LogPosition): string {
-  return Buffer.from(`${endedAtMs} ${completionId}`).toString("base64url");
-}
-
-function readToken(token: string): LogPosition | undefined {
-  if (token === "") return undefined;
-  const [, ms, completionId] =
-    /^(\d{1,15}) ([\w-]{0,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
-  if (ms !== undefined && completionId !== undefined) return { endedAtMs: Number(ms), completionId };
-  throw invalidField("page_token", "is not one that a page ended with");
+function toPosition(moment: ReturnType<typeof readMoment<"endedAtMs">>): LogPosition | undefined {
+  return moment && { endedAtMs: moment.endedAtMs, completionId: moment.id };
 }

@@ -8,7 +8,7 @@ import { type Ledger, type NewLedgerEntry, NO_TOKENS, type TokenCounts, toTokenC
 import type { Reservation } from "./limiter.ts";
 import type { Model } from "./model.ts";
 import type { Answer } from "./provider.ts";
-import type { CompletionRecord, Recorder } from "./record.ts";
+import { type CompletionRecord, type Recorder, STOPPED } from "./record.ts";
 import type { Mode, Plan, RouterCall } from "./router.ts";
 import { estimateAnswerTokens, estimateTokens, measurePrompt, sizeOfChoices, sizeOfDelta } from "./token-estimate.ts";
 
@@ -27,9 +27,6 @@ interface Metered {
 
 /** What both the record and the ledger entry say. */
 type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "failure" | "entry">;
-
-/** Outcomes of an attempt that was stopped from our side: the provider may have worked on it, and bill it. */
-const STOPPED: ReadonlySet<string> = new Set(["cancelled", "deadline_exceeded", "overloaded", "unauthenticated"]);
 
 /** What is noted of one completion while it runs, and written down once when it is over. */
 export class Meter {

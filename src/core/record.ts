@@ -35,6 +35,18 @@ export interface CompletionRecord {
   readonly entry: LedgerEntry | undefined;
 }
 
+/**
+ * Outcomes of an attempt that was stopped from our side, with the caller, its time, its session or this process: the
+ * provider may have worked on it, and bill it, and did nothing wrong.
+ */
+export const STOPPED: ReadonlySet<string> = new Set([
+  "cancelled",
+  "deadline_exceeded",
+  "overloaded",
+  "unauthenticated",
+  "permission_denied",
+]);
+
 /** How a request came in; `console` is the dashboard, whose completions are those of its playground. */
 export type Entrance = "http" | "grpc" | "connect" | "console";
 

@@ -1,7 +1,7 @@
 import type { Clock } from "./clock.ts";
 import { LatestSamples, percentile } from "./latest-samples.ts";
 import { type Model, upstreamKey } from "./model.ts";
-import type { CompletionRecord, Recorder } from "./record.ts";
+import { type CompletionRecord, type Recorder, STOPPED } from "./record.ts";
 import type { Router } from "./router.ts";
 
 const MINUTE_MS = 60_000;
@@ -14,17 +14,15 @@ const MAX_REASON_CHARS = 300;
 
 /** Outcomes that say nothing about the upstream model: it did its part, was not asked, or somebody else was at fault. */
 const BLAMELESS: ReadonlySet<string> = new Set([
+  ...STOPPED,
   "served",
   "skipped",
-  "cancelled",
-  "deadline_exceeded",
-  "overloaded",
   "invalid_request",
   "upstream_rejected",
 ]);
 
 /** Outcomes that nobody needs to look into. */
-const UNREMARKABLE: ReadonlySet<string> = new Set(["served", "skipped", "cancelled", "deadline_exceeded"]);
+const UNREMARKABLE: ReadonlySet<string> = new Set([...STOPPED, "served", "skipped"]);
 
 /** An attempt that did not work. Holds no prompt and no answer. */
 export interface UpstreamFailure {

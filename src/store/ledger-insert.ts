@@ -4,7 +4,7 @@ import { releaseHolds } from "./budget-holds.ts";
 import { toCompletionRow } from "./ledger-rows.ts";
 import type { CompletionRow } from "./schema.ts";
 import { compare, SpendingChanges } from "./spending.ts";
-import { batchesOf, insertRows, type Statements } from "./statements.ts";
+import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "./statements.ts";
 import { addUsage } from "./usage-hours.ts";
 
 /** An entry and the row that it is written as. */
@@ -50,15 +50,22 @@ async function insertNew(statements: Statements, entries: readonly NewLedgerEntr
   return all.filter(({ row }) => ids.has(row.id));
 }
 
-/** Notes when keys were last used. No two transactions do this for one key at once: its spending was changed before. */
+/** Notes when keys were last used. What cost nothing has changed no spending before, so that keys need an order of their own. */
 async function noteUse(statements: Statements, rows: readonly CompletionRow[]): Promise<void> {
   const latest = new Map<string, number>();
   for (const { key_id, ended_at_ms } of rows) latest.set(key_id, Math.max(latest.get(key_id) ?? 0, ended_at_ms));
-  for (const batch of batchesOf(statements, [...latest])) {
+  const sorted = [...latest].toSorted(([left], [right]) => compare(left, right));
+  for (const batch of batchesOf(statements, sorted)) {
     const uses = batch.map(() => "(?, cast(? as bigint))").join(", ");
     // Both databases call the columns of a list of values so.
-    const sql = `update api_keys set last_used_at_ms = uses.column2 from (values ${uses}) as uses
-      where id = uses.column1 and (last_used_at_ms is null or last_used_at_ms < uses.column2)`;
-    await statements.run(sql, batch.flat());
+    const update = `update api_keys set last_used_at_ms = uses.column2 from (values ${uses}) as uses`;
+    const isNews = `id = uses.column1 and (last_used_at_ms is null or last_used_at_ms < uses.column2)`;
+    if (statements.kind === "sqlite") await statements.run(`${update} where ${isNews}`, batch.flat());
+    else {
+      // PostgreSQL updates in whatever order it finds them.
+      const taken = `select id as taken_id from api_keys where id in ${listOf(batch.length)} order by id collate "C"`;
+      const sql = `with taken as (${taken} ${forUpdate(statements)}) ${update}, taken where id = taken_id and ${isNews}`;
+      await statements.run(sql, [...batch.map(([id]) => id), ...batch.flat()]);
+    }
   }
 }

@@ -176,6 +176,19 @@ describe("one request", () => {
     expect((await bob.request.get({ id: "again" })).request?.id).toBe(later.completionId);
   });
 
+  it("is found by its completion's ID, whatever others call theirs", async () => {
+    const kept = entry({ accountId: bob.id, endedAtMs: NOON });
+    await store.ledger.insert([kept]);
+    const refused = refusal(bob.id, { endedAtMs: NOON });
+    site.feed.record(refused);
+    for (const { completionId: requestId } of [kept, refused]) {
+      site.feed.record(refusal(ada.id, { requestId, endedAtMs: NOON + 1 }));
+      await store.ledger.insert([entry({ accountId: ada.id, requestId, endedAtMs: NOON + 1 })]);
+    }
+    for (const { completionId: id } of [kept, refused])
+      expect((await ada.request.get({ id })).request).toMatchObject({ id, accountId: bob.id });
+  });
+
   it("that failed has its message for as long as this process remembers it", async () => {
     const kept = entry({ accountId: bob.id, outcome: "upstream_timeout" });
     await store.ledger.insert([kept]);

@@ -429,16 +429,17 @@ describe("the ledger", () => {
     expect(core.entries).toMatchObject([{ partial: true, estimated: false, costMicroUsd: COST_MICRO_USD }]);
   });
 
-  it("has an estimate of the prompt when the caller left while a provider was at work", async () => {
-    const core = createCore({ scripts: { a: [{ ending: "hang" }] } });
-    core.world.clock.after(500, () => core.caller.abort(new Failure("cancelled", "Gone.")));
-    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
-    expect(core.entries).toMatchObject([
-      { outcome: "cancelled", partial: false, estimated: true, servedModel: undefined },
-    ]);
-    expect(core.entries[0]!.tokens).toMatchObject({ completion: 0 });
-    expect(core.entries[0]!.costMicroUsd).toBeGreaterThan(0);
-  });
+  it.each(["cancelled", "unauthenticated", "permission_denied"] as const)(
+    "has an estimate of the prompt when the call ended as %s while a provider was at work",
+    async (outcome) => {
+      const core = createCore({ scripts: { a: [{ ending: "hang" }] } });
+      core.world.clock.after(500, () => core.caller.abort(new Failure(outcome, "Gone.")));
+      await expect(core.create()).rejects.toMatchObject({ code: outcome });
+      expect(core.entries).toMatchObject([{ outcome, partial: false, estimated: true, servedModel: undefined }]);
+      expect(core.entries[0]!.tokens).toMatchObject({ completion: 0 });
+      expect(core.entries[0]!.costMicroUsd).toBeGreaterThan(0);
+    },
+  );
 
   it("has one entry of a caller who took only the beginning of a stream", async () => {
     const core = createCore({ scripts: { a: [serves("one", "two")] } });

@@ -84,6 +84,8 @@ describe("the health of an upstream model", () => {
     ["invalid_request", 0],
     ["cancelled", 0],
     ["deadline_exceeded", 0],
+    ["unauthenticated", 0],
+    ["permission_denied", 0],
   ])("takes %s for %i failures of its own", (outcome, failures) => {
     record([attempt(outcome)]);
     expect(health.of(model)).toMatchObject({ attempts: 1, failures });
@@ -116,7 +118,7 @@ describe("the health of an upstream model", () => {
       const failed = attempt("upstream_unavailable", { reason: `reason ${index}`, upstreamStatus: 503 });
       record([failed], { requestId: `req_${index}`, completionId: `chatcmpl-${index}` });
     }
-    record([attempt("served"), attempt("cancelled"), attempt("skipped")]);
+    record([attempt("served"), attempt("cancelled"), attempt("skipped"), attempt("unauthenticated")]);
     const { lastFailures } = health.of(model);
     expect(lastFailures).toHaveLength(20);
     expect(lastFailures[0]).toEqual({

@@ -109,6 +109,34 @@ describe("replicas on one PostgreSQL", () => {
     await expectNoDeadlock(url);
   });
 
+  it("note the use of the same keys in one order, also where nothing was spent", async () => {
+    const url = await freshDatabase();
+    const stores = await Promise.all([open(url), open(url), open(url), open(url)]);
+    // So many that PostgreSQL looks up each key by itself.
+    const made = `select 'key_' || n, 'acct_default', 'n', 'h' || n, 'd', '[]', 1 from generate_series(0, 2999) n`;
+    const columns = "id, account_id, name, hash, display, capabilities, created_at_ms";
+    await queryPostgres(url, `insert into api_keys (${columns}) ${made}`);
+    await queryPostgres(url, "analyze api_keys");
+    let latestMs = NOON;
+    await Promise.all(
+      stores.map(async ({ ledger }, replica) => {
+        for (let round = 0; round < 100; round += 1) {
+          latestMs += 1;
+          // Of 23 keys some others each time, in another order; and a model to whose sums of usage nobody else adds.
+          const free = { costMicroUsd: 0, servedModel: `${replica}`, endedAtMs: latestMs };
+          const keyIds = Array.from(
+            { length: 12 },
+            (_, index) => `key_${((index + 1) * (replica + 3) * (round + 1)) % 23}`,
+          );
+          await ledger.insert(keyIds.map((keyId) => entry({ ...free, keyId })));
+        }
+      }),
+    );
+    const uses = await queryPostgres(url, "select max(last_used_at_ms) as latest from api_keys");
+    expect(uses).toEqual([{ latest: `${latestMs}` }]);
+    await expectNoDeadlock(url);
+  });
+
   it("hear of each other's keys, and of everything after the channel was cut", async () => {
     const url = await freshDatabase();
     const [mine, other] = await Promise.all([open(url), open(url)]);
