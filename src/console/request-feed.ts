@@ -79,6 +79,11 @@ export class RequestFeed implements Recorder {
     return [...this.#refused.values()].findLast((ended) => ended.entry.requestId === id && isInView(ended));
   }
 
+  /** The refused ones that are still known, the oldest first. */
+  refusedOnes(): IterableIterator<EndedRequest> {
+    return this.#refused.values();
+  }
+
   /** What the caller of a failed completion was told; empty when it is not known any more. */
   messageOf(completionId: string): string {
     return this.#messages.get(completionId) ?? "";

@@ -13,6 +13,8 @@ const OVERLAP_MS = 10_000;
 const POLL_ROWS = 200;
 /** The least time between two batches: nobody reads faster. */
 const GATHER_MS = 100;
+/** How many refused ones are told of at the beginning, the latest. */
+const MAX_REFUSED = 100;
 /** The longest time without a batch: proxies and browsers take a silent connection for a dead one. */
 const SILENCE_MS = 10_000;
 /** How long it goes on: the page then asks anew. */
@@ -33,8 +35,9 @@ export interface WatchBatch {
 }
 
 /**
- * The requests that end from now on: this process' at once, and what others write into the ledger by asking it. Begins
- * with an empty batch when it has begun to look. Ends when the signal aborts, and after an hour.
+ * The requests that end from now on: this process' at once, and what others write into the ledger by asking it. Begins,
+ * when it has begun to look, with those that this process has refused lately, which are in no list. Ends when the signal
+ * aborts, and after an hour.
  */
 export async function* watchRequests(
   ports: WatchPorts,
@@ -46,11 +49,12 @@ export async function* watchRequests(
   const unsubscribe = feed.subscribe((ended) => {
     if (isAskedFor(ended.entry, filter)) unsent.add(ended);
   });
+  const refused = [...feed.refusedOnes()].filter(({ entry }) => isAskedFor(entry, filter)).slice(-MAX_REFUSED);
   let stopPolling = (): void => undefined;
   try {
     stopPolling = await startPolling(ports, filter, unsent);
     const untilMs = clock.monotonic() + LIFETIME_MS;
-    yield { requests: [], skipped: 0 };
+    yield { requests: refused, skipped: 0 };
     while (!signal.aborted && clock.monotonic() < untilMs) {
       await unsent.wait({ forMs: SILENCE_MS, until: "some" });
       if (!signal.aborted) yield unsent.take();

@@ -145,6 +145,14 @@ describe("the request log", () => {
     await row("Served").first().waitFor();
   });
 
+  it("has what was refused before it was opened, in its place", async () => {
+    await openLog("?outcome=model_not_found");
+    await row("Refused: unknown model").filter({ hasText: HOSTILE }).waitFor();
+    await openLog();
+    await row("Refused: invalid").waitFor();
+    expect(await rows().nth(1).innerText()).not.toContain("Refused");
+  });
+
   it("finds a request by its ID", async () => {
     await openLog();
     const id = await ask({ prompt: `[[fault: status=400; message=${HOSTILE}]]` });

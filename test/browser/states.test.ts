@@ -55,6 +55,18 @@ describe("a page whose data", () => {
     expect(await page.locator("main b").count()).toBe(0);
   });
 
+  it("could not be loaded itself says so, and lets go on to another page", async () => {
+    const { page, complaints } = visit;
+    await page.route("**/assets/account-*.js", (route) => route.abort());
+    await page.getByRole("link", { name: "Account" }).click();
+    await page.getByText("This page could not be shown.").waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("link", { name: "Keys" }).click();
+    await page.getByText("first key").waitFor();
+    // The browser and React both say that a file is missing.
+    complaints.length = 0;
+  });
+
   it("is out of reach from the very beginning can be asked for again", async () => {
     const { page } = visit;
     await page.route("**/parley.console.v1.SessionService/GetSession", (route) => route.abort());

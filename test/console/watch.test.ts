@@ -109,6 +109,15 @@ describe("watching requests", () => {
     ]);
   });
 
+  it("begins with what this process has refused before, of whom and what is asked for", async () => {
+    const [theirs, own] = [refusal(ada.id), refusal(bob.id)];
+    for (const record of [theirs, own]) site.feed.record(record);
+    const [member, administrator] = [await watch(bob), await watch(ada)];
+    expect(member.requests).toMatchObject([{ id: own.completionId, refused: true }]);
+    expect(administrator.requests.map(({ id }) => id)).toEqual([theirs.completionId, own.completionId]);
+    expect((await watch(bob, { outcome: "rate_limited" })).requests).toEqual([]);
+  });
+
   it("brings what other processes have written, and nothing twice", async () => {
     const { key } = await bob.key.create({ name: "elsewhere" });
     const before = entry();

@@ -29,7 +29,7 @@ export function App() {
   const [path] = useLocation();
   if (path !== PATHS.docs) return <Dashboard />;
   return (
-    <Breakage>
+    <Breakage path={path}>
       <Suspense fallback={<p className="sr-only">Loading</p>}>
         <Docs />
       </Suspense>
@@ -57,7 +57,7 @@ function Outside({ known }: { readonly known: GetSessionResponse }) {
   useEffect(forgetSession, []);
   const isNew = known.needsAdministrator || path === PATHS.signUp;
   return (
-    <Breakage>
+    <Breakage path={path}>
       <Suspense fallback={<p className="sr-only">Loading</p>}>
         {isNew ? <SignUp {...known} /> : <SignIn signUpMode={known.signUpMode} />}
       </Suspense>
@@ -66,9 +66,10 @@ function Outside({ known }: { readonly known: GetSessionResponse }) {
 }
 
 function Inside() {
+  const [path] = useLocation();
   return (
     <Shell>
-      <Breakage>
+      <Breakage path={path}>
         <Suspense fallback={<Loading what="the page" />}>
           <Switch>
             <Route path={PATHS.keys} component={Keys} />

@@ -485,8 +485,8 @@ export declare const RequestService: GenService<{
   },
   /**
    * Sends requests as they end, in batches: at once those that this process has answered or refused, and within about a
-   * second those that other processes have written into the ledger. Begins with a response, which may be empty; one comes
-   * at least every 15 seconds. Ends when the session does (UNAUTHENTICATED), when the process shuts down (UNAVAILABLE),
+   * second those that other processes have written into the ledger. Begins with a response that has the last of those that
+   * this process has refused, at most 100: no list has them. One comes at least every 15 seconds. Ends when the session does (UNAUTHENTICATED), when the process shuts down (UNAVAILABLE),
    * and after an hour. RESOURCE_EXHAUSTED for more than eight streams at once by one account, the playground's included.
    *
    * @generated from rpc parley.console.v1.RequestService.Watch

@@ -57,7 +57,7 @@ export function describeValue(key: string, value: string): string {
   if (value === "…") return "Set, and not shown";
   if (key === "sign_up") return SIGN_UP[value] ?? value;
   if (key.endsWith("_ms")) return formatWait(Number(value));
-  if (key.endsWith("_seconds")) return `as much as in ${formatWait(Number(value) * 1_000)}`;
+  if (key.endsWith("_seconds")) return `As much as in ${formatWait(Number(value) * 1_000)}`;
   if (key.endsWith("_days")) return `${formatCount(Number(value))} days`;
   if (value === "unlimited") return "Unlimited";
   return /^\d+$/.test(value) ? formatCount(Number(value)) : value;

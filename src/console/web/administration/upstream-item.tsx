@@ -23,8 +23,8 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
       {isOtherwise && <p className="mt-1 text-sm wrap-anywhere text-muted">Asked for as {modelIds.join(", ")}</p>}
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm lg:grid-cols-4">
         <Fact name="Failures">{formatShare(failures, attempts)}</Fact>
-        <Fact name="First content">{formatLatency(upstream.firstContent)}</Fact>
-        <Fact name="Whole answers">{formatLatency(upstream.duration)}</Fact>
+        <Fact name="First content">{formatLatency(upstream.firstContent, attempts)}</Fact>
+        <Fact name="Whole answers">{formatLatency(upstream.duration, attempts)}</Fact>
         <Fact name="Passed over">{describeTimes(skipped)}</Fact>
       </dl>
       {outcomes.some(({ outcome }) => outcome !== "served") && (

@@ -37,7 +37,7 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <Fact name="Per million tokens">
           {price === undefined ? "Not known" : <Price price={price} model={model} />}
         </Fact>
-        <Fact name="First content now">{formatLatency(firstContent)}</Fact>
+        <Fact name="First content now">{formatLatency(firstContent, attempts)}</Fact>
         <Fact name="Failures now">{formatShare(failures, attempts)}</Fact>
       </dl>
       <p className="mt-auto flex flex-wrap gap-x-5 gap-y-2 pt-4 text-sm">

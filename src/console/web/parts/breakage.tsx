@@ -1,19 +1,31 @@
 import { Component, type ReactNode } from "react";
 import { Button } from "./button.tsx";
 
-/** Stands in for a page that cannot be shown: its files are gone after an update, or it has a fault. */
-export class Breakage extends Component<{ readonly children: ReactNode }, { readonly isBroken: boolean }> {
+interface BreakageProps {
+  /** The page that is shown: another one may be whole. */
+  readonly path: string;
+  readonly children: ReactNode;
+}
+
+/** Stands in for a page that cannot be shown: its files cannot be had, or are gone after an update, or it has a fault. */
+export class Breakage extends Component<BreakageProps, { readonly isBroken: boolean }> {
   override state = { isBroken: false };
 
   static getDerivedStateFromError(): { isBroken: boolean } {
     return { isBroken: true };
   }
 
+  override componentDidUpdate({ path }: BreakageProps): void {
+    if (this.state.isBroken && path !== this.props.path) this.setState({ isBroken: false });
+  }
+
   override render(): ReactNode {
     if (!this.state.isBroken) return this.props.children;
     return (
       <div role="alert" className="rounded-xl border border-line bg-surface px-6 py-10 text-center">
-        <p className="text-muted">This page could not be shown. Parley may have been updated meanwhile.</p>
+        <p className="mx-auto max-w-md text-muted">
+          This page could not be shown. Check that Parley runs and that you are connected, then load it again.
+        </p>
         <Button look="secondary" className="mt-5" onClick={() => location.reload()}>
           Load it again
         </Button>

@@ -2,11 +2,11 @@ import type { ReactNode } from "react";
 import { Tabs } from "@base-ui/react/tabs";
 import { FinishReason } from "../../../../gen/parley/v1/completion_pb.js";
 import { Link } from "wouter";
+import { formatDuration } from "../text/duration.ts";
 import { formatMicroUsd } from "../text/money.ts";
 import { formatCount } from "../text/number.ts";
 import { Attempts, attemptsOf } from "./attempts.tsx";
 import { Events } from "./events.tsx";
-import { seconds } from "./pace.tsx";
 import { RequestCode } from "./request-code.tsx";
 import type { Run } from "./run.ts";
 import { useWorkspace } from "./workspace.ts";
@@ -61,8 +61,8 @@ function Facts({ run }: { readonly run: Run }) {
       <Fact name="Cost">{report?.costMicroUsd === undefined ? "–" : formatMicroUsd(report.costMicroUsd)}</Fact>
       <Fact name="Prompt tokens">{usage === undefined ? "–" : formatCount(usage.promptTokens)}</Fact>
       <Fact name="Answer tokens">{usage === undefined ? "–" : formatCount(usage.completionTokens)}</Fact>
-      <Fact name="First token">{firstMs === undefined ? "–" : seconds(firstMs - startedMs)}</Fact>
-      <Fact name="Took">{endedMs === undefined ? "–" : seconds(endedMs - startedMs)}</Fact>
+      <Fact name="First token">{firstMs === undefined ? "–" : formatDuration(firstMs - startedMs)}</Fact>
+      <Fact name="Took">{endedMs === undefined ? "–" : formatDuration(endedMs - startedMs)}</Fact>
       {omitted.length > 0 && <Fact name="Left out, the provider has no place for it">{omitted.join(", ")}</Fact>}
       {clamped.length > 0 && (
         <Fact name="Moved into the provider’s range">

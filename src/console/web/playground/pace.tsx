@@ -1,4 +1,5 @@
 import { useEffect, useState } from "react";
+import { formatDuration } from "../text/duration.ts";
 import type { Run } from "./run.ts";
 import { useWorkspace } from "./workspace.ts";
 
@@ -30,9 +31,9 @@ function Facts({ run, nowMs }: { readonly run: Run; readonly nowMs: number }) {
   const unknown = run.state === "running" ? "…" : "–";
   return (
     <dl className="flex flex-wrap gap-x-5 gap-y-1 text-sm tabular-nums">
-      <Fact name="First token">{firstMs === undefined ? unknown : seconds(firstMs - startedMs)}</Fact>
+      <Fact name="First token">{firstMs === undefined ? unknown : formatDuration(firstMs - startedMs)}</Fact>
       <Fact name="Tokens/s">{perSecond ?? unknown}</Fact>
-      <Fact name="Elapsed">{seconds(nowMs - startedMs)}</Fact>
+      <Fact name="Elapsed">{formatDuration(nowMs - startedMs)}</Fact>
     </dl>
   );
 }
@@ -54,8 +55,4 @@ function tokensPerSecond({ answer, firstMs, endedMs }: Run, nowMs: number): stri
   const estimated = (answer.text.length + answer.reasoning.length) / CHARS_PER_TOKEN;
   const rate = Math.round(((counted ?? estimated) / spanMs) * 1000);
   return counted === undefined ? `about ${rate}` : String(rate);
-}
-
-export function seconds(ms: number): string {
-  return `${(ms / 1000).toFixed(ms < 10_000 ? 2 : 1)} s`;
 }

@@ -62,10 +62,11 @@ export function LogRow({ request, owner }: LogRowProps) {
       <Cell className="order-1 lg:order-none">
         <Model request={request} />
       </Cell>
-      <Cell className="order-4 col-span-2 text-right text-muted lg:order-none lg:col-span-1 lg:text-left lg:text-ink">
-        <bdi>{keyName || keyId}</bdi>
+      {/* Its width has an end, or a long name leaves no room for the model on a phone. */}
+      <Cell className="order-4 col-span-2 max-w-[45vw] justify-self-end text-right text-muted lg:order-none lg:col-span-1 lg:max-w-none lg:justify-self-auto lg:text-left lg:text-ink">
+        <bdi className="line-clamp-2">{keyName || keyId}</bdi>
         {owner !== undefined && (
-          <span className="block text-xs text-muted">
+          <span className="line-clamp-1 text-xs text-muted">
             of <bdi>{owner}</bdi>
           </span>
         )}
@@ -106,9 +107,9 @@ function Model({ request }: { readonly request: LoggedRequest }) {
   const isFallback = servedModel !== "" && servedModel !== requestedModel;
   return (
     <>
-      <bdi className="font-medium">{servedModel || requestedModel || "Not readable"}</bdi>
+      <bdi className="line-clamp-2 font-medium">{servedModel || requestedModel || "Not readable"}</bdi>
       {isFallback && (
-        <span className="block text-xs text-warn">
+        <span className="line-clamp-2 text-xs text-warn">
           <span aria-hidden>↪ </span>fallback for <bdi>{requestedModel}</bdi>
         </span>
       )}

@@ -48,8 +48,10 @@ export function useLog(filter: LogFilter, isLive: boolean, isReading: () => bool
     if (addFresh(filter, requests) > MAX_FRESH || isStale) refreshSoon();
   };
   const state = useWatch(filter, isLive && isVisible, {
-    onBegin() {
-      keep({ ...held.current, isStale: true });
+    onBegin(refused) {
+      // They are not new: nobody is told how many there are.
+      const inTime = refused.filter((request) => isInTime(request, filter)).toReversed();
+      keep({ ...held.current, requests: merge(held.current.requests, inTime).slice(0, MAX_FRESH), isStale: true });
       if (!isReading()) show();
     },
     onBatch(batch, skipped) {
@@ -67,7 +69,12 @@ export function useLog(filter: LogFilter, isLive: boolean, isReading: () => bool
     if (isSearching && !isFetching) void fetchNextPage();
   }, [isSearching, isFetching, fetchNextPage]);
 
-  const requests = useMemo(() => merge(fresh, data?.pages.flatMap((page) => page.requests) ?? []), [fresh, data]);
+  const requests = useMemo(() => {
+    const listed = data?.pages.flatMap((page) => page.requests) ?? [];
+    // What is older than the list reaches so far has its place further down.
+    const oldest = hasNextPage ? listed.at(-1) : undefined;
+    return merge(oldest === undefined ? fresh : fresh.filter((each) => endMs(each) >= endMs(oldest)), listed);
+  }, [fresh, data, hasNextPage]);
   return { list, requests, state, held: heldCount, arrived, showHeld: show };
 }
 
@@ -140,7 +147,7 @@ async function refresh(filter: LogFilter): Promise<void> {
   const oldest = first?.requests.at(-1);
   if (oldest === undefined || first?.nextPageToken === "") return;
   queryClient.setQueryData<readonly LoggedRequest[]>(freshKey(filter), (before) =>
-    before?.filter((request) => endMs(request) >= endMs(oldest)),
+    before?.filter((request) => request.refused || endMs(request) >= endMs(oldest)),
   );
 }
 
@@ -149,6 +156,11 @@ function merge(first: readonly LoggedRequest[], second: readonly LoggedRequest[]
   const known = new Map(first.map((request) => [request.id, request]));
   const all = [...known.values(), ...second.filter(({ id }) => !known.has(id))];
   return all.toSorted((a, b) => endMs(b) - endMs(a));
+}
+
+/** Whether it is of the time that is asked for, which who watches cannot say. */
+function isInTime(request: LoggedRequest, { sinceMs = -Infinity, untilMs = Infinity }: LogFilter): boolean {
+  return endMs(request) >= sinceMs && endMs(request) < untilMs;
 }
 
 function endMs({ endTime }: LoggedRequest): number {

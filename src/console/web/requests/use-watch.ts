@@ -11,8 +11,8 @@ const RETRY_MS = [1_000, 30_000] as const;
 export type WatchState = "off" | "connecting" | "live" | "interrupted" | { readonly error: unknown };
 
 interface Watcher {
-  /** From now on nothing is missed. */
-  readonly onBegin: () => void;
+  /** From now on nothing is missed. `refused` were turned away before, and are in no list. */
+  readonly onBegin: (refused: readonly LoggedRequest[]) => void;
   readonly onBatch: (batch: readonly LoggedRequest[], skipped: number) => void;
 }
 
@@ -26,7 +26,7 @@ export function useWatch(filter: LogFilter, isOn: boolean, watcher: Watcher): Wa
     const controller = new AbortController();
     void follow(filter, controller.signal, {
       onState: (next) => void (controller.signal.aborted || setState(next)),
-      onBegin: () => onBegin(),
+      onBegin: (refused) => onBegin(refused),
       onBatch: (batch, skipped) => onBatch(batch, skipped),
     });
     return () => {
@@ -55,11 +55,12 @@ async function follow(
         timer = setTimeout(giveUp, SILENCE_MS);
         if (isFirst) {
           onState("live");
-          onBegin();
+          onBegin(batch.requests);
+        } else {
+          onBatch(batch.requests, Number(batch.skipped));
         }
         isFirst = false;
         waitMs = RETRY_MS[0];
-        onBatch(batch.requests, Number(batch.skipped));
       }
     } catch (error) {
       if (signal.aborted) return;

@@ -4,9 +4,9 @@ import { formatCount } from "./number.ts";
 
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 
-/** How long something takes: `Half in 310 ms, 95% in 1.2 s (of 24)`. */
-export function formatLatency(latency: Latency | undefined): string {
-  if (latency === undefined || latency.count === 0n) return "Not asked lately";
+/** How long something takes: `Half in 310 ms, 95% in 1.2 s (of 24)`. `attempts` is how many there were, also failed ones. */
+export function formatLatency(latency: Latency | undefined, attempts: bigint): string {
+  if (latency === undefined || latency.count === 0n) return attempts === 0n ? "Not asked lately" : "None lately";
   const { count, p50Ms, p95Ms } = latency;
   if (count === 1n) return `${formatDuration(p50Ms)} (of 1)`;
   return `Half in ${formatDuration(p50Ms)}, 95% in ${formatDuration(p95Ms)} (of ${formatCount(count)})`;

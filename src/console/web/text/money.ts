@@ -1,5 +1,10 @@
 const WHOLE = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", minimumFractionDigits: 2 });
-const FINE = new Intl.NumberFormat("en-US", { style: "currency", currency: "USD", maximumSignificantDigits: 2 });
+const FINE = new Intl.NumberFormat("en-US", {
+  style: "currency",
+  currency: "USD",
+  minimumSignificantDigits: 2,
+  maximumSignificantDigits: 2,
+});
 
 /** Millionths of a US dollar as people write them: `$1,234.50`, and `$0.0042` below a cent. */
 export function formatMicroUsd(micro: bigint): string {
