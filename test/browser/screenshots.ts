@@ -44,8 +44,22 @@ async function settled(shown: Page): Promise<void> {
   await shown.waitForTimeout(300);
 }
 
+/** What can be seen of a page at first, for docs/images: in one size and theme. */
+async function picture(
+  name: string,
+  { isPhone = false, colorScheme = "light" as "light" | "dark" } = {},
+): Promise<void> {
+  await page.setViewportSize(isPhone ? { width: 390, height: 844 } : { width: 1280, height: 860 });
+  await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
+  await settled(page);
+  await page.screenshot({ path: join(folder, "docs", `${name}.png`) });
+  await page.setViewportSize({ width: 1440, height: 900 });
+}
+
 /** The pages of administrators, with people, invitations and a model that fails. */
-async function shootAdministration(apiKey: string): Promise<void> {
+async function shootAdministration(): Promise<void> {
+  await go("/keys", "Keys");
+  const apiKey = await createKey(page, "Trials");
   const client = new OpenAI({ apiKey, baseURL: `${site.product.url}/v1`, maxRetries: 0 });
   for (let index = 0; index < 3; index += 1) {
     const messages = [{ role: "user", content: `[[fault: status=529; id=${index}]]` } as const];
@@ -84,6 +98,7 @@ async function shootAdministration(apiKey: string): Promise<void> {
   }
   await go("/models", "Models");
   await shoot("models-in-trouble");
+  await picture("models", { isPhone: true, colorScheme: "dark" });
   await go("/admin/accounts", "Accounts");
   await page.getByLabel("Find an account").fill("person 7");
   await page.getByRole("button", { name: "Edit Person 7", exact: true }).click();
@@ -177,7 +192,7 @@ try {
   await page.getByRole("heading", { name: "Details" }).waitFor();
   await settled(page);
   await shoot("request");
-  await go("/requests?outcome=failed", "Requests");
+  await go("/requests?outcome=upstream_timeout", "Requests");
   await page.getByText("No such requests").waitFor();
   await shoot("requests-none");
   await go("/playground", "Playground");
@@ -190,6 +205,7 @@ try {
     await page.getByText("Complete", { exact: true }).waitFor();
   }
   await shoot("playground");
+  await picture("playground", { colorScheme: "dark" });
   await page.getByRole("tab", { name: "Request" }).click();
   await page.locator("summary", { hasText: "Parameters" }).click();
   await page.getByLabel("Temperature").fill("3");
@@ -206,7 +222,8 @@ try {
     await shoot(heading.toLowerCase());
   }
   const store = await openStore({ dataDir: join(site.product.home, "data"), databaseUrl: undefined });
-  const keyIds = (await store.keys.list()).map(({ id }) => id);
+  const made = await store.keys.list();
+  const keyIds = made.map(({ id }) => id);
   await writeHistory(store.ledger, { days: 60, keyIds });
   await store.close();
   for (const [name, search] of [
@@ -218,14 +235,23 @@ try {
     await page.locator("canvas").first().waitFor();
     await shoot(name);
   }
+  await go("/usage", "Usage");
+  await page.locator("canvas").first().waitFor();
+  await picture("usage");
+  await go(`/requests?key=${made.find(({ name }) => name === "Production web app")?.id}`, "Requests");
+  await shoot("requests-of-a-key");
+  await picture("requests");
+  await page.getByRole("row").filter({ hasNotText: "Served" }).nth(1).getByRole("link").click();
+  await page.getByRole("heading", { name: "Details" }).waitFor();
+  await shoot("request-failed");
   await go("/docs", "API reference");
   await shoot("docs");
-  await shootAdministration(secret ?? "");
+  await shootAdministration();
   await go("/account", "Account");
   await page.setViewportSize({ width: 390, height: 844 });
   await page.getByRole("button", { name: "Menu" }).click();
   await page.screenshot({ path: join(folder, "menu-390-dark.png") });
-  await page.getByRole("button", { name: "Sign out" }).click();
+  await page.getByRole("button", { name: "Sign out", exact: true }).click();
   await page.getByRole("heading", { name: "Sign in" }).waitFor();
   await shoot("sign-in");
   await page.getByLabel("E-mail").fill("ada@example.com");
