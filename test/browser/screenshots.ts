@@ -47,7 +47,7 @@ async function settled(shown: Page): Promise<void> {
 /** What can be seen of a page at first, for docs/images: in one size and theme. */
 async function picture(
   name: string,
-  { isPhone = false, colorScheme = "light" as "light" | "dark" } = {},
+  { isPhone = false, colorScheme = "light" }: { isPhone?: boolean; colorScheme?: "light" | "dark" } = {},
 ): Promise<void> {
   await page.setViewportSize(isPhone ? { width: 390, height: 844 } : { width: 1280, height: 860 });
   await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
