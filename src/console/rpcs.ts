@@ -9,6 +9,7 @@ import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/c
 import { describeBrowser } from "./browser-name.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import type { Expected, Knock } from "./gate.ts";
+import { Places } from "./places.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 
@@ -44,6 +45,9 @@ export interface RpcOptions {
   readonly policies: ReadonlyMap<string, RpcPolicy>;
 }
 
+/** How many calls one account may have under way, besides streams: reports are made one after the other, for everybody. */
+const MAX_PER_ACCOUNT = 32;
+
 /** What is expected of a call whose RPC does not exist, before it is told so. */
 const UNKNOWN: Expected = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
 
@@ -52,6 +56,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   const { access, calls, refused } = ports;
   /** Calls that no drain waits for. */
   const endless = new Calls(access.clock);
+  const places = new Places(MAX_PER_ACCOUNT);
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
@@ -68,7 +73,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
 
   const run = async (exchange: RpcExchange, policy: RpcPolicy): Promise<void> => {
     const { request, response, path, requestId } = exchange;
-    const { maxBodyBytes, streams, endsWithDrain } = policy;
+    const { who, maxBodyBytes, streams, endsWithDrain } = policy;
     const { clock } = access;
     const arrivedMs = clock.monotonic();
     const sessionId = ports.readSessionId(request);
@@ -80,7 +85,10 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const network = ports.findNetwork(request);
     const browser = describeBrowser(request.headers["user-agent"]);
     const call: ConsoleCall = { requestId, network, browser, sessionId, signedIn, arrivedMs, open };
+    let release: (() => void) | undefined;
     try {
+      // Streams are counted where they are run.
+      if (signedIn !== undefined && who !== "anybody" && !streams) release = takePlace(places, signedIn.account.id);
       await answerConnect(handlers.get(path)!, {
         request,
         response,
@@ -93,6 +101,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       });
     } finally {
       done();
+      release?.();
     }
   };
 
@@ -118,6 +127,14 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       endless.abortAll();
     },
   };
+}
+
+/** Takes a place for one more call. Throws `rate_limited` when there is none. */
+function takePlace(places: Places, accountId: string): () => void {
+  const release = places.take(accountId);
+  if (release !== undefined) return release;
+  const what = `This account has ${places.most} calls under way already`;
+  throw new Failure("rate_limited", `${what}. Try again when one of them has ended.`, { retryAfterMs: 1_000 });
 }
 
 /** Reverse proxies of the nginx family would otherwise hold messages back. */

@@ -3,6 +3,7 @@ import type { AccessContext } from "../access/context.ts";
 import { peekSession } from "../access/sessions.ts";
 import { Failure } from "../core/failure.ts";
 import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
+import { Places } from "./places.ts";
 
 /** How often it is looked whether the session of an open stream is still there. */
 const RECHECK_MS = 5_000;
@@ -16,8 +17,7 @@ const MAX_PER_ACCOUNT = 8;
 /** The streams that people have open in the console: how many there may be, and what ends them besides their callers. */
 export class Streams {
   readonly #access: Pick<AccessContext, "store" | "clock">;
-  /** How many each account has open. */
-  readonly #open = new Map<string, number>();
+  readonly #places = new Places(MAX_PER_ACCOUNT);
 
   constructor(access: Pick<AccessContext, "store" | "clock">) {
     this.#access = access;
@@ -45,17 +45,10 @@ export class Streams {
   }
 
   #take(accountId: string): () => void {
-    const open = this.#open.get(accountId) ?? 0;
-    if (open >= MAX_PER_ACCOUNT) {
-      const what = `This account has ${MAX_PER_ACCOUNT} live pages or answers open already`;
-      throw new Failure("rate_limited", `${what}. Close one of them, or wait for an answer to end.`);
-    }
-    this.#open.set(accountId, open + 1);
-    return () => {
-      const left = this.#open.get(accountId)! - 1;
-      if (left === 0) this.#open.delete(accountId);
-      else this.#open.set(accountId, left);
-    };
+    const release = this.#places.take(accountId);
+    if (release !== undefined) return release;
+    const what = `This account has ${MAX_PER_ACCOUNT} live pages or answers open already`;
+    throw new Failure("rate_limited", `${what}. Close one of them, or wait for an answer to end.`);
   }
 
   /** Ends the call when its session ends. Returns what stops looking. */

@@ -19,6 +19,9 @@ import { type Exchange, MAX_BODY_BYTES } from "./exchange.ts";
 /** The call that a request was admitted as, on its way through Connect's handlers. */
 const CALL = createContextKey<Call | undefined>(undefined);
 
+/** Where completions are asked for. */
+const COMPLETIONS = `/${CompletionService.typeName}/`;
+
 /**
  * The services over the Connect protocol, JSON and binary. The caller is known, and the body is read and measured, before
  * the library decodes it: `/v1` has no other limits.
@@ -55,7 +58,12 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
     } catch (reason) {
       // Whoever left needs no answer; what is left are bodies that were not read.
       if (response.headersSent || open.signal.aborted) response.destroy();
-      else writeConnectError(exchange, Failure.from(reason));
+      else {
+        const failure = Failure.from(reason);
+        const asker = path.startsWith(COMPLETIONS) ? { principal } : {};
+        services.refused({ entrance: "connect", requestId, target: path, failure, ...asker });
+        writeConnectError(exchange, failure);
+      }
     } finally {
       done();
     }

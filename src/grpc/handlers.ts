@@ -1,6 +1,11 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
-import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import {
+  type Completion,
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionService,
+} from "../../gen/parley/v1/completion_pb.js";
 import {
   type GetModelRequest,
   type ListModelsRequest,
@@ -17,13 +22,16 @@ import { toKey } from "../edge/current-key.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
 import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
-import type { EdgeServices } from "../edge/services.ts";
+import type { EdgeServices, Refusal } from "../edge/services.ts";
 import { drained } from "../edge/drain.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import type { Encoded } from "./definition.ts";
 import { toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
+
+/** Where completions are asked for. */
+const COMPLETIONS = `/${CompletionService.typeName}/`;
 
 /** One call with what every handler needs: who calls, its ID, its signal. */
 interface Opened {
@@ -96,9 +104,10 @@ async function answer<I extends Message, O extends Message>(
   run: (request: I, principal: Principal, opened: Opened) => Promise<O>,
 ): Promise<void> {
   const opened = openCall(services, call);
+  let principal: Principal | undefined;
   let admitted = false;
   try {
-    const principal = await services.authenticate(authorizationOf(call));
+    principal = await services.authenticate(authorizationOf(call));
     opened.limits = services.limitsOf(principal);
     const request = call.request();
     admitted = true;
@@ -107,7 +116,7 @@ async function answer<I extends Message, O extends Message>(
     reply(null, message);
   } catch (reason) {
     const failure = Failure.from(reason);
-    if (!admitted) refuse(services, call, { requestId: opened.requestId, failure });
+    if (!admitted) refuse(services, call, { requestId: opened.requestId, failure, principal });
     opened.answered();
     reply(toServiceError(failure, { requestId: opened.requestId, limits: failure.limits ?? opened.limits }));
   }
@@ -119,9 +128,10 @@ async function answerStream(
 ): Promise<void> {
   const opened = openCall(services, call);
   const { requestId, open, arrivedMs } = opened;
+  let principal: Principal | undefined;
   let admitted = false;
   try {
-    const principal = await services.authenticate(authorizationOf(call));
+    principal = await services.authenticate(authorizationOf(call));
     opened.limits = services.limitsOf(principal);
     const request = call.request();
     admitted = true;
@@ -138,7 +148,7 @@ async function answerStream(
     call.end();
   } catch (reason) {
     const failure = Failure.from(reason);
-    if (!admitted) refuse(services, call, { requestId, failure });
+    if (!admitted) refuse(services, call, { requestId, failure, principal });
     opened.answered();
     // Not destroy(): that would leave the client waiting for a status.
     call.emit("error", toServiceError(failure, { requestId, limits: failure.limits ?? opened.limits }));
@@ -216,7 +226,9 @@ function toMetadata({ requestId, limits }: Opened, facts: RoutingFacts): Metadat
 function refuse(
   services: EdgeServices,
   call: AnyCall,
-  { requestId, failure }: { requestId: string; failure: Failure },
+  { requestId, failure, principal }: Pick<Refusal, "requestId" | "failure"> & { principal: Principal | undefined },
 ): void {
-  services.refused({ entrance: "grpc", requestId, target: call.getPath(), failure });
+  const target = call.getPath();
+  const asker = principal !== undefined && target.startsWith(COMPLETIONS) ? { principal } : {};
+  services.refused({ entrance: "grpc", requestId, target, failure, ...asker });
 }

@@ -2,7 +2,7 @@ import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely, PostgresDialect } from "kysely";
 import { Database } from "./database.ts";
-import { PostgresConnections } from "./postgres-pool.ts";
+import { type PoolOptions, PostgresConnections } from "./postgres-pool.ts";
 import { createPostgresStatements } from "./postgres-statements.ts";
 import { checkPostgresUrl, describePostgresUrl } from "./postgres-url.ts";
 import type { Schema } from "./schema.ts";
@@ -21,6 +21,9 @@ const FILE_NAME = "parley.db";
 /** How long a statement may take before the disk is taken for stuck. */
 const SQLITE_LIMIT_MS = 10_000;
 
+/** How many connections of PostgreSQL there are for completions and all else that is short, and how many for reports. */
+const CONNECTIONS = { usual: 10, reports: 3 } as const;
+
 /** The SQLite file of a data directory. */
 export function sqliteFile(dataDir: string): string {
   return join(dataDir, FILE_NAME);
@@ -35,21 +38,28 @@ export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): st
 
 /** Connects to the database, which has still to be migrated. SQLite's file and its directory are made when missing. */
 export function connect({ dataDir, databaseUrl }: DatabaseLocation): Database {
-  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true });
+  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.usual });
   const file = sqliteFile(dataDir);
   createPrivately(dataDir, file);
   return connectSqlite(file, SQLITE_LIMIT_MS);
 }
 
+/** The same database for reading much: on connections of its own, so that completions wait for none of it. */
+export function connectReports(location: DatabaseLocation): Database {
+  const { databaseUrl } = location;
+  if (databaseUrl === undefined) return connect(location);
+  return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
+}
+
 /** The same database on a connection of its own, where statements may take as long as they need. */
 export function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Database {
-  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: false });
+  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: false, connections: CONNECTIONS.usual });
   return connectSqlite(sqliteFile(dataDir), undefined);
 }
 
-function connectPostgres(url: string, { limited }: { readonly limited: boolean }): Database {
+function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Database {
   checkPostgresUrl(url);
-  const dialect = new PostgresDialect({ pool: new PostgresConnections({ url, limited }) });
+  const dialect = new PostgresDialect({ pool: new PostgresConnections({ url, ...options }) });
   const query = new Kysely<Schema>({ dialect });
   return new Database("postgres", query, (name, input) =>
     query.transaction().execute((transaction) => runTransaction(createPostgresStatements(transaction), name, input)),

@@ -3,7 +3,6 @@ import pg from "pg";
 import { isConnectionError, toStoreError } from "./postgres-errors.ts";
 import { describePostgresUrl } from "./postgres-url.ts";
 
-const MAX_CONNECTIONS = 10;
 const CONNECT_MS = 2_000;
 /** A little sooner than our own limit, so that a slow statement costs no connection: that is for servers that hang. */
 const STATEMENT_MS = 1_800;
@@ -16,6 +15,11 @@ export interface PostgresOptions {
   readonly url: string;
   /** False where statements may take as long as they need. */
   readonly limited: boolean;
+}
+
+export interface PoolOptions extends PostgresOptions {
+  /** How many connections there are at most. */
+  readonly connections: number;
 }
 
 /** How every connection of ours is made. */
@@ -47,9 +51,9 @@ export class PostgresConnections implements PostgresPool {
   readonly #where: string;
   readonly #clients = new Set<pg.PoolClient>();
 
-  constructor(options: PostgresOptions) {
+  constructor({ connections, ...options }: PoolOptions) {
     this.#where = describePostgresUrl(options.url);
-    this.#pool = new pg.Pool({ ...toClientConfig(options), max: MAX_CONNECTIONS });
+    this.#pool = new pg.Pool({ ...toClientConfig(options), max: connections });
     // A connection that breaks while nobody uses it is replaced when somebody needs one.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => {

@@ -6,7 +6,7 @@ import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createAccountStore } from "./account-store.ts";
 import { createBudgetStore } from "./budget-store.ts";
-import { connect, connectUnlimited, type DatabaseLocation } from "./connect.ts";
+import { connectReports, connectUnlimited, type DatabaseLocation } from "./connect.ts";
 import { findDamage } from "./integrity.ts";
 import { KeyChanges } from "./key-changes.ts";
 import { KeyListener } from "./key-listener.ts";
@@ -45,8 +45,7 @@ export interface Store {
  */
 export async function openStore(location: DatabaseLocation): Promise<Store> {
   const { database, versions } = await openDatabase(location);
-  // SQLite has one connection here, and a report, or a look at the whole file, would keep completions waiting.
-  const reports = database.kind === "sqlite" ? connect(location) : database;
+  const reports = connectReports(location);
   const changes = new KeyChanges(database);
   let listener: KeyListener | undefined;
   return {
@@ -69,7 +68,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     findDamage: () => findDamage(connectUnlimited(location)),
     async close() {
       listener?.close();
-      await Promise.all([database.close(), reports !== database && reports.close()]);
+      await Promise.all([database.close(), reports.close()]);
     },
   };
 }

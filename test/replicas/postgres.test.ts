@@ -1,4 +1,5 @@
 import { join } from "node:path";
+import pg from "pg";
 import { describe, expect, inject, it, onTestFinished } from "vitest";
 import { createKey, revokeKey } from "../../src/access/keys.ts";
 import { hashApiKey } from "../../src/access/api-key.ts";
@@ -18,6 +19,9 @@ async function open(databaseUrl: string): Promise<Store> {
   onTestFinished(() => store.close());
   return store;
 }
+
+/** How many statements wait for somebody's lock. */
+const WAITING = "select count(*) as waiting from pg_stat_activity where wait_event_type = 'Lock'";
 
 /** Deadlocks are tried again, so nothing else would show them. */
 async function expectNoDeadlock(url: string): Promise<void> {
@@ -135,6 +139,25 @@ describe("replicas on one PostgreSQL", () => {
     const uses = await queryPostgres(url, "select max(last_used_at_ms) as latest from api_keys");
     expect(uses).toEqual([{ latest: `${latestMs}` }]);
     await expectNoDeadlock(url);
+  });
+
+  it("write entries while more reports are asked for than they have connections", async () => {
+    const url = await freshDatabase();
+    const { ledger, usage } = await open(url);
+    await ledger.insert([entry()]);
+    // Only reports by account look at accounts.
+    const lock = new pg.Client({ connectionString: url });
+    await lock.connect();
+    await lock.query("begin; lock table accounts in access exclusive mode");
+    let answered = 0;
+    const query = { sinceMs: 0, untilMs: 2 * NOON, by: "account", step: "all" } as const;
+    const reports = Array.from({ length: 20 }, () => usage.summarize(query).finally(() => (answered += 1)));
+    const all = Promise.allSettled(reports);
+    await expect.poll(async () => (await queryPostgres(url, WAITING))[0]).toEqual({ waiting: "3" });
+    await ledger.insert([entry()]);
+    expect(answered).toBe(0);
+    await lock.end();
+    await all;
   });
 
   it("hear of each other's keys, and of everything after the channel was cut", async () => {

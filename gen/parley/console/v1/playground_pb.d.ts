@@ -69,7 +69,9 @@ export declare const PlaygroundService: GenService<{
   /**
    * One completion with the permissions of one of the caller's keys, in chunks by the grammar of
    * `parley.v1.CompletionService.Stream`, with the same errors. INVALID_ARGUMENT for an unknown key, that of somebody else
-   * and one that has ended. The request may have 16 MiB. Ends when the caller leaves.
+   * and one that has ended. The request may have 16 MiB. Ends when the caller leaves, and when the session does
+   * (UNAUTHENTICATED). RESOURCE_EXHAUSTED also for more than eight streams at once by one account, `RequestService.Watch`
+   * included.
    *
    * @generated from rpc parley.console.v1.PlaygroundService.Stream
    */

@@ -1,0 +1,77 @@
+import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { systemClock } from "../../src/core/clock.ts";
+import { Calls } from "../../src/edge/calls.ts";
+import type { EdgeServices, Refusal } from "../../src/edge/services.ts";
+import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
+import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
+import { FACTS, somebody } from "../support/core-ports.ts";
+
+const MIB = 1024 * 1024;
+const CREATE = `/${CompletionService.typeName}/Create`;
+
+const asked = (): never => {
+  throw new Error("nothing of this can be asked");
+};
+
+let refusals: Refusal[];
+let http: HttpServer;
+let grpc: GrpcServer;
+beforeEach(async () => {
+  refusals = [];
+  const services: EdgeServices = {
+    completions: { create: asked, stream: asked },
+    models: { list: asked, get: asked },
+    authenticate: async () => somebody,
+    limitsOf: () => FACTS,
+    calls: new Calls(systemClock),
+    clock: systemClock,
+    refused: (refusal) => void refusals.push(refusal),
+  };
+  http = await startHttpServer(services, { host: "127.0.0.1", port: 0, corsOrigins: [] });
+  grpc = await startGrpcServer(services, { listen: "127.0.0.1:0", maxReceiveBytes: MIB, maxSendBytes: MIB });
+});
+afterEach(() => {
+  http.close();
+  grpc.close();
+});
+
+async function post(path: string, type: string, body: string): Promise<number> {
+  const headers = { "content-type": type, "x-request-id": "req_unreadable" };
+  return (await fetch(`http://127.0.0.1:${http.port}${path}`, { method: "POST", headers, body })).status;
+}
+
+async function callGrpc(path: string, body: Buffer): Promise<ServiceError | null> {
+  const client = new Client(`127.0.0.1:${grpc.port}`, credentials.createInsecure());
+  const metadata = new Metadata();
+  metadata.set("x-request-id", "req_unreadable");
+  try {
+    const bytes = (each: Buffer): Buffer => each;
+    return await new Promise((resolve) => client.makeUnaryRequest(path, bytes, bytes, body, metadata, resolve));
+  } finally {
+    client.close();
+  }
+}
+
+describe("a request for a completion that cannot be read", () => {
+  it.each([
+    ["http", "/v1/chat/completions", () => post("/v1/chat/completions", "application/json", "{")],
+    ["connect", CREATE, () => post(CREATE, "application/json", "{")],
+    ["grpc", CREATE, () => callGrpc(CREATE, Buffer.from([0x0f]))],
+  ])("over %s is told once, with whose it was", async (entrance, target, send) => {
+    await send();
+    expect(refusals).toMatchObject([{ entrance, target, requestId: "req_unreadable", principal: somebody }]);
+    expect(refusals[0]!.failure.code).toBe("invalid_request");
+  });
+
+  it("is not one when something else was asked for", async () => {
+    const path = "/parley.v1.ModelService/Get";
+    expect(await post(path, "application/json", "{")).toBe(400);
+    await callGrpc(path, Buffer.from([0x0f]));
+    expect(refusals.map(({ target, principal }) => [target, principal])).toEqual([
+      [path, undefined],
+      [path, undefined],
+    ]);
+  });
+});
