@@ -43,7 +43,8 @@ export function createPlaygroundService({
         });
         if (request === undefined) throw invalidField("completion", "is missing");
         const completionId = newCompletionId();
-        const call = { principal, requestId, completionId, signal, expiresMs, arrivedMs, entrance: "console" } as const;
+        const own = { signal: leaving(signal), expiresMs, arrivedMs, entrance: "console" } as const;
+        const call = { principal, requestId, completionId, ...own };
         try {
           const answer = completions.stream(request, { ...call, admitted: () => undefined });
           for await (const batch of withSignsOfLife(answer, { clock, sign: SIGN })) {
@@ -52,11 +53,24 @@ export function createPlaygroundService({
           }
         } catch (reason) {
           // Translated here: the ledger and the log have it already, as a completion and not as a refusal.
-          throw toConnectError(Failure.from(reason), requestId);
+          throw toConnectError(Failure.from(signal.aborted ? signal.reason : reason), requestId);
         }
       });
     },
   };
+}
+
+/** Aborts when this one does. A completion whose session ends has not failed, nor has its model: its caller has left. */
+function leaving(signal: AbortSignal): AbortSignal {
+  const controller = new AbortController();
+  const leave = (): void => {
+    const failure = Failure.from(signal.reason);
+    const isOfSession = failure.code === "unauthenticated" || failure.code === "permission_denied";
+    controller.abort(isOfSession ? new Failure("cancelled", failure.message) : failure);
+  };
+  if (signal.aborted) leave();
+  else signal.addEventListener("abort", leave, { once: true });
+  return controller.signal;
 }
 
 /** Who the holder of one of this account's keys is. Throws `invalid_request`; somebody else's key is like one that does not exist. */

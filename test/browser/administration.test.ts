@@ -322,10 +322,10 @@ describe("providers", () => {
     }
     // Without being told: it asks again by itself.
     await opus.getByText(/^(Resting since|Being probed, resting since)/).waitFor();
-    await opus.getByText(/upstream_unavailable \(5\)/).waitFor();
+    await opus.getByText(/Provider unavailable \(5\)/).waitFor();
     await opus.locator("summary").click();
     const failure = opus.getByRole("listitem").first();
-    expect(await failure.innerText()).toMatch(/upstream_unavailable\s+status 529/);
+    expect(await failure.innerText()).toMatch(/Provider unavailable\s+Status 529/);
     expect(await failure.getByRole("link").getAttribute("href")).toMatch(/^\/requests\/chatcmpl-/);
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByLabel("Only those in trouble (1)").check();

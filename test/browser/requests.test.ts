@@ -217,7 +217,7 @@ describe("the page of a request", () => {
     await open(await ask({ prompt: "[[fault: status=503; id=4]]" }));
     const outcome = await page.getByRole("region", { name: "Outcome" }).innerText();
     expect(outcome).toMatch(/Provider unavailable[\s\S]*The caller was told:[\s\S]*The upstream provider failed\./);
-    expect(outcome).toContain("fallback_models");
+    expect(outcome).toContain("name fallback_models");
   });
 
   it("is there for one that was refused, too", async () => {

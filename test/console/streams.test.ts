@@ -165,6 +165,8 @@ describe("the session of a stream", () => {
     const error = await reading.end;
     expect(error?.code).toBe(Code.Unauthenticated);
     expect(error?.findDetails(ErrorInfoSchema)[0]?.reason).toBe("UNAUTHENTICATED");
+    // The model has not failed, and no key was missing.
+    expect(answers.calls[0]!.call.signal.reason).toMatchObject({ code: "cancelled" });
     await expectNothingHeld();
   });
 

@@ -7,7 +7,7 @@ import { Entrance } from "./entrance/entrance.tsx";
 import { readInvitation } from "./entrance/invitation.ts";
 import { Unavailable } from "./parts/alert.tsx";
 import { Breakage } from "./parts/breakage.tsx";
-import { Loading } from "./parts/page.tsx";
+import { Loading, Starting } from "./parts/page.tsx";
 import { PATHS } from "./paths.ts";
 import { Shell } from "./shell/shell.tsx";
 
@@ -30,7 +30,7 @@ export function App() {
   if (path !== PATHS.docs) return <Dashboard />;
   return (
     <Breakage path={path}>
-      <Suspense fallback={<p className="sr-only">Loading</p>}>
+      <Suspense fallback={<Starting />}>
         <Docs />
       </Suspense>
     </Breakage>
@@ -43,7 +43,7 @@ function Dashboard() {
   if (session.data !== undefined) {
     return session.data.session === undefined ? <Outside known={session.data} /> : <Inside />;
   }
-  if (session.isPending) return <p className="sr-only">Loading</p>;
+  if (session.isPending) return <Starting />;
   return (
     <Entrance title="Out of reach">
       <Unavailable error={session.error} onRetry={() => void session.refetch()} />
@@ -58,7 +58,7 @@ function Outside({ known }: { readonly known: GetSessionResponse }) {
   const isNew = known.needsAdministrator || path === PATHS.signUp;
   return (
     <Breakage path={path}>
-      <Suspense fallback={<p className="sr-only">Loading</p>}>
+      <Suspense fallback={<Starting />}>
         {isNew ? <SignUp {...known} /> : <SignIn signUpMode={known.signUpMode} />}
       </Suspense>
     </Breakage>

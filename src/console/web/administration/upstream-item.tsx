@@ -2,10 +2,12 @@ import type { Upstream, UpstreamFailure } from "../../../../gen/parley/console/v
 import { BreakerBadge } from "../parts/breaker-badge.tsx";
 import { Fact } from "../parts/fact.tsx";
 import { Fold } from "../parts/fold.tsx";
+import { OutcomeBadge } from "../parts/outcome-badge.tsx";
 import { TextLink } from "../parts/text-link.tsx";
 import { requestPath } from "../paths.ts";
 import { formatLatency, formatShare } from "../text/health.ts";
 import { formatCount } from "../text/number.ts";
+import { outcomeOf } from "../text/outcomes.ts";
 import { formatPreciseMoment, formatTime } from "../text/time.ts";
 
 /** How one upstream model is doing. */
@@ -18,7 +20,7 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
         <span className="wrap-anywhere">
           <bdi>{provider}</bdi> / <code className="font-mono">{name}</code>
         </span>
-        <BreakerBadge breaker={breaker} />
+        <BreakerBadge breaker={breaker} attempts={attempts} failures={failures} />
       </h2>
       {isOtherwise && <p className="mt-1 text-sm wrap-anywhere text-muted">Asked for as {modelIds.join(", ")}</p>}
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm lg:grid-cols-4">
@@ -29,7 +31,8 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
       </dl>
       {outcomes.some(({ outcome }) => outcome !== "served") && (
         <p className="mt-3 text-sm text-muted">
-          Attempts ended as {outcomes.map(({ outcome, count }) => `${outcome} (${formatCount(count)})`).join(", ")}.
+          Attempts ended as{" "}
+          {outcomes.map(({ outcome, count }) => `${outcomeOf(outcome).label} (${formatCount(count)})`).join(", ")}.
         </p>
       )}
       {lastFailures.length > 0 && (
@@ -56,10 +59,10 @@ function Failure({ failure }: { readonly failure: UpstreamFailure }) {
   const { time, outcome, upstreamStatus, reason, requestId, completionId } = failure;
   return (
     <li className="py-2.5 first:pt-0 last:pb-0">
-      <p className="flex flex-wrap gap-x-3">
+      <p className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
         <span title={time && formatPreciseMoment(time)}>{time && formatTime(time)}</span>
-        <code className="font-mono">{outcome}</code>
-        {upstreamStatus !== undefined && <span>status {upstreamStatus}</span>}
+        <OutcomeBadge code={outcome} />
+        {upstreamStatus !== undefined && <span>Status {upstreamStatus}</span>}
       </p>
       <p className="mt-0.5 wrap-anywhere text-muted">
         <bdi>{reason}</bdi>

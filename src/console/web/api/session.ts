@@ -13,6 +13,8 @@ export const sessionQuery = queryOptions({
   queryKey: ["session"],
   queryFn: ({ signal }) => sessions.getSession({}, { signal }),
   staleTime: 60_000,
+  // Somebody may have signed in in another tab.
+  refetchOnWindowFocus: ({ state }) => (state.data?.session === undefined ? "always" : true),
 });
 
 /** The account that is signed in. Only for pages that are shown to nobody else. */

@@ -1,22 +1,13 @@
 import { Tabs } from "@base-ui/react/tabs";
 import { CopyButton } from "../parts/copy-button.tsx";
+import { TabList } from "../parts/tab-list.tsx";
 import type { Example } from "./examples.ts";
 
 /** The same request in several languages. */
 export function ExampleTabs({ about, examples }: { readonly about: string; readonly examples: readonly Example[] }) {
   return (
     <Tabs.Root defaultValue={examples[0]!.name} className="rounded-xl border border-line bg-surface p-4">
-      <Tabs.List aria-label={`Examples: ${about}`} className="flex flex-wrap gap-1 print:hidden">
-        {examples.map(({ name }) => (
-          <Tabs.Tab
-            key={name}
-            value={name}
-            className="min-h-9 rounded-lg px-3 text-sm text-muted hover:bg-sunken hover:text-ink data-active:bg-accent-soft data-active:font-medium data-active:text-accent-strong"
-          >
-            {name}
-          </Tabs.Tab>
-        ))}
-      </Tabs.List>
+      <TabList label={`Examples: ${about}`} names={examples.map(({ name }) => name)} className="print:hidden" />
       {examples.map(({ name, needs, text }) => (
         <Tabs.Panel key={name} value={name} className="mt-2">
           <div className="flex items-center justify-between gap-4 py-1.5">

@@ -6,6 +6,7 @@ import { modelsQuery } from "../api/models.ts";
 import { makes } from "../models/abilities.ts";
 import { Button } from "../parts/button.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
+import { TabList } from "../parts/tab-list.tsx";
 import { Dialog } from "../parts/dialog.tsx";
 import { SNIPPETS } from "./snippets.ts";
 
@@ -47,17 +48,7 @@ function Snippets({ use }: { readonly use: Parameters<(typeof SNIPPETS)[number][
   return (
     <Tabs.Root defaultValue={SNIPPETS[0]!.name} className="mt-6">
       <h3 className="text-sm font-medium">Try it</h3>
-      <Tabs.List className="mt-2 flex flex-wrap gap-1">
-        {SNIPPETS.map(({ name }) => (
-          <Tabs.Tab
-            key={name}
-            value={name}
-            className="min-h-9 rounded-lg px-3 text-sm text-muted hover:bg-sunken hover:text-ink data-active:bg-accent-soft data-active:font-medium data-active:text-accent-strong"
-          >
-            {name}
-          </Tabs.Tab>
-        ))}
-      </Tabs.List>
+      <TabList label="Try it" names={SNIPPETS.map(({ name }) => name)} className="mt-2" />
       {SNIPPETS.map(({ name, needs, write }) => (
         <Tabs.Panel key={name} value={name} className="mt-2">
           <div className="flex items-center justify-between gap-4 py-1.5">

@@ -21,7 +21,7 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <div className="min-w-0">
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1">
             <code className="font-mono text-base font-semibold wrap-anywhere">{id}</code>
-            <BreakerBadge breaker={breaker} />
+            <BreakerBadge breaker={breaker} attempts={attempts} failures={failures} />
             {preview && <Badge look="plain">Preview</Badge>}
           </h2>
           <p className="mt-1 text-sm wrap-anywhere text-muted">

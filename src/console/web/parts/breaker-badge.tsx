@@ -3,8 +3,15 @@ import { type Breaker, BreakerState } from "../../../../gen/parley/console/v1/mo
 import { formatTime, formatMoment } from "../text/time.ts";
 import { Badge } from "./badge.tsx";
 
-/** Whether an upstream model is called, in words. */
-export function BreakerBadge({ breaker }: { readonly breaker: Breaker | undefined }) {
+interface BreakerBadgeProps {
+  readonly breaker: Breaker | undefined;
+  /** How often it was asked lately, and how often that failed. */
+  readonly attempts: bigint;
+  readonly failures: bigint;
+}
+
+/** Whether an upstream model is called, in words. One that is called and always fails does not count as working. */
+export function BreakerBadge({ breaker, attempts, failures }: BreakerBadgeProps) {
   const { state, restStartTime } = breaker ?? { state: BreakerState.UNSPECIFIED };
   if (state === BreakerState.OPEN || state === BreakerState.HALF_OPEN) {
     const since = restStartTime === undefined ? undefined : formatSince(restStartTime);
@@ -18,7 +25,9 @@ export function BreakerBadge({ breaker }: { readonly breaker: Breaker | undefine
       </span>
     );
   }
-  return state === BreakerState.CLOSED ? <Badge look="good">Working</Badge> : <Badge look="plain">Not known</Badge>;
+  if (state !== BreakerState.CLOSED) return <Badge look="plain">Not known</Badge>;
+  const isFailing = failures > 0n && failures === attempts;
+  return isFailing ? <Badge look="warn">Failing</Badge> : <Badge look="good">Working</Badge>;
 }
 
 function formatSince(start: Timestamp): string {

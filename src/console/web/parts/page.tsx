@@ -41,6 +41,15 @@ export function Title({ children, className }: { readonly children: string; read
   );
 }
 
+/** The app itself is on its way; seen only by those who wait for longer than a moment. */
+export function Starting() {
+  return (
+    <p role="status" className="animate-[appear_500ms_step-end_backwards] p-8 text-center text-muted">
+      Loading…
+    </p>
+  );
+}
+
 /** Something is on its way. */
 export function Loading({ what, rows = 3 }: { readonly what: string; readonly rows?: number }) {
   return (

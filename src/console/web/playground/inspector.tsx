@@ -2,6 +2,7 @@ import type { ReactNode } from "react";
 import { Tabs } from "@base-ui/react/tabs";
 import { FinishReason } from "../../../../gen/parley/v1/completion_pb.js";
 import { Link } from "wouter";
+import { TabList } from "../parts/tab-list.tsx";
 import { formatDuration } from "../text/duration.ts";
 import { formatMicroUsd } from "../text/money.ts";
 import { formatCount } from "../text/number.ts";
@@ -25,17 +26,7 @@ export function Inspector() {
   return (
     <section aria-label="The latest answer in detail" className="rounded-xl border border-line bg-surface p-4 sm:p-5">
       <Tabs.Root defaultValue="Answer">
-        <Tabs.List className="flex flex-wrap gap-1">
-          {tabs.map(([name]) => (
-            <Tabs.Tab
-              key={name}
-              value={name}
-              className="min-h-9 rounded-lg px-3 text-sm text-muted hover:bg-sunken hover:text-ink data-active:bg-accent-soft data-active:font-medium data-active:text-accent-strong"
-            >
-              {name}
-            </Tabs.Tab>
-          ))}
-        </Tabs.List>
+        <TabList label="The latest answer" names={tabs.map(([name]) => name)} />
         {tabs.map(([name, panel]) => (
           <Tabs.Panel key={name} value={name} className="mt-4">
             {panel}

@@ -93,7 +93,7 @@ function What({ request: { outcome, message, refused, partial, servedModel } }: 
       <div className="space-y-3 text-[0.9375rem]">
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
           <OutcomeBadge code={outcome} refused={refused} />
-          {outcome === "served" ? SERVED : advice && <Words text={advice.means} />}
+          <span>{outcome === "served" ? SERVED : advice && <Words text={advice.means} />}</span>
         </p>
         {message !== "" && (
           <div>

@@ -51,7 +51,7 @@ export function Table({ label, columns, rows, total, csv }: TableContent) {
   return (
     <>
       {/* Scrolls by itself, and so has to be reached by the keyboard. */}
-      <section tabIndex={0} aria-label={label} className="max-h-96 overflow-auto rounded-lg border border-line">
+      <section tabIndex={0} aria-label={label} className="max-h-[36rem] overflow-auto rounded-lg border border-line">
         <table className="w-full text-sm tabular-nums">
           <thead className="text-muted">
             <tr>

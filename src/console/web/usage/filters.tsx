@@ -40,6 +40,13 @@ export function Filters({ view, onChange }: FiltersProps) {
         ))}
       </SelectField>
       <Choose
+        label="Outcome"
+        value={view.outcome}
+        all="All outcomes"
+        choices={outcomes}
+        onChange={(outcome) => onChange({ outcome })}
+      />
+      <Choose
         label="Model"
         value={view.model}
         all="All models"
@@ -47,13 +54,6 @@ export function Filters({ view, onChange }: FiltersProps) {
         onChange={(model) => onChange({ model })}
       />
       <Choose label="Key" value={view.key} all="All keys" choices={keys} onChange={(key) => onChange({ key })} />
-      <Choose
-        label="Outcome"
-        value={view.outcome}
-        all="All outcomes"
-        choices={outcomes}
-        onChange={(outcome) => onChange({ outcome })}
-      />
       {accounts && (
         <Choose
           label="Account"
