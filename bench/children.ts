@@ -41,11 +41,19 @@ export function startPinned({ core, program, args, stdio }: Command): ChildProce
   return child;
 }
 
+/** One of the benchmark's own programs, by its path in this folder. */
+export interface OwnProgram {
+  readonly core: number;
+  readonly file: string;
+  readonly args?: readonly string[];
+  readonly nodeOptions?: readonly string[];
+}
+
 /** Starts one of the benchmark's own programs; its first message says that it is ready. Throws when it ends before. */
-export async function startOwn<T>(core: number, file: string, args: readonly string[]): Promise<[ChildProcess, T]> {
+export async function startOwn<T>({ core, file, args = [], nodeOptions = [] }: OwnProgram): Promise<[ChildProcess, T]> {
   const path = join(import.meta.dirname, file);
   const stdio: StdioOptions = ["ignore", "inherit", "inherit", "ipc"];
-  const child = startPinned({ core, program: process.execPath, args: [path, ...args], stdio });
+  const child = startPinned({ core, program: process.execPath, args: [...nodeOptions, path, ...args], stdio });
   const ended = once(child, "exit").then(() => {
     throw new Error(`${file} ended before it was ready`);
   });
@@ -53,6 +61,20 @@ export async function startOwn<T>(core: number, file: string, args: readonly str
   // From now on its end is expected.
   ended.catch(() => undefined);
   return [child, message];
+}
+
+/** Sends a child a message and waits for its next one. Throws when it ends instead. */
+export async function askChild<T>(child: ChildProcess, question: object): Promise<T> {
+  const ended = new AbortController();
+  const abort = (): void => ended.abort(new Error("a process of the benchmark ended before it answered"));
+  child.once("exit", abort);
+  try {
+    const reply = once(child, "message", { signal: ended.signal });
+    child.send(question);
+    return ((await reply) as [T])[0];
+  } finally {
+    child.off("exit", abort);
+  }
 }
 
 /** Asks a child to end, and sees to it. */

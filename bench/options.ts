@@ -1,7 +1,7 @@
 import { parseArgs } from "node:util";
 
 /** What can be measured on its own. */
-export const PARTS = ["translate", "accounting", "unary", "stream", "grpc"] as const;
+export const PARTS = ["translate", "accounting", "unary", "stream", "grpc", "image"] as const;
 
 /** Those that need neither server nor load. */
 const IN_PROCESS: ReadonlySet<Part> = new Set(["translate", "accounting"]);
@@ -17,6 +17,8 @@ export interface Options {
   readonly rounds: number;
   /** Length of one slice. */
   readonly seconds: number;
+  /** At most so long is each contestant warmed up. */
+  readonly warmUpSeconds: number;
   /** Take a CPU profile of Parley under each load, instead of comparing it. */
   readonly profile: boolean;
 }
@@ -27,8 +29,9 @@ export function readOptions(args: readonly string[]): Options {
     args: [...args],
     allowPositionals: true,
     options: {
-      rounds: { type: "string", default: "12" },
-      seconds: { type: "string", default: "0.7" },
+      rounds: { type: "string", default: "10" },
+      seconds: { type: "string", default: "0.5" },
+      "warm-up": { type: "string", default: "10" },
       profile: { type: "boolean", default: false },
     },
   });
@@ -38,6 +41,7 @@ export function readOptions(args: readonly string[]): Options {
     parts: positionals.length === 0 ? PARTS : PARTS.filter((part) => positionals.includes(part)),
     rounds: Math.ceil(positiveNumber("rounds", values.rounds)),
     seconds: positiveNumber("seconds", values.seconds),
+    warmUpSeconds: positiveNumber("warm-up", values["warm-up"]),
     profile: values.profile,
   };
 }

@@ -4,7 +4,7 @@ import { cpus, tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Ready } from "./child.ts";
 import { isPinned, PEER_CORE, startOwn, stopChild } from "./children.ts";
-import { compare } from "./compare.ts";
+import { compare, watchLoops } from "./compare.ts";
 import { nginxPath } from "./contestants/floors.ts";
 import { planLoads } from "./loads.ts";
 import { type AccountingCost, formatAccounting, measureAccounting } from "./accounting/measure.ts";
@@ -35,7 +35,7 @@ async function bench(options: Options): Promise<void> {
   // After the children have been ended, however this ends.
   process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
-  const [upstream, { port: upstreamPort }] = await startOwn<Ready>(PEER_CORE, "upstream/server.ts", []);
+  const [upstream, { port: upstreamPort }] = await startOwn<Ready>({ core: PEER_CORE, file: "upstream/server.ts" });
   try {
     const results: LoadResult[] = [];
     for (const load of planLoads(options.parts, options)) {
@@ -44,7 +44,9 @@ async function bench(options: Options): Promise<void> {
         console.log(`${await profileLoad(setting, RESULTS)}\n`);
         continue;
       }
-      const result = await compare(setting, { ...options, upstream: upstream.pid! });
+      const rounds = { ...options, upstream: upstream.pid! };
+      const compared = await compare(setting, rounds);
+      const result = load.watchesLoop ? { ...compared, loopDelays: await watchLoops(setting, rounds) } : compared;
       console.log(`${formatLoad(result)}\n`);
       results.push(result);
     }

@@ -7,10 +7,11 @@ import type { Ready } from "../child.ts";
 import { findProgram, SERVER_CORE, startOwn, startPinned, stopChild } from "../children.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-/** What a relayed stream of the mock upstream ends with. */
-const LAST_WORDS = 'data: {"type":"message_stop"}';
+/** What a stream of the mock upstream ends with. */
+export const LAST_WORDS = 'data: {"type":"message_stop"}';
 
-const NO_KEY = "sk_parley_none";
+/** For servers that look at no key. */
+export const NO_KEY = "sk_parley_none";
 
 /** The floor that ratios over HTTP are to. */
 export const BYTE_RELAY = "byte relay (node:http + undici)";
@@ -21,21 +22,24 @@ export const GRPC_RELAY = "byte relay (grpc-js + undici)";
 export const nginxPath = findProgram("nginx");
 
 /** A byte relay over HTTP. */
-export async function startByteRelay({ upstreamPort }: Setting): Promise<RunningServer> {
-  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/byte-relay.ts", [String(upstreamPort)]);
+export async function startByteRelay({ upstreamPort, nodeOptions = [] }: Setting): Promise<RunningServer> {
+  const args = [String(upstreamPort)];
+  const program = { core: SERVER_CORE, file: "floors/byte-relay.ts", args, nodeOptions };
+  const [process, { port }] = await startOwn<Ready>(program);
   return { name: BYTE_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
 /** A gRPC server that makes its answers itself. */
 export async function startGrpcEcho({ load }: Setting): Promise<RunningServer> {
-  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", [JSON.stringify(load)]);
+  const program = { core: SERVER_CORE, file: "floors/grpc.ts", args: [JSON.stringify(load)] };
+  const [process, { port }] = await startOwn<Ready>(program);
   return { name: "echo without upstream (grpc-js)", process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
 /** A byte relay from gRPC to the upstream. */
 export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<RunningServer> {
   const args = [JSON.stringify(load), String(upstreamPort)];
-  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", args);
+  const [process, { port }] = await startOwn<Ready>({ core: SERVER_CORE, file: "floors/grpc.ts", args });
   return { name: GRPC_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 

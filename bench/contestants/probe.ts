@@ -8,6 +8,7 @@ import type { RunningServer } from "./server.ts";
 export async function probe(server: RunningServer, load: Load): Promise<void> {
   const text = load.transport === "http" ? await askHttp(server, load) : await askGrpc(server, load);
   const marks = text.split(MARK).length - 1;
+  if (text.length < (load.leastBytes ?? 0)) throw new Error(`${server.name} answers with ${text.length} bytes only`);
   if (marks !== load.marks) throw new Error(`${server.name} answers with ${marks} marks instead of ${load.marks}`);
 }
 

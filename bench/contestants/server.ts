@@ -5,6 +5,8 @@ import type { Load } from "../loads.ts";
 export interface Setting {
   readonly load: Load;
   readonly upstreamPort: number;
+  /** For servers that are programs of Node. */
+  readonly nodeOptions?: readonly string[];
   /** A folder that is removed at the end. */
   readonly folder: string;
 }

@@ -13,9 +13,10 @@ export function createHttpCaller({ load, target }: Assignment, tally: () => Tall
     `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${target.port}\r\nauthorization: Bearer ${target.key}\r\n` +
       `content-type: application/json\r\naccept: */*\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
   );
-  const problemOf = ({ status, marks, tail }: ReadAnswer): string | undefined => {
+  const problemOf = ({ status, marks, tail, bytes }: ReadAnswer): string | undefined => {
     if (status !== 200) return `status ${status}`;
     if (marks !== load.marks) return `${marks} marks instead of ${load.marks}`;
+    if (bytes < (load.leastBytes ?? 0)) return `${bytes} bytes instead of at least ${load.leastBytes}`;
     if (load.streamed && !tail.trimEnd().endsWith(target.lastWords)) return `an end of ${JSON.stringify(tail)}`;
     return undefined;
   };

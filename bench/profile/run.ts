@@ -1,7 +1,7 @@
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { stopChild } from "../children.ts";
-import { startGenerator } from "../compare.ts";
+import { startGenerator } from "../contestants/line-up.ts";
 import { startParley } from "../contestants/parley.ts";
 import { probe } from "../contestants/probe.ts";
 import type { Setting } from "../contestants/server.ts";
@@ -19,7 +19,7 @@ export async function profileLoad(setting: Setting, results: string): Promise<st
   const { load } = setting;
   const folder = mkdtempSync(join(setting.folder, "profile-"));
   const nodeOptions = ["--cpu-prof", `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${INTERVAL_US}`];
-  const server = await startParley(setting, nodeOptions);
+  const server = await startParley({ ...setting, nodeOptions });
   let fromUs = 0;
   let toUs = 0;
   try {

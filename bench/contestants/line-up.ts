@@ -1,0 +1,54 @@
+import { PEER_CORE, startOwn, stopChild } from "../children.ts";
+import type { Assignment } from "../load/caller.ts";
+import type { Load } from "../loads.ts";
+import type { Contestant } from "../measure/rounds.ts";
+import { probe } from "./probe.ts";
+import type { RunningServer, Setting } from "./server.ts";
+
+/** Starts one contestant. */
+export type Start = (setting: Setting) => Promise<RunningServer>;
+
+/** A server with a load generator that is ready. */
+export interface LinedUp extends Contestant {
+  readonly running: RunningServer;
+}
+
+/**
+ * Starts these contestants one after another, lets them be measured, and ends them however that ends. A stock client
+ * looks at one whole answer of each before and after: throws when one is wrong.
+ */
+export async function withLineUp<T>(
+  setting: Setting,
+  starts: readonly Start[],
+  measure: (contestants: readonly LinedUp[]) => Promise<T>,
+): Promise<T> {
+  const { load } = setting;
+  const servers: RunningServer[] = [];
+  const contestants: LinedUp[] = [];
+  try {
+    for (const start of starts) {
+      const running = await start(setting);
+      servers.push(running);
+      await probe(running, load);
+      const generator = await startGenerator(load, running);
+      contestants.push({ name: running.name, server: running.process.pid!, generator, running });
+    }
+    const measured = await measure(contestants);
+    for (const server of servers) await probe(server, load);
+    return measured;
+  } finally {
+    await Promise.all(contestants.map(({ generator }) => stopChild(generator)));
+    await Promise.all(servers.map((server) => stopChild(server.process)));
+  }
+}
+
+/** Starts a load generator that is ready to send this load to this server. */
+export async function startGenerator(
+  load: Load,
+  { port, key, lastWords }: RunningServer,
+): Promise<Contestant["generator"]> {
+  const assignment: Assignment = { load, target: { port, key, lastWords } };
+  const args = [JSON.stringify(assignment)];
+  const [generator] = await startOwn<object>({ core: PEER_CORE, file: "load/generator.ts", args });
+  return generator;
+}
