@@ -96,6 +96,24 @@ const FLAT_OUT: Load = {
   marks: FLAT_OUT_CHUNKS,
 };
 
+/** What latency is measured with: whole answers, and the first content of short streams. */
+export const LATENCY_LOADS: readonly Load[] = [
+  { ...UNARY, part: "latency", name: "unary, until the answer is there" },
+  {
+    ...UNARY,
+    part: "latency",
+    name: "streams of 20 chunks, until the first content is there",
+    streamed: true,
+    model: modelOf({ chunks: 20, intervalMs: 0 }),
+    marks: 20,
+  },
+];
+
+/** A stream that stays open and says something every so often; for whoever holds many of them open. */
+export function heldStream(part: Part, everyMs: number): Load {
+  return { ...UNARY, part, name: "open streams", streamed: true, model: modelOf({ everyMs }), marks: 1 };
+}
+
 const GRPC = { part: "grpc", transport: "grpc", connections: 8, callsPerConnection: 8 } as const;
 
 const IMAGE: Load = {

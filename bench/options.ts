@@ -1,7 +1,18 @@
 import { parseArgs } from "node:util";
 
 /** What can be measured on its own. */
-export const PARTS = ["translate", "accounting", "unary", "stream", "grpc", "image"] as const;
+export const PARTS = [
+  "translate",
+  "accounting",
+  "unary",
+  "stream",
+  "grpc",
+  "image",
+  "latency",
+  "memory",
+  "startup",
+  "growth",
+] as const;
 
 /** Those that need neither server nor load. */
 const IN_PROCESS: ReadonlySet<Part> = new Set(["translate", "accounting"]);
@@ -19,6 +30,8 @@ export interface Options {
   readonly seconds: number;
   /** At most so long is each contestant warmed up. */
   readonly warmUpSeconds: number;
+  /** Take the sizes that need many minutes. */
+  readonly long: boolean;
   /** Take a CPU profile of Parley under each load, instead of comparing it. */
   readonly profile: boolean;
 }
@@ -32,6 +45,7 @@ export function readOptions(args: readonly string[]): Options {
       rounds: { type: "string", default: "10" },
       seconds: { type: "string", default: "0.5" },
       "warm-up": { type: "string", default: "10" },
+      long: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
     },
   });
@@ -42,6 +56,7 @@ export function readOptions(args: readonly string[]): Options {
     rounds: Math.ceil(positiveNumber("rounds", values.rounds)),
     seconds: positiveNumber("seconds", values.seconds),
     warmUpSeconds: positiveNumber("warm-up", values["warm-up"]),
+    long: values.long,
     profile: values.profile,
   };
 }

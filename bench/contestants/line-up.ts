@@ -1,5 +1,6 @@
+import type { ChildProcess } from "node:child_process";
 import { PEER_CORE, startOwn, stopChild } from "../children.ts";
-import type { Assignment } from "../load/caller.ts";
+import type { Assignment, Target } from "../load/caller.ts";
 import type { Load } from "../loads.ts";
 import type { Contestant } from "../measure/rounds.ts";
 import { probe } from "./probe.ts";
@@ -43,12 +44,14 @@ export async function withLineUp<T>(
 }
 
 /** Starts a load generator that is ready to send this load to this server. */
-export async function startGenerator(
-  load: Load,
-  { port, key, lastWords }: RunningServer,
-): Promise<Contestant["generator"]> {
-  const assignment: Assignment = { load, target: { port, key, lastWords } };
-  const args = [JSON.stringify(assignment)];
-  const [generator] = await startOwn<object>({ core: PEER_CORE, file: "load/generator.ts", args });
-  return generator;
+export function startGenerator(load: Load, target: Target): Promise<ChildProcess> {
+  return startCaller("load/generator.ts", { load, target });
+}
+
+/** Starts one of the programs that make calls. */
+export async function startCaller(file: string, { load, target }: Assignment): Promise<ChildProcess> {
+  const { port, key, keys, headers, lastWords } = target;
+  const assignment = { load, target: { port, key, keys, headers, lastWords } };
+  const [caller] = await startOwn<object>({ core: PEER_CORE, file, args: [JSON.stringify(assignment)] });
+  return caller;
 }

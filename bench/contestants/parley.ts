@@ -34,12 +34,12 @@ export interface Home {
 }
 
 /** A configuration for the load, and no data yet. */
-export function makeHome({ load, upstreamPort, folder }: Setting): Home {
+export function makeHome({ load, moreModels = [], upstreamPort, folder }: Setting): Home {
   const home = mkdtempSync(join(folder, "parley-"));
   const configFile = join(home, "parley.yaml");
   const dataDir = join(home, "data");
   // A JSON document is a YAML document.
-  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, upstreamPort })));
+  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, moreModels, upstreamPort })));
   return { configFile, dataDir };
 }
 
@@ -66,10 +66,16 @@ export async function launch({ configFile }: Home, nodeOptions: readonly string[
 }
 
 interface ConfigOptions extends Pick<Setting, "load" | "upstreamPort"> {
+  readonly moreModels: readonly string[];
   readonly dataDir: string;
 }
 
-function configOf({ dataDir, load: { model, dialect = "anthropic" }, upstreamPort }: ConfigOptions): object {
+function configOf({
+  dataDir,
+  load: { model, dialect = "anthropic" },
+  moreModels,
+  upstreamPort,
+}: ConfigOptions): object {
   const listen = "127.0.0.1:0";
   const base_url = `http://127.0.0.1:${upstreamPort}`;
   return {
@@ -80,16 +86,19 @@ function configOf({ dataDir, load: { model, dialect = "anthropic" }, upstreamPor
     // Counted as ever, and never reached.
     limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },
     providers: { alpha: { dialect, base_url, allow_private: true, api_keys: ["bench"] } },
-    models: {
-      [model]: {
-        provider: "alpha",
-        upstream_model: model,
-        context_window: 200_000,
-        max_output_tokens: 8192,
-        price: { input: 5, output: 25 },
-        ...(dialect === "gemini" && { modalities: { input: ["text", "image"], output: ["text", "image"] } }),
-      },
-    },
+    models: Object.fromEntries(
+      [model, ...moreModels].map((name) => [
+        name,
+        {
+          provider: "alpha",
+          upstream_model: name,
+          context_window: 200_000,
+          max_output_tokens: 8192,
+          price: { input: 5, output: 25 },
+          ...(dialect === "gemini" && { modalities: { input: ["text", "image"], output: ["text", "image"] } }),
+        },
+      ]),
+    ),
   };
 }
 

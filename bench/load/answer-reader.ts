@@ -28,6 +28,11 @@ export class AnswerReader {
   /** Bytes of the body still to come; undefined when its chunks say where it ends. */
   #left: number | undefined;
 
+  /** Marks of the answer that is being read. */
+  get marks(): number {
+    return this.#counter.marks;
+  }
+
   /** Takes what one read gave; the answer, once it is whole. Throws an Error for what is no answer. */
   push(bytes: Buffer): ReadAnswer | undefined {
     let body = bytes;
