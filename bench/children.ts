@@ -28,13 +28,16 @@ export interface Command {
   readonly program: string;
   readonly args: readonly string[];
   readonly stdio: StdioOptions;
+  /** Beside what this process has. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Starts a program on a core. Its process is the program's own, so that its CPU time can be read by its id. */
-export function startPinned({ core, program, args, stdio }: Command): ChildProcess {
+export function startPinned({ core, program, args, stdio, env: more = {} }: Command): ChildProcess {
   const [command, ...rest] = isPinned ? [taskset!, "-c", String(core), program, ...args] : [program, ...args];
   // What is configured for an instance of this machine must not reach the one under test.
-  const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith("PARLEY_")));
+  const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PARLEY_"));
+  const env = { ...Object.fromEntries(inherited), ...more };
   const child = spawn(command, rest, { stdio, env });
   running.add(child);
   child.once("exit", () => running.delete(child));

@@ -24,10 +24,14 @@ const STARTS: Readonly<Record<"http" | "grpc", readonly Start[]>> = {
 /** Long enough for a thousandth of the loop's turns to be some. */
 const WATCHED_SECONDS = 4;
 
-/** Runs all contestants under one load, each in a process of its own, and sums up. */
-export async function compare(setting: Setting, options: RoundsOptions): Promise<LoadResult> {
+/** Runs the floors, Parley and these others under one load, each in a process of its own, and sums up. */
+export async function compare(
+  setting: Setting,
+  options: RoundsOptions,
+  others: readonly Start[] = [],
+): Promise<LoadResult> {
   const { load } = setting;
-  return withLineUp(setting, STARTS[load.transport], async (contestants) => {
+  return withLineUp(setting, [...STARTS[load.transport], ...others], async (contestants) => {
     const floor = load.transport === "http" ? BYTE_RELAY : GRPC_RELAY;
     return summarise(load, await runRounds(load, contestants, options), floor);
   });

@@ -14,11 +14,15 @@ export interface Measurements {
   readonly latency: LatencyResult[];
   memory?: readonly MemoryResult[];
   startup?: readonly StartupResult[];
+  /** Parley beside other gateways. */
+  readonly peers: LoadResult[];
   /** Parley small beside Parley large. */
   readonly growth: LoadResult[];
 }
 
 /** Whether something that was measured is not a figure. */
-export function hasProblem({ loads, growth, latency }: Measurements): boolean {
-  return [...loads, ...growth, ...latency].some(({ results }) => results.some(({ problem }) => problem !== undefined));
+export function hasProblem({ loads, peers, growth, latency }: Measurements): boolean {
+  return [...loads, ...peers, ...growth, ...latency].some(({ results }) =>
+    results.some(({ problem }) => problem !== undefined),
+  );
 }

@@ -12,6 +12,7 @@ export const PARTS = [
   "memory",
   "startup",
   "growth",
+  "peers",
 ] as const;
 
 /** Those that need neither server nor load. */

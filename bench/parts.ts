@@ -8,6 +8,7 @@ import { LATENCY_LOADS, type Load, planLoads, UNARY } from "./loads.ts";
 import type { LoadResult } from "./measure/result.ts";
 import type { RoundsOptions } from "./measure/rounds.ts";
 import type { Measurements } from "./measurements.ts";
+import { installPeers, PEER_LOADS } from "./peers/peers.ts";
 import { LONG_SIZE, measureMemory, USUAL_SIZE } from "./memory/measure.ts";
 import { formatMemory } from "./memory/result.ts";
 import type { Options } from "./options.ts";
@@ -57,6 +58,14 @@ export async function measureServers(place: Place, options: Options, measured: M
     for await (const result of measureGrowth(place, rounds, long ? LONG_GROWTH : USUAL_GROWTH)) {
       print(formatLoad(result));
       measured.growth.push(result);
+    }
+  }
+  if (parts.includes("peers")) {
+    const peers = await installPeers(place.folder, print);
+    for (const load of PEER_LOADS(options)) {
+      const result = await compare({ ...place, load }, rounds, peers);
+      print(formatLoad(result));
+      measured.peers.push(result);
     }
   }
 }

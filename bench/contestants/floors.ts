@@ -1,10 +1,8 @@
-import { once } from "node:events";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Ready } from "../child.ts";
-import { findProgram, SERVER_CORE, startOwn, startPinned, stopChild } from "../children.ts";
+import { findProgram, SERVER_CORE, startOwn, startPinned } from "../children.ts";
+import { findFreePort, untilListening } from "./ports.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
 /** What a stream of the mock upstream ends with. */
@@ -43,8 +41,8 @@ export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<R
   return { name: GRPC_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
-const NGINX_ATTEMPTS = 100;
-const NGINX_PAUSE_MS = 50;
+/** How long nginx may take to listen. */
+const NGINX_START_MS = 5_000;
 
 /** One nginx process that keeps its connections on both sides and buffers no answers. Throws when it does not start. */
 export async function startNginx({ upstreamPort, folder }: Setting): Promise<RunningServer> {
@@ -55,13 +53,7 @@ export async function startNginx({ upstreamPort, folder }: Setting): Promise<Run
   writeFileSync(file, nginxConfig({ port, upstreamPort }));
   const args = ["-p", prefix, "-c", file];
   const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: "ignore" });
-  for (let attempt = 1; !(await accepts(port)); attempt++) {
-    if (attempt === NGINX_ATTEMPTS || process.exitCode !== null) {
-      await stopChild(process);
-      throw new Error("nginx did not begin to listen");
-    }
-    await delay(NGINX_PAUSE_MS);
-  }
+  await untilListening(process, { port, limitMs: NGINX_START_MS, name: "nginx" });
   return { name: "nginx proxy_pass", process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
@@ -97,23 +89,4 @@ http {
   }
 }
 `;
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once("error", () => resolve(false));
-  });
 }

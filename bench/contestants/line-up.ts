@@ -6,8 +6,8 @@ import type { Contestant } from "../measure/rounds.ts";
 import { probe } from "./probe.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-/** Starts one contestant. */
-export type Start = (setting: Setting) => Promise<RunningServer>;
+/** Starts one contestant; undefined when it is left out, and has said why. */
+export type Start = (setting: Setting) => Promise<RunningServer | undefined>;
 
 /** A server with a load generator that is ready. */
 export interface LinedUp extends Contestant {
@@ -29,6 +29,7 @@ export async function withLineUp<T>(
   try {
     for (const start of starts) {
       const running = await start(setting);
+      if (running === undefined) continue;
       servers.push(running);
       await probe(running, load);
       const generator = await startGenerator(load, running);

@@ -1,7 +1,7 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { stopChild } from "../children.ts";
 import { startByteRelay } from "../contestants/floors.ts";
-import { type LinedUp, type Start, withLineUp } from "../contestants/line-up.ts";
+import { type LinedUp, withLineUp } from "../contestants/line-up.ts";
 import { startOpenStreams } from "../contestants/open-streams.ts";
 import { startParley } from "../contestants/parley.ts";
 import type { Setting } from "../contestants/server.ts";
@@ -30,7 +30,7 @@ const EVERY_MS = 1_000;
 /** Streams that are opened and ended before the measured ones. */
 const WARM_UP_STREAMS = 500;
 
-const STARTS: readonly Start[] = [startByteRelay, startParley];
+const STARTS = [startByteRelay, startParley] as const;
 
 /** Memory of the byte relay and of Parley: at rest, under requests, and with many streams open. */
 export async function measureMemory(
@@ -69,7 +69,11 @@ async function sampleUnderRequests(
   return samples;
 }
 
-async function measureStreams(place: Omit<Setting, "load">, start: Start, count: number): Promise<number> {
+async function measureStreams(
+  place: Omit<Setting, "load">,
+  start: (typeof STARTS)[number],
+  count: number,
+): Promise<number> {
   const load = heldStream("memory", EVERY_MS);
   const server = await start({ ...place, load });
   try {
