@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProgram, SERVER_CORE, startPinned } from "../children.ts";
@@ -15,7 +16,8 @@ const NEEDED_PYTHON = "import sys; sys.exit(sys.version_info < (3, 10))";
 
 /**
  * Installs LiteLLM's proxy in an environment of its own, and gives what starts it: one worker on uvloop, in production
- * mode, log at errors only, without telemetry, database, keys and retries, and with the prices that came with it.
+ * mode, log at errors only, without telemetry, database and retries, with one key (it
+ * does not start without) and with the prices that came with it.
  */
 export async function installLiteLlm(folder: string): Promise<(setting: Setting) => Promise<RunningServer>> {
   const python = findProgram("python3");
@@ -31,6 +33,7 @@ export async function installLiteLlm(folder: string): Promise<(setting: Setting)
     const file = join(mkdtempSync(join(scratch, "litellm-")), "config.yaml");
     // A JSON document is a YAML document.
     writeFileSync(file, JSON.stringify(configOf(load.model, upstreamPort)));
+    const key = `sk-${randomBytes(32).toString("hex")}`;
     const child = startPinned({
       core: SERVER_CORE,
       program: join(programs, "python"),
@@ -46,10 +49,15 @@ export async function installLiteLlm(folder: string): Promise<(setting: Setting)
         "1",
       ],
       stdio: "ignore",
-      env: { LITELLM_MODE: "PRODUCTION", LITELLM_LOG: "ERROR", LITELLM_LOCAL_MODEL_COST_MAP: "True" },
+      env: {
+        LITELLM_MASTER_KEY: key,
+        LITELLM_MODE: "PRODUCTION",
+        LITELLM_LOG: "ERROR",
+        LITELLM_LOCAL_MODEL_COST_MAP: "True",
+      },
     });
     await untilListening(child, { port, limitMs: START_MS, name: LITELLM });
-    return { name: LITELLM, process: child, port, key: "bench", lastWords: PARLEY_LAST_WORDS };
+    return { name: LITELLM, process: child, port, key, lastWords: PARLEY_LAST_WORDS };
   };
 }
 

@@ -1,3 +1,4 @@
+import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { findProgram, SERVER_CORE, startPinned } from "../children.ts";
 import { PARLEY_LAST_WORDS } from "../contestants/parley.ts";
@@ -5,8 +6,13 @@ import { findFreePort, untilListening } from "../contestants/ports.ts";
 import type { RunningServer, Setting } from "../contestants/server.ts";
 import { runInstaller } from "./install.ts";
 
+const VERSION = "1.15.2";
+
 /** The package, exactly. */
-export const PORTKEY = "@portkey-ai/gateway@1.15.2";
+export const PORTKEY = `@portkey-ai/gateway@${VERSION}`;
+
+/** Its HTTP server. With later ones that its package allows, on a new Node, all its streams end in a 500. */
+const OVERRIDES = { "@hono/node-server": "1.13.8" };
 
 const START_MS = 20_000;
 
@@ -17,7 +23,9 @@ const START_MS = 20_000;
 export async function installPortkey(folder: string): Promise<(setting: Setting) => Promise<RunningServer>> {
   const npm = findProgram("npm");
   if (npm === undefined) throw new Error("there is no npm");
-  await runInstaller(npm, ["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts", PORTKEY]);
+  const wanted = { private: true, dependencies: { "@portkey-ai/gateway": VERSION }, overrides: OVERRIDES };
+  writeFileSync(join(folder, "package.json"), JSON.stringify(wanted));
+  await runInstaller(npm, ["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts"]);
   const program = join(folder, "node_modules/@portkey-ai/gateway/build/start-server.js");
   return async ({ upstreamPort }) => {
     const port = await findFreePort();
