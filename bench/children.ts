@@ -39,9 +39,14 @@ export function startPinned({ core, program, args, stdio, env: more = {} }: Comm
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PARLEY_"));
   const env = { ...Object.fromEntries(inherited), ...more };
   const child = spawn(command, rest, { stdio, env });
+  endWithThis(child);
+  return child;
+}
+
+/** Sees to it that a child does not outlive this process. */
+export function endWithThis(child: ChildProcess): void {
   running.add(child);
   child.once("exit", () => running.delete(child));
-  return child;
 }
 
 /** One of the benchmark's own programs, by its path in this folder. */

@@ -33,7 +33,9 @@ export interface Options {
   readonly warmUpSeconds: number;
   /** Take the sizes that need many minutes. */
   readonly long: boolean;
-  /** Take a CPU profile of Parley under each load, instead of comparing it. */
+  /** Write what was measured into docs/performance/, too. */
+  readonly write: boolean;
+  /** Take profiles of Parley under each load, instead of comparing it. */
   readonly profile: boolean;
 }
 
@@ -47,6 +49,7 @@ export function readOptions(args: readonly string[]): Options {
       seconds: { type: "string", default: "0.5" },
       "warm-up": { type: "string", default: "10" },
       long: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
     },
   });
@@ -58,6 +61,7 @@ export function readOptions(args: readonly string[]): Options {
     seconds: positiveNumber("seconds", values.seconds),
     warmUpSeconds: positiveNumber("warm-up", values["warm-up"]),
     long: values.long,
+    write: values.write,
     profile: values.profile,
   };
 }

@@ -4,13 +4,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Ready } from "./child.ts";
 import { PEER_CORE, startOwn, stopChild } from "./children.ts";
-import { conditions } from "./machine.ts";
+import { writeDocument } from "./document/write.ts";
+import { conditions, machine } from "./machine.ts";
 import { canReadCpuTime } from "./measure/cpu-time.ts";
 import { hasProblem, type Measurements } from "./measurements.ts";
 import { needsNoServer, type Options, readOptions } from "./options.ts";
 import { measureInProcess, measureServers, type Place, profileServers } from "./parts.ts";
 
 const RESULTS = join(import.meta.dirname, "results");
+const DOCUMENTS = join(import.meta.dirname, "../docs/performance");
 
 try {
   await bench(readOptions(process.argv.slice(2)));
@@ -38,7 +40,7 @@ async function bench(options: Options): Promise<void> {
 async function withUpstream(run: (place: Place) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "parley-bench-"));
   // After the children have been ended, however this ends.
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   const [upstream, { port: upstreamPort }] = await startOwn<Ready>({ core: PEER_CORE, file: "upstream/server.ts" });
   try {
@@ -48,9 +50,14 @@ async function withUpstream(run: (place: Place) => Promise<void>): Promise<void>
   }
 }
 
-function save({ rounds, seconds }: Options, measured: Measurements): void {
+function save({ rounds, seconds, write }: Options, measured: Measurements): void {
   const file = join(RESULTS, "latest.json");
   const document = { at: new Date().toISOString(), conditions: conditions(), rounds, seconds, ...measured };
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
   console.log(`Every slice is in ${file}.`);
+  if (!write) return;
+  const command = `npm run bench -- ${process.argv.slice(2).join(" ")}`;
+  const date = document.at.slice(0, 10);
+  const written = writeDocument(DOCUMENTS, measured, { date, machine: machine(), command, rounds, seconds });
+  console.log(`The document is ${written}.`);
 }
