@@ -14,6 +14,10 @@ const taskset = findProgram("taskset");
 /** Whether processes are bound to cores. */
 export const isPinned = taskset !== undefined && availableParallelism() > 1;
 
+const setpriv = findProgram("setpriv");
+/** Lets the kernel end a child when this process is killed, which no handler here would see. */
+const MORTAL = setpriv === undefined ? [] : [setpriv, "--pdeathsig", "KILL"];
+
 const running = new Set<ChildProcess>();
 process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
@@ -34,11 +38,11 @@ export interface Command {
 
 /** Starts a program on a core. Its process is the program's own, so that its CPU time can be read by its id. */
 export function startPinned({ core, program, args, stdio, env: more = {} }: Command): ChildProcess {
-  const [command, ...rest] = isPinned ? [taskset!, "-c", String(core), program, ...args] : [program, ...args];
+  const [command, ...rest] = [...MORTAL, ...(isPinned ? [taskset!, "-c", String(core)] : []), program, ...args];
   // What is configured for an instance of this machine must not reach the one under test.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PARLEY_"));
   const env = { ...Object.fromEntries(inherited), ...more };
-  const child = spawn(command, rest, { stdio, env });
+  const child = spawn(command!, rest, { stdio, env });
   endWithThis(child);
   return child;
 }
