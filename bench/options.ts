@@ -45,9 +45,9 @@ export function readOptions(args: readonly string[]): Options {
     args: [...args],
     allowPositionals: true,
     options: {
-      rounds: { type: "string", default: "10" },
+      rounds: { type: "string", default: "8" },
       seconds: { type: "string", default: "0.5" },
-      "warm-up": { type: "string", default: "10" },
+      "warm-up": { type: "string", default: "8" },
       long: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },

@@ -16,6 +16,9 @@ export const BYTE_RELAY = "byte relay (node:http + undici)";
 /** The floor that ratios over gRPC are to. */
 export const GRPC_RELAY = "byte relay (grpc-js + undici)";
 
+/** What nginx is called in tables. */
+export const NGINX = "nginx proxy_pass";
+
 /** Where nginx is; undefined where it is not installed. */
 export const nginxPath = findProgram("nginx");
 
@@ -54,7 +57,7 @@ export async function startNginx({ upstreamPort, folder }: Setting): Promise<Run
   const args = ["-p", prefix, "-c", file];
   const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: "ignore" });
   await untilListening(process, { port, limitMs: NGINX_START_MS, name: "nginx" });
-  return { name: "nginx proxy_pass", process, port, key: NO_KEY, lastWords: LAST_WORDS };
+  return { name: NGINX, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
 function nginxConfig({ port, upstreamPort }: { port: number; upstreamPort: number }): string {

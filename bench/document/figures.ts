@@ -1,5 +1,6 @@
-import { BYTE_RELAY } from "../contestants/floors.ts";
+import { BYTE_RELAY, NGINX } from "../contestants/floors.ts";
 import { PARLEY } from "../contestants/parley.ts";
+import { UNARY } from "../loads.ts";
 import type { LoadResult, Result } from "../measure/result.ts";
 import type { Measurements } from "../measurements.ts";
 import { growthKiB } from "../memory/result.ts";
@@ -25,12 +26,15 @@ const MOST_COST: Readonly<Record<string, number>> = {
   "unary, 50 messages (30 kB)": 1.8,
   "unary with tools": 1.8,
   "100 streams paced at 100 chunks/s each": 1.25,
-  "100 streams flat out": 1.25,
   "gRPC unary, 8 × 8": 1.4,
   "gRPC streams flat out, 8 × 8": 1.4,
   "image reply of 4 MB, 16 at once": 2.5,
 };
 
+/** Chunks are to be carried at four fifths of the floor's pace, or so many a second on one core. */
+const FLAT_OUT = { load: "100 streams flat out", toFloor: 1 / 0.8, chunksPerSecond: 120_000 };
+/** To nginx, with short whole answers. */
+const MOST_TO_NGINX = 5;
 const MOST_LOOP_DELAY_MS = 20;
 const MOST_ADDED_P50_MS = 0.5;
 const MOST_ADDED_P99_MS = 3;
@@ -75,10 +79,21 @@ export function resultOf({ results }: LoadResult, contestant: string): Result | 
 function loadFigures(result: LoadResult): readonly Figure[] {
   const { load, floor, loopDelays = [] } = result;
   const parley = resultOf(result, PARLEY);
+  const bare = resultOf(result, floor);
+  if (parley === undefined || bare === undefined) return [];
+  const value = parley.cpuUs.median;
+  if (load === FLAT_OUT.load) {
+    const limit = Math.max(bare.cpuUs.median * FLAT_OUT.toFloor, 1e6 / FLAT_OUT.chunksPerSecond);
+    return [{ what: `cost per chunk: ${load}`, value, limit, unit: "CPU-µs" }];
+  }
   const limit = MOST_COST[load];
-  if (parley === undefined || limit === undefined || resultOf(result, floor) === undefined) return [];
+  if (limit === undefined) return [];
+  const nginx = load === UNARY.name ? resultOf(result, NGINX) : undefined;
   return [
     { what: `cost to the ${floor}: ${load}`, value: parley.ratio.median, limit, unit: "" },
+    ...(nginx === undefined
+      ? []
+      : [{ what: `cost to ${NGINX}: ${load}`, value: value / nginx.cpuUs.median, limit: MOST_TO_NGINX, unit: "" }]),
     ...loopDelays
       .filter(({ contestant }) => contestant === PARLEY)
       .map(({ p999Ms }) => ({

@@ -98,7 +98,9 @@ function sentences(result: LoadResult): readonly string[] {
   const threads = THREAD_KINDS.filter((kind) => parley.threadUs[kind] >= 0.05).map(
     (kind) => `${kind} ${parley.threadUs[kind].toFixed(1)}`,
   );
-  return [`Parley takes ${costs}, ${parley.ratio.median.toFixed(2)} times as much. By thread: ${threads.join(", ")}.`];
+  return [
+    `Parley takes ${costs}, in the median round ${parley.ratio.median.toFixed(2)} times as much. By thread: ${threads.join(", ")}.`,
+  ];
 }
 
 function latencySection({ load, perSecond, results }: LatencyResult): string {

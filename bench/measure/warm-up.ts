@@ -1,7 +1,7 @@
 import { median } from "./statistics.ts";
 
 /** So many slices are compared with as many before them. */
-const WINDOW = 4;
+const WINDOW = 3;
 /** A smaller fall than this is not waited for. */
 const STEADY = 0.97;
 

@@ -17,7 +17,7 @@ export interface MemorySize {
 }
 
 /** What fits into a run of all parts. */
-export const USUAL_SIZE: MemorySize = { requests: 60_000, streams: 5_000 };
+export const USUAL_SIZE: MemorySize = { requests: 40_000, streams: 5_000 };
 /** Some minutes. */
 export const LONG_SIZE: MemorySize = { requests: 2_000_000, streams: 5_000 };
 

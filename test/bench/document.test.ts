@@ -78,6 +78,23 @@ describe("the figures of a run", () => {
     });
   });
 
+  it("asks of streams flat out for a pace, or for the floor's", () => {
+    const [cheap, dear] = [8, 20].map((cpuUs) =>
+      figuresOf({
+        ...MEASURED,
+        loads: [loadResult("100 streams flat out", result(FLOOR, 2), result("Parley", cpuUs))],
+      }),
+    );
+    expect(isReached(cheap![0]!)).toBe(true);
+    expect(isReached(dear![0]!)).toBe(false);
+  });
+
+  it("looks at nginx where it was measured", () => {
+    const load = loadResult(UNARY.name, result("nginx proxy_pass", 10), result(FLOOR, 50), result("Parley", 65));
+    const figures = figuresOf({ ...MEASURED, loads: [load] });
+    expect(figures[1]).toMatchObject({ value: 6.5, limit: 5 });
+  });
+
   it("leaves out what is no figure", () => {
     const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
     expect(figuresOf({ ...MEASURED, loads: [broken] }).some(({ what }) => what.endsWith(UNARY.name))).toBe(false);
@@ -95,7 +112,7 @@ describe("the document of a run", () => {
     const text = toMarkdown(MEASURED, CIRCUMSTANCES);
     expect(text).toContain("7 of 9 limits that could be checked are kept.");
     expect(text).toContain(
-      "Parley takes 65.0 CPU-µs per request where the byte relay (node:http + undici) takes 50.0, 1.30 times as much. " +
+      "Parley takes 65.0 CPU-µs per request where the byte relay (node:http + undici) takes 50.0, in the median round 1.30 times as much. " +
         "By thread: main 55.0, SQLite 6.0, V8 4.0.",
     );
     expect(text).toContain("| Parley | 65.0 | 65.0 | 1.30 | 1.30 | 12,345 |");
