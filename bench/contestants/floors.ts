@@ -1,3 +1,4 @@
+import type { StdioOptions } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Ready } from "../child.ts";
@@ -44,6 +45,8 @@ export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<R
   return { name: GRPC_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
+/** It says there why it does not start. */
+const NGINX_STDIO: StdioOptions = ["ignore", "ignore", "inherit"];
 /** How long nginx may take to listen. */
 const NGINX_START_MS = 5_000;
 
@@ -55,7 +58,7 @@ export async function startNginx({ upstreamPort, folder }: Setting): Promise<Run
   const file = join(prefix, "nginx.conf");
   writeFileSync(file, nginxConfig({ port, upstreamPort }));
   const args = ["-p", prefix, "-c", file];
-  const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: "ignore" });
+  const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: NGINX_STDIO });
   await untilListening(process, { port, limitMs: NGINX_START_MS, name: "nginx" });
   return { name: NGINX, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
@@ -76,6 +79,7 @@ http {
   keepalive_timeout 600s;
   client_body_buffer_size 64k;
   proxy_buffer_size 16k;
+  proxy_buffers 8 16k;
   upstream mock {
     server 127.0.0.1:${upstreamPort};
     keepalive 1024;
