@@ -1,4 +1,4 @@
-import { PEER_CORE, startOwn, stopChild } from "./children.ts";
+import { askChild } from "./children.ts";
 import {
   BYTE_RELAY,
   GRPC_RELAY,
@@ -8,56 +8,49 @@ import {
   startGrpcRelay,
   startNginx,
 } from "./contestants/floors.ts";
+import { type LinedUp, type Start, withLineUp } from "./contestants/line-up.ts";
 import { startParley } from "./contestants/parley.ts";
-import { probe } from "./contestants/probe.ts";
-import type { RunningServer, Setting } from "./contestants/server.ts";
-import type { Assignment } from "./load/caller.ts";
-import type { Load } from "./loads.ts";
-import { type Contestant, type RoundsOptions, runRounds } from "./measure/rounds.ts";
-import { type LoadResult, summarise } from "./measure/result.ts";
+import type { Setting } from "./contestants/server.ts";
+import { INSTRUMENTED } from "./inside/instrumented.ts";
+import type { LoopDelay, Question } from "./inside/instruments.ts";
+import { type LoadResult, type NamedLoopDelay, summarise } from "./measure/result.ts";
+import { type RoundsOptions, runRounds, runSlice } from "./measure/rounds.ts";
 
-/** Long enough for the compiler to have seen the hot path. */
-const WARM_UP_SECONDS = 2.5;
-
-const STARTS = {
+const STARTS: Readonly<Record<"http" | "grpc", readonly Start[]>> = {
   http: [...(nginxPath === undefined ? [] : [startNginx]), startByteRelay, startParley],
   grpc: [startGrpcEcho, startGrpcRelay, startParley],
-} as const;
+};
 
-/** Runs all contestants under one load, each in a process of its own, and sums up. */
+/** Long enough for a thousandth of the loop's turns to be some. */
+const WATCHED_SECONDS = 4;
+
+/** Runs the floors, Parley and these others under one load, each in a process of its own, and sums up. */
 export async function compare(
   setting: Setting,
-  options: Pick<RoundsOptions, "rounds" | "seconds" | "upstream">,
+  options: RoundsOptions,
+  others: readonly Start[] = [],
 ): Promise<LoadResult> {
   const { load } = setting;
-  const servers: RunningServer[] = [];
-  const contestants: Contestant[] = [];
-  try {
-    for (const start of STARTS[load.transport]) {
-      const server = await start(setting);
-      servers.push(server);
-      await probe(server, load);
-      contestants.push({
-        name: server.name,
-        server: server.process.pid!,
-        generator: await startGenerator(load, server),
-      });
-    }
-    const slices = await runRounds(load, contestants, { ...options, warmUpSeconds: WARM_UP_SECONDS });
-    for (const server of servers) await probe(server, load);
-    return summarise(load, slices, load.transport === "http" ? BYTE_RELAY : GRPC_RELAY);
-  } finally {
-    await Promise.all(contestants.map(({ generator }) => stopChild(generator)));
-    await Promise.all(servers.map((server) => stopChild(server.process)));
-  }
+  return withLineUp(setting, [...STARTS[load.transport], ...others], async (contestants) => {
+    const floor = load.transport === "http" ? BYTE_RELAY : GRPC_RELAY;
+    return summarise(load, await runRounds(load, contestants, options), floor);
+  });
 }
 
-/** Starts a load generator that is ready to send this load to this server. */
-export async function startGenerator(
-  load: Load,
-  { port, key, lastWords }: RunningServer,
-): Promise<Contestant["generator"]> {
-  const assignment: Assignment = { load, target: { port, key, lastWords } };
-  const [generator] = await startOwn<object>(PEER_CORE, "load/generator.ts", [JSON.stringify(assignment)]);
-  return generator;
+/** How late the event loops of the byte relay and of Parley are under a load, warmed up. */
+export async function watchLoops(setting: Setting, options: RoundsOptions): Promise<readonly NamedLoopDelay[]> {
+  const instrumented = { ...setting, nodeOptions: INSTRUMENTED };
+  return withLineUp(instrumented, [startByteRelay, startParley], async (contestants) => {
+    const delays: NamedLoopDelay[] = [];
+    for (const contestant of contestants) delays.push(await watchLoop(contestant, options));
+    return delays;
+  });
+}
+
+async function watchLoop({ name, generator, running }: LinedUp, options: RoundsOptions): Promise<NamedLoopDelay> {
+  await runSlice(generator, Math.min(options.warmUpSeconds, WATCHED_SECONDS));
+  await askChild<object>(running.process, { ask: "watch the loop" } satisfies Question);
+  await runSlice(generator, Math.max(options.seconds, WATCHED_SECONDS));
+  const delay = await askChild<LoopDelay>(running.process, { ask: "read the loop" } satisfies Question);
+  return { contestant: name, ...delay };
 }

@@ -1,7 +1,19 @@
 import { parseArgs } from "node:util";
 
 /** What can be measured on its own. */
-export const PARTS = ["translate", "accounting", "unary", "stream", "grpc"] as const;
+export const PARTS = [
+  "translate",
+  "accounting",
+  "unary",
+  "stream",
+  "grpc",
+  "image",
+  "latency",
+  "memory",
+  "startup",
+  "growth",
+  "peers",
+] as const;
 
 /** Those that need neither server nor load. */
 const IN_PROCESS: ReadonlySet<Part> = new Set(["translate", "accounting"]);
@@ -17,7 +29,13 @@ export interface Options {
   readonly rounds: number;
   /** Length of one slice. */
   readonly seconds: number;
-  /** Take a CPU profile of Parley under each load, instead of comparing it. */
+  /** At most so long is each contestant warmed up. */
+  readonly warmUpSeconds: number;
+  /** Take the sizes that need many minutes. */
+  readonly long: boolean;
+  /** Write what was measured into docs/performance/, too. */
+  readonly write: boolean;
+  /** Take profiles of Parley under each load, instead of comparing it. */
   readonly profile: boolean;
 }
 
@@ -27,8 +45,11 @@ export function readOptions(args: readonly string[]): Options {
     args: [...args],
     allowPositionals: true,
     options: {
-      rounds: { type: "string", default: "12" },
-      seconds: { type: "string", default: "0.7" },
+      rounds: { type: "string", default: "8" },
+      seconds: { type: "string", default: "0.5" },
+      "warm-up": { type: "string", default: "8" },
+      long: { type: "boolean", default: false },
+      write: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
     },
   });
@@ -38,6 +59,9 @@ export function readOptions(args: readonly string[]): Options {
     parts: positionals.length === 0 ? PARTS : PARTS.filter((part) => positionals.includes(part)),
     rounds: Math.ceil(positiveNumber("rounds", values.rounds)),
     seconds: positiveNumber("seconds", values.seconds),
+    warmUpSeconds: positiveNumber("warm-up", values["warm-up"]),
+    long: values.long,
+    write: values.write,
     profile: values.profile,
   };
 }

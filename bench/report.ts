@@ -1,20 +1,48 @@
-import type { LoadResult, Result } from "./measure/result.ts";
+import { PARLEY } from "./contestants/parley.ts";
+import type { LoadResult, NamedLoopDelay, Result } from "./measure/result.ts";
+import { THREAD_KINDS } from "./measure/threads.ts";
 
 const COLUMNS = ["", "CPU-µs", "quiet", "ratio", "quiet", "per s", "server", "waiting", "load", "upstream"] as const;
 
+/** Rows as indented lines of a table for a terminal; the first row is its head. */
+export function formatTable(rows: readonly (readonly string[])[]): readonly string[] {
+  const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
+  return rows.map((row) => {
+    const cells = row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!)));
+    return `  ${cells.join("  ")}`;
+  });
+}
+
 /** The results of one load as lines of a table for a terminal. */
-export function formatLoad({ load, unit, floor, results }: LoadResult): string {
-  const rows = [COLUMNS, ...results.map(toRow)];
-  const widths = COLUMNS.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
-  const lines = rows.map((row) =>
-    row.map((cell, column) => (column === 0 ? cell.padEnd(widths[0]!) : cell.padStart(widths[column]!))).join("  "),
-  );
+export function formatLoad({ load, unit, floor, results, loopDelays = [] }: LoadResult): string {
   const problems = results.flatMap(({ contestant, problem }) =>
     problem === undefined ? [] : [`  ! ${contestant}: ${problem}; this is not a figure`],
   );
-  return [`${load}: CPU-µs per ${unit}, ratio to the ${floor}`, ...lines.map((line) => `  ${line}`), ...problems].join(
-    "\n",
+  return [
+    `${load}: CPU-µs per ${unit}, ratio to the ${floor}`,
+    ...formatTable([COLUMNS, ...results.map(toRow)]),
+    ...results.filter(({ contestant }) => contestant.startsWith(PARLEY)).map(formatThreads),
+    ...results.filter(({ warmUp }) => !warmUp.isSteady).map(formatWarmUp),
+    ...loopDelays.map(formatLoopDelay),
+    ...problems,
+  ].join("\n");
+}
+
+/** Where Parley's cost is: the compiler's and the collector's threads are V8's. */
+function formatThreads({ contestant, threadUs }: Result): string {
+  const parts = THREAD_KINDS.filter((kind) => threadUs[kind] >= 0.05).map(
+    (kind) => `${kind} ${threadUs[kind].toFixed(1)}`,
   );
+  return `  ${contestant} by thread: ${parts.join(", ")}`;
+}
+
+function formatWarmUp({ contestant, warmUp }: Result): string {
+  return `  ${contestant}: the warm-up ended at its limit, after ${warmUp.slices} slices, before the cost was steady`;
+}
+
+function formatLoopDelay({ contestant, p50Ms, p99Ms, p999Ms, maxMs }: NamedLoopDelay): string {
+  const [p50, p99, p999, max] = [p50Ms, p99Ms, p999Ms, maxMs].map((ms) => ms.toFixed(1));
+  return `  ${contestant}: event loop late by p50 ${p50}, p99 ${p99}, p99.9 ${p999}, at most ${max} ms`;
 }
 
 function toRow({ contestant, problem, cpuUs, ratio, unitsPerSecond, ...shares }: Result): readonly string[] {

@@ -1,21 +1,18 @@
 // npm run bench: what Parley costs beside the bare floors. bench/README.md says how to read it.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { cpus, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Ready } from "./child.ts";
-import { isPinned, PEER_CORE, startOwn, stopChild } from "./children.ts";
-import { compare } from "./compare.ts";
-import { nginxPath } from "./contestants/floors.ts";
-import { planLoads } from "./loads.ts";
-import { type AccountingCost, formatAccounting, measureAccounting } from "./accounting/measure.ts";
+import { PEER_CORE, startOwn, stopChild } from "./children.ts";
+import { writeDocument } from "./document/write.ts";
+import { conditions, machine } from "./machine.ts";
 import { canReadCpuTime } from "./measure/cpu-time.ts";
-import type { LoadResult } from "./measure/result.ts";
+import { hasProblem, type Measurements } from "./measurements.ts";
 import { needsNoServer, type Options, readOptions } from "./options.ts";
-import { profileLoad } from "./profile/run.ts";
-import { formatLoad } from "./report.ts";
-import { formatTranslation, measureTranslation, type TranslationResult } from "./translate/measure.ts";
+import { measureInProcess, measureServers, type Place, profileServers } from "./parts.ts";
 
 const RESULTS = join(import.meta.dirname, "results");
+const DOCUMENTS = join(import.meta.dirname, "../docs/performance");
 
 try {
   await bench(readOptions(process.argv.slice(2)));
@@ -27,66 +24,40 @@ try {
 async function bench(options: Options): Promise<void> {
   if (!canReadCpuTime) throw new Error("Only Linux is measured: the CPU time of threads is read from /proc.");
   mkdirSync(RESULTS, { recursive: true });
-  console.log(`Node ${process.versions.node}, ${conditions().join(", ")}\n`);
-  const translation = options.parts.includes("translate") && !options.profile ? translate(options) : undefined;
-  const accounting = options.parts.includes("accounting") && !options.profile ? await account(options) : undefined;
-  if (needsNoServer(options.parts)) return save(options, [], { translation, accounting });
+  console.log(`${conditions().join(", ")}\n`);
+  const measured: Measurements = { loads: [], latency: [], growth: [], peers: [] };
+  if (!options.profile) await measureInProcess(options, measured);
+  if (!needsNoServer(options.parts)) {
+    await withUpstream((place) =>
+      options.profile ? profileServers(place, options, RESULTS) : measureServers(place, options, measured),
+    );
+  }
+  if (!options.profile) save(options, measured);
+  if (hasProblem(measured)) process.exitCode = 1;
+}
+
+/** The mock upstream, and a folder, while `run` needs them. */
+async function withUpstream(run: (place: Place) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "parley-bench-"));
   // After the children have been ended, however this ends.
-  process.once("exit", () => rmSync(folder, { recursive: true, force: true }));
+  process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
-  const [upstream, { port: upstreamPort }] = await startOwn<Ready>(PEER_CORE, "upstream/server.ts", []);
+  const [upstream, { port: upstreamPort }] = await startOwn<Ready>({ core: PEER_CORE, file: "upstream/server.ts" });
   try {
-    const results: LoadResult[] = [];
-    for (const load of planLoads(options.parts, options)) {
-      const setting = { load, upstreamPort, folder };
-      if (options.profile) {
-        console.log(`${await profileLoad(setting, RESULTS)}\n`);
-        continue;
-      }
-      const result = await compare(setting, { ...options, upstream: upstream.pid! });
-      console.log(`${formatLoad(result)}\n`);
-      results.push(result);
-    }
-    if (!options.profile) save(options, results, { translation, accounting });
-    if (results.some((result) => result.results.some(({ problem }) => problem !== undefined))) process.exitCode = 1;
+    await run({ upstreamPort, folder, upstream: upstream.pid! });
   } finally {
     await stopChild(upstream);
   }
 }
 
-/** What of this machine the figures depend on. */
-function conditions(): readonly string[] {
-  return [
-    cpus()[0]?.model.trim() ?? "unknown processor",
-    isPinned ? "server on a core of its own" : "processes not bound to cores (no taskset, or one core)",
-    ...(nginxPath === undefined ? ["nginx is not installed and left out"] : []),
-  ];
-}
-
-/** In this process: nothing of it waits for anybody. */
-function translate({ rounds }: Options): TranslationResult {
-  const result = measureTranslation(rounds);
-  console.log(`${formatTranslation(result)}\n`);
-  return result;
-}
-
-/** In this process, too. */
-async function account({ rounds }: Options): Promise<readonly AccountingCost[]> {
-  const costs = await measureAccounting(rounds);
-  console.log(`${formatAccounting(costs)}\n`);
-  return costs;
-}
-
-interface InProcess {
-  readonly translation: TranslationResult | undefined;
-  readonly accounting: readonly AccountingCost[] | undefined;
-}
-
-function save({ rounds, seconds }: Options, loads: readonly LoadResult[], inProcess: InProcess): void {
+function save({ rounds, seconds, write }: Options, measured: Measurements): void {
   const file = join(RESULTS, "latest.json");
-  const at = new Date().toISOString();
-  const document = { at, node: process.versions.node, conditions: conditions(), rounds, seconds, loads, ...inProcess };
+  const document = { at: new Date().toISOString(), conditions: conditions(), rounds, seconds, ...measured };
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
   console.log(`Every slice is in ${file}.`);
+  if (!write) return;
+  const command = `npm run bench -- ${process.argv.slice(2).join(" ")}`;
+  const date = document.at.slice(0, 10);
+  const written = writeDocument(DOCUMENTS, measured, { date, machine: machine(), command, rounds, seconds });
+  console.log(`The document is ${written}.`);
 }

@@ -1,46 +1,54 @@
-import { once } from "node:events";
+import type { StdioOptions } from "node:child_process";
 import { mkdirSync, mkdtempSync, writeFileSync } from "node:fs";
-import { type AddressInfo, connect, createServer } from "node:net";
 import { join } from "node:path";
-import { setTimeout as delay } from "node:timers/promises";
 import type { Ready } from "../child.ts";
-import { findProgram, SERVER_CORE, startOwn, startPinned, stopChild } from "../children.ts";
+import { findProgram, SERVER_CORE, startOwn, startPinned } from "../children.ts";
+import { findFreePort, untilListening } from "./ports.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-/** What a relayed stream of the mock upstream ends with. */
-const LAST_WORDS = 'data: {"type":"message_stop"}';
+/** What a stream of the mock upstream ends with. */
+export const LAST_WORDS = 'data: {"type":"message_stop"}';
 
-const NO_KEY = "sk_parley_none";
+/** For servers that look at no key. */
+export const NO_KEY = "sk_parley_none";
 
 /** The floor that ratios over HTTP are to. */
 export const BYTE_RELAY = "byte relay (node:http + undici)";
 /** The floor that ratios over gRPC are to. */
 export const GRPC_RELAY = "byte relay (grpc-js + undici)";
 
+/** What nginx is called in tables. */
+export const NGINX = "nginx proxy_pass";
+
 /** Where nginx is; undefined where it is not installed. */
 export const nginxPath = findProgram("nginx");
 
 /** A byte relay over HTTP. */
-export async function startByteRelay({ upstreamPort }: Setting): Promise<RunningServer> {
-  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/byte-relay.ts", [String(upstreamPort)]);
+export async function startByteRelay({ upstreamPort, nodeOptions = [] }: Setting): Promise<RunningServer> {
+  const args = [String(upstreamPort)];
+  const program = { core: SERVER_CORE, file: "floors/byte-relay.ts", args, nodeOptions };
+  const [process, { port }] = await startOwn<Ready>(program);
   return { name: BYTE_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
 /** A gRPC server that makes its answers itself. */
 export async function startGrpcEcho({ load }: Setting): Promise<RunningServer> {
-  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", [JSON.stringify(load)]);
+  const program = { core: SERVER_CORE, file: "floors/grpc.ts", args: [JSON.stringify(load)] };
+  const [process, { port }] = await startOwn<Ready>(program);
   return { name: "echo without upstream (grpc-js)", process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
 /** A byte relay from gRPC to the upstream. */
 export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<RunningServer> {
   const args = [JSON.stringify(load), String(upstreamPort)];
-  const [process, { port }] = await startOwn<Ready>(SERVER_CORE, "floors/grpc.ts", args);
+  const [process, { port }] = await startOwn<Ready>({ core: SERVER_CORE, file: "floors/grpc.ts", args });
   return { name: GRPC_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
-const NGINX_ATTEMPTS = 100;
-const NGINX_PAUSE_MS = 50;
+/** It says there why it does not start. */
+const NGINX_STDIO: StdioOptions = ["ignore", "ignore", "inherit"];
+/** How long nginx may take to listen. */
+const NGINX_START_MS = 5_000;
 
 /** One nginx process that keeps its connections on both sides and buffers no answers. Throws when it does not start. */
 export async function startNginx({ upstreamPort, folder }: Setting): Promise<RunningServer> {
@@ -50,15 +58,9 @@ export async function startNginx({ upstreamPort, folder }: Setting): Promise<Run
   const file = join(prefix, "nginx.conf");
   writeFileSync(file, nginxConfig({ port, upstreamPort }));
   const args = ["-p", prefix, "-c", file];
-  const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: "ignore" });
-  for (let attempt = 1; !(await accepts(port)); attempt++) {
-    if (attempt === NGINX_ATTEMPTS || process.exitCode !== null) {
-      await stopChild(process);
-      throw new Error("nginx did not begin to listen");
-    }
-    await delay(NGINX_PAUSE_MS);
-  }
-  return { name: "nginx proxy_pass", process, port, key: NO_KEY, lastWords: LAST_WORDS };
+  const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: NGINX_STDIO });
+  await untilListening(process, { port, limitMs: NGINX_START_MS, name: "nginx" });
+  return { name: NGINX, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
 function nginxConfig({ port, upstreamPort }: { port: number; upstreamPort: number }): string {
@@ -77,6 +79,7 @@ http {
   keepalive_timeout 600s;
   client_body_buffer_size 64k;
   proxy_buffer_size 16k;
+  proxy_buffers 8 16k;
   upstream mock {
     server 127.0.0.1:${upstreamPort};
     keepalive 1024;
@@ -93,23 +96,4 @@ http {
   }
 }
 `;
-}
-
-async function findFreePort(): Promise<number> {
-  const server = createServer().listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const { port } = server.address() as AddressInfo;
-  server.close();
-  await once(server, "close");
-  return port;
-}
-
-function accepts(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, "127.0.0.1", () => {
-      socket.destroy();
-      resolve(true);
-    });
-    socket.once("error", () => resolve(false));
-  });
 }

@@ -1,3 +1,4 @@
+import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -8,79 +9,127 @@ const MAIN = join(import.meta.dirname, "../../src/main.ts");
 
 const START_MS = 20_000;
 
+/** What Parley is called in tables. */
+export const PARLEY = "Parley";
+/** The last words of a stream of Parley's. */
+export const PARLEY_LAST_WORDS = "data: [DONE]";
+
 /** Starts Parley as it runs in production, on an empty data directory, with the mock upstream as its only provider. */
-export async function startParley(
-  { load, upstreamPort, folder }: Setting,
-  nodeOptions: readonly string[] = [],
-): Promise<RunningServer> {
+export async function startParley(setting: Setting): Promise<RunningServer> {
+  const home = makeHome(setting);
+  const running = await launch(home, setting.nodeOptions);
+  const { child, httpPort, grpcPort, key } = running;
+  if (key === undefined) {
+    await stopChild(child);
+    throw new Error("Parley has shown no key on an empty data directory.");
+  }
+  const port = setting.load.transport === "http" ? httpPort : grpcPort;
+  return { name: PARLEY, process: child, port, key, lastWords: PARLEY_LAST_WORDS };
+}
+
+/** Where Parley has its configuration and its data. */
+export interface Home {
+  readonly configFile: string;
+  readonly dataDir: string;
+}
+
+/** A configuration for the load, and no data yet. */
+export function makeHome({ load, moreModels = [], upstreamPort, folder }: Setting): Home {
   const home = mkdtempSync(join(folder, "parley-"));
-  const file = join(home, "parley.yaml");
+  const configFile = join(home, "parley.yaml");
+  const dataDir = join(home, "data");
   // A JSON document is a YAML document.
-  writeFileSync(file, JSON.stringify(configOf({ home, model: load.model, upstreamPort })));
+  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, moreModels, upstreamPort })));
+  return { configFile, dataDir };
+}
+
+/** Parley, serving. */
+export interface Launched extends Greeting {
+  readonly child: ChildProcess;
+}
+
+/** Starts Parley in its home. Throws when it does not come to serve. */
+export async function launch({ configFile }: Home, nodeOptions: readonly string[] = []): Promise<Launched> {
   const child = startPinned({
     core: SERVER_CORE,
     program: process.execPath,
-    args: [...nodeOptions, MAIN, "serve", "--config", file],
-    // Its log is written as ever, and nobody reads it.
-    stdio: ["ignore", "pipe", "ignore"],
+    args: [...nodeOptions, MAIN, "serve", "--config", configFile],
+    // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
+    stdio: ["ignore", "pipe", "ignore", ...(nodeOptions.length > 0 ? (["ipc"] as const) : [])],
   });
   try {
-    const greeting = await readGreeting(child);
-    return {
-      name: "Parley",
-      process: child,
-      port: load.transport === "http" ? greeting.httpPort : greeting.grpcPort,
-      key: greeting.key,
-      lastWords: "data: [DONE]",
-    };
+    return { child, ...(await readGreeting(child)) };
   } catch (error) {
     await stopChild(child);
     throw error;
   }
 }
 
-function configOf({ home, model, upstreamPort }: { home: string; model: string; upstreamPort: number }): object {
+interface ConfigOptions extends Pick<Setting, "load" | "upstreamPort"> {
+  readonly moreModels: readonly string[];
+  readonly dataDir: string;
+}
+
+function configOf({
+  dataDir,
+  load: { model, dialect = "anthropic" },
+  moreModels,
+  upstreamPort,
+}: ConfigOptions): object {
   const listen = "127.0.0.1:0";
   const base_url = `http://127.0.0.1:${upstreamPort}`;
   return {
     http: { listen },
     grpc: { listen },
     operations: { listen },
-    data_dir: join(home, "data"),
+    data_dir: dataDir,
     // Counted as ever, and never reached.
     limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },
-    providers: { alpha: { dialect: "anthropic", base_url, allow_private: true, api_keys: ["bench"] } },
-    models: {
-      [model]: {
-        provider: "alpha",
-        upstream_model: model,
-        context_window: 200_000,
-        max_output_tokens: 8192,
-        price: { input: 5, output: 25 },
-      },
-    },
+    providers: { alpha: { dialect, base_url, allow_private: true, api_keys: ["bench"] } },
+    models: Object.fromEntries(
+      [model, ...moreModels].map((name) => [
+        name,
+        {
+          provider: "alpha",
+          upstream_model: name,
+          context_window: 200_000,
+          max_output_tokens: 8192,
+          price: { input: 5, output: 25 },
+          ...(dialect === "gemini" && { modalities: { input: ["text", "image"], output: ["text", "image"] } }),
+        },
+      ]),
+    ),
   };
 }
 
+/** What `serve` prints when it is ready. */
 interface Greeting {
   readonly httpPort: number;
   readonly grpcPort: number;
-  readonly key: string;
+  readonly operationsPort: number;
+  /** On an empty data directory only. */
+  readonly key: string | undefined;
 }
 
-/** Waits for what `serve` prints on a fresh data directory. Throws when the process ends or is silent for too long. */
-async function readGreeting(child: ReturnType<typeof startPinned>): Promise<Greeting> {
+/** Waits for the greeting. Throws when the process ends or is silent for too long. */
+async function readGreeting(child: ChildProcess): Promise<Greeting> {
   const silence = AbortSignal.any([AbortSignal.timeout(START_MS), endOf(child)]);
   let printed = "";
   const stdout = child.stdout!.setEncoding("utf8");
   for (;;) {
     const http = /OpenAI-compatible HTTP +http:\/\/[^:]+:(\d+)/.exec(printed)?.[1];
     const grpc = /gRPC +[^:]+:(\d+)/.exec(printed)?.[1];
-    const key = /\bsk_parley_\w+/.exec(printed)?.[0];
-    if (http !== undefined && grpc !== undefined && key !== undefined && printed.includes("curl")) {
+    const operations = /metrics, health +http:\/\/[^:]+:(\d+)/.exec(printed)?.[1];
+    if (
+      http !== undefined &&
+      grpc !== undefined &&
+      operations !== undefined &&
+      /^(curl|Keys are made)/m.test(printed)
+    ) {
       // Whatever else it prints must not fill the pipe.
       stdout.resume();
-      return { httpPort: Number(http), grpcPort: Number(grpc), key };
+      const key = /\bsk_parley_\w+/.exec(printed)?.[0];
+      return { httpPort: Number(http), grpcPort: Number(grpc), operationsPort: Number(operations), key };
     }
     const [text] = (await once(stdout, "data", { signal: silence }).catch(() => {
       throw new Error(`Parley did not start; it printed ${JSON.stringify(printed)}`);
@@ -89,7 +138,7 @@ async function readGreeting(child: ReturnType<typeof startPinned>): Promise<Gree
   }
 }
 
-function endOf(child: ReturnType<typeof startPinned>): AbortSignal {
+function endOf(child: ChildProcess): AbortSignal {
   const ended = new AbortController();
   child.once("exit", () => ended.abort());
   return ended.signal;

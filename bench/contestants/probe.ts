@@ -8,13 +8,14 @@ import type { RunningServer } from "./server.ts";
 export async function probe(server: RunningServer, load: Load): Promise<void> {
   const text = load.transport === "http" ? await askHttp(server, load) : await askGrpc(server, load);
   const marks = text.split(MARK).length - 1;
+  if (text.length < (load.leastBytes ?? 0)) throw new Error(`${server.name} answers with ${text.length} bytes only`);
   if (marks !== load.marks) throw new Error(`${server.name} answers with ${marks} marks instead of ${load.marks}`);
 }
 
-async function askHttp({ name, port, key }: RunningServer, load: Load): Promise<string> {
+async function askHttp({ name, port, key, headers }: RunningServer, load: Load): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${port}/v1/chat/completions`, {
     method: "POST",
-    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json", ...headers },
     body: toChatRequest(load),
   });
   const text = await response.text();

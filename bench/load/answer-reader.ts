@@ -10,6 +10,8 @@ export interface ReadAnswer {
   readonly marks: number;
   /** The body's last bytes, without the framing. */
   readonly tail: string;
+  /** The body's bytes, with its framing. */
+  readonly bytes: number;
 }
 
 /**
@@ -22,8 +24,14 @@ export class AnswerReader {
   #status = 0;
   #counter = new MarkCounter();
   #tail = "";
+  #bytes = 0;
   /** Bytes of the body still to come; undefined when its chunks say where it ends. */
   #left: number | undefined;
+
+  /** Marks of the answer that is being read. */
+  get marks(): number {
+    return this.#counter.marks;
+  }
 
   /** Takes what one read gave; the answer, once it is whole. Throws an Error for what is no answer. */
   push(bytes: Buffer): ReadAnswer | undefined {
@@ -37,6 +45,7 @@ export class AnswerReader {
       body = bytes.subarray(end + 4 - begun);
     }
     this.#counter.push(body);
+    this.#bytes += body.length;
     this.#tail = (this.#tail + body.toString("latin1", Math.max(0, body.length - TAIL_BYTES))).slice(-TAIL_BYTES);
     if (this.#left === undefined) return this.#tail.endsWith(LAST_CHUNK) ? this.#finish(LAST_CHUNK.length) : undefined;
     this.#left -= body.length;
@@ -56,11 +65,12 @@ export class AnswerReader {
 
   #finish(framing: number): ReadAnswer {
     const tail = this.#tail.slice(0, this.#tail.length - framing);
-    const answer = { status: this.#status, marks: this.#counter.marks, tail };
+    const answer = { status: this.#status, marks: this.#counter.marks, tail, bytes: this.#bytes };
     this.#head = "";
     this.#inBody = false;
     this.#counter = new MarkCounter();
     this.#tail = "";
+    this.#bytes = 0;
     return answer;
   }
 }

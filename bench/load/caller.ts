@@ -5,6 +5,10 @@ export interface Target {
   readonly port: number;
   /** The API key. Floors ignore it. */
   readonly key: string;
+  /** Keys to use in turn instead. */
+  readonly keys?: readonly string[];
+  /** More headers of each HTTP request. */
+  readonly headers?: Readonly<Record<string, string>>;
   /** The last words of a streamed HTTP answer. */
   readonly lastWords: string;
 }
@@ -29,6 +33,11 @@ export interface Tally {
   wrong: number;
   /** What the first wrong answer had. */
   firstWrong: string | undefined;
+}
+
+/** Of a slice that has just begun. */
+export function emptyTally(): Tally {
+  return { answers: 0, marks: 0, wrong: 0, firstWrong: undefined };
 }
 
 /** Counts one answer; `problem` says what is wrong with it. */

@@ -1,7 +1,7 @@
 // The load generator: one process per contestant and load. Its argument says where to send what; then each message is a
 // slice to run, and each slice is answered with what came of it.
 import { endWithParent } from "../child.ts";
-import type { Assignment, Tally } from "./caller.ts";
+import { type Assignment, emptyTally, type Tally } from "./caller.ts";
 import { createGrpcCaller } from "./grpc-caller.ts";
 import { createHttpCaller } from "./http-caller.ts";
 
@@ -19,8 +19,9 @@ export interface SliceReply extends Tally {
 const assignment = JSON.parse(process.argv[2]!) as Assignment;
 const { load } = assignment;
 let tally = emptyTally();
-const createCaller = load.transport === "http" ? createHttpCaller : createGrpcCaller;
-const callers = Array.from({ length: load.connections }, () => createCaller(assignment, () => tally));
+const callers = Array.from({ length: load.connections }, () =>
+  load.transport === "http" ? createHttpCaller(assignment, () => tally) : createGrpcCaller(assignment, () => tally),
+);
 
 process.on("message", ({ seconds }: SliceRequest) => {
   void runSlice(seconds).then((reply) => process.send?.(reply));
@@ -39,8 +40,4 @@ async function runSlice(seconds: number): Promise<SliceReply> {
     }),
   );
   return { ...tally, elapsedMs: performance.now() - startedMs };
-}
-
-function emptyTally(): Tally {
-  return { answers: 0, marks: 0, wrong: 0, firstWrong: undefined };
 }

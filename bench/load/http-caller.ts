@@ -1,27 +1,38 @@
 import { connect, type Socket } from "node:net";
 import { AnswerReader, type ReadAnswer } from "./answer-reader.ts";
 import { type Assignment, type Caller, count, type Tally } from "./caller.ts";
-import { toChatRequest } from "./requests.ts";
+import { requestsOf } from "./http-requests.ts";
 
 /** Where a connection's bytes land: read and done with before the next read. */
 const READ_BYTES = 64 * 1024;
 
+/** What somebody wants to know of each call. */
+export interface Watcher {
+  /** Its first content has arrived. */
+  readonly onFirstMark?: () => void;
+  /** It has been answered. */
+  readonly onEnd?: () => void;
+}
+
 /** One keep-alive connection with one call at a time, from bytes made beforehand. */
-export function createHttpCaller({ load, target }: Assignment, tally: () => Tally): Caller {
-  const body = toChatRequest(load);
-  const request = Buffer.from(
-    `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1:${target.port}\r\nauthorization: Bearer ${target.key}\r\n` +
-      `content-type: application/json\r\naccept: */*\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-  );
-  const problemOf = ({ status, marks, tail }: ReadAnswer): string | undefined => {
+export function createHttpCaller(
+  assignment: Assignment,
+  tally: () => Tally,
+  { onFirstMark, onEnd }: Watcher = {},
+): Caller {
+  const { load, target } = assignment;
+  const requests = requestsOf(assignment);
+  const problemOf = ({ status, marks, tail, bytes }: ReadAnswer): string | undefined => {
     if (status !== 200) return `status ${status}`;
     if (marks !== load.marks) return `${marks} marks instead of ${load.marks}`;
+    if (bytes < (load.leastBytes ?? 0)) return `${bytes} bytes instead of at least ${load.leastBytes}`;
     if (load.streamed && !tail.trimEnd().endsWith(target.lastWords)) return `an end of ${JSON.stringify(tail)}`;
     return undefined;
   };
 
   let socket: Socket | undefined;
   let reader = new AnswerReader();
+  let hasMark = false;
   let more: () => boolean = () => false;
   let finish: (() => void) | undefined;
 
@@ -45,7 +56,12 @@ export function createHttpCaller({ load, target }: Assignment, tally: () => Tall
   const take = (bytes: Buffer): void => {
     try {
       const answer = reader.push(bytes);
+      if (!hasMark && (answer?.marks ?? reader.marks) > 0) {
+        hasMark = true;
+        onFirstMark?.();
+      }
       if (answer === undefined) return;
+      onEnd?.();
       count(tally(), answer.marks, problemOf(answer));
       next();
     } catch (error) {
@@ -75,7 +91,8 @@ export function createHttpCaller({ load, target }: Assignment, tally: () => Tall
   };
   const send = (): void => {
     socket ??= open();
-    socket.write(request);
+    hasMark = false;
+    socket.write(requests.next());
   };
 
   return {

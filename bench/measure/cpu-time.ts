@@ -1,4 +1,5 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { readdirSync } from "node:fs";
+import { listIfThere, readIfThere } from "./proc.ts";
 
 /** Whether this system keeps the clocks that are read here. */
 export const canReadCpuTime = process.platform === "linux";
@@ -52,21 +53,4 @@ export function cpuTime(pids: readonly number[]): CpuTime {
     }
   }
   return { usedUs, waitedUs };
-}
-
-/** A process may end between two looks at it. */
-function readIfThere(path: string): string | undefined {
-  try {
-    return readFileSync(path, "latin1");
-  } catch {
-    return undefined;
-  }
-}
-
-function listIfThere(path: string): readonly string[] {
-  try {
-    return readdirSync(path);
-  } catch {
-    return [];
-  }
 }

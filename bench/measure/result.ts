@@ -1,6 +1,8 @@
+import type { LoopDelay } from "../inside/instruments.ts";
 import { type Load, unitOf } from "../loads.ts";
-import type { Slice } from "./rounds.ts";
+import type { Series, Slice } from "./rounds.ts";
 import { median, quiet } from "./statistics.ts";
+import { byKind, type ThreadKind } from "./threads.ts";
 
 /** What is known of one contestant under one load after all rounds. Shares are of one core. */
 export interface Result {
@@ -11,6 +13,9 @@ export interface Result {
   readonly cpuUs: { readonly median: number; readonly quiet: number };
   /** To the floor's cost: median of the rounds, and quiet to quiet. */
   readonly ratio: { readonly median: number; readonly quiet: number };
+  /** Of the median slices, what each kind of thread has of the cost. */
+  readonly threadUs: Readonly<Record<ThreadKind, number>>;
+  readonly warmUp: Series["warmUp"];
   readonly unitsPerSecond: number;
   readonly serverShare: number;
   readonly serverWaitShare: number;
@@ -26,15 +31,22 @@ export interface LoadResult {
   /** The contestant that the ratios are to. */
   readonly floor: string;
   readonly results: readonly Result[];
+  /** How late the event loops of servers were, where the load asks for it. */
+  readonly loopDelays?: readonly NamedLoopDelay[];
+}
+
+/** How late the event loop of one server was. */
+export interface NamedLoopDelay extends LoopDelay {
+  readonly contestant: string;
 }
 
 /** A paced stream that takes this much longer than its pace was not carried at that pace. */
 const PACE_TOLERANCE = 1.25;
 
 /** Sums up the rounds. `floor` names the contestant that the ratios are to. */
-export function summarise(load: Load, slices: ReadonlyMap<string, readonly Slice[]>, floor: string): LoadResult {
-  const floorCosts = (slices.get(floor) ?? []).map(({ cpuUs }) => cpuUs);
-  const results = [...slices].map(([contestant, own]): Result => {
+export function summarise(load: Load, series: readonly Series[], floor: string): LoadResult {
+  const floorCosts = (series.find(({ name }) => name === floor)?.slices ?? []).map(({ cpuUs }) => cpuUs);
+  const results = series.map(({ name: contestant, slices: own, warmUp }): Result => {
     const middle = (value: (slice: Slice) => number): number => median(own.map(value));
     const costs = own.map(({ cpuUs }) => cpuUs);
     return {
@@ -45,6 +57,8 @@ export function summarise(load: Load, slices: ReadonlyMap<string, readonly Slice
         median: median(costs.map((cost, round) => cost / (floorCosts[round] ?? Number.NaN))),
         quiet: quiet(costs) / quiet(floorCosts),
       },
+      threadUs: byKind((kind) => middle((slice) => slice.threadUs[kind])),
+      warmUp,
       unitsPerSecond: middle((slice) => slice.unitsPerSecond),
       serverShare: middle((slice) => slice.serverShare),
       serverWaitShare: middle((slice) => slice.serverWaitShare),

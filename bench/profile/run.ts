@@ -1,35 +1,51 @@
 import { copyFileSync, mkdtempSync, readdirSync, readFileSync } from "node:fs";
 import { join, resolve } from "node:path";
-import { stopChild } from "../children.ts";
-import { startGenerator } from "../compare.ts";
+import { askChild, stopChild } from "../children.ts";
+import { startGenerator } from "../contestants/line-up.ts";
 import { startParley } from "../contestants/parley.ts";
 import { probe } from "../contestants/probe.ts";
 import type { Setting } from "../contestants/server.ts";
+import { INSTRUMENTED } from "../inside/instrumented.ts";
+import type { Question } from "../inside/instruments.ts";
+import type { SliceReply } from "../load/generator.ts";
+import { unitOf } from "../loads.ts";
 import { runSlice } from "../measure/rounds.ts";
-import { type Cost, type CpuProfile, type ProfileSummary, summariseProfile } from "./summary.ts";
+import { type AllocationProfile, type AllocationSummary, summariseAllocations } from "./allocations.ts";
+import type { Cost, CostSummary } from "./costs.ts";
+import { type CpuProfile, type ProfileSummary, summariseProfile } from "./summary.ts";
 
 const ROOT = resolve(import.meta.dirname, "../..");
-const WARM_UP_SECONDS = 2;
+const WARM_UP_SECONDS = 8;
 const PROFILE_SECONDS = 5;
+const ALLOCATION_SECONDS = 3;
 const INTERVAL_US = 250;
 const TOP = 20;
 
-/** Takes a CPU profile of Parley under a load, keeps it in `results`, and gives its summary as text. */
+/**
+ * Takes a CPU profile of Parley under a load and then one of its allocations, keeps both in `results`, and gives their
+ * summaries as text. The second slows the first down: they are taken one after the other.
+ */
 export async function profileLoad(setting: Setting, results: string): Promise<string> {
   const { load } = setting;
   const folder = mkdtempSync(join(setting.folder, "profile-"));
-  const nodeOptions = ["--cpu-prof", `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${INTERVAL_US}`];
-  const server = await startParley(setting, nodeOptions);
-  let fromUs = 0;
-  let toUs = 0;
+  const allocationsFile = join(folder, "allocations.heapprofile");
+  const cpuProfile = ["--cpu-prof", `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${INTERVAL_US}`];
+  const server = await startParley({ ...setting, nodeOptions: [...cpuProfile, ...INSTRUMENTED] });
+  const span = { fromUs: 0, toUs: 0 };
+  let units = 0;
   try {
     await probe(server, load);
     const generator = await startGenerator(load, server);
+    const run = (seconds: number): Promise<SliceReply> => runSlice(generator, seconds);
     try {
-      await runFor(WARM_UP_SECONDS, (seconds) => runSlice(generator, seconds));
-      fromUs = nowUs();
-      await runFor(PROFILE_SECONDS, (seconds) => runSlice(generator, seconds));
-      toUs = nowUs();
+      await runFor(WARM_UP_SECONDS, run);
+      span.fromUs = nowUs();
+      await runFor(PROFILE_SECONDS, run);
+      span.toUs = nowUs();
+      await askChild(server.process, { ask: "sample allocations" } satisfies Question);
+      const replies = await runFor(ALLOCATION_SECONDS, run);
+      await askChild(server.process, { ask: "write allocations", file: allocationsFile } satisfies Question);
+      units = replies.reduce((sum, { answers, marks }) => sum + (load.streamed ? marks : answers), 0);
     } finally {
       await stopChild(generator);
     }
@@ -37,17 +53,28 @@ export async function profileLoad(setting: Setting, results: string): Promise<st
     // The profile is written when the process ends by itself.
     await stopChild(server.process);
   }
-  const profile = pathOfLargest(folder);
-  const kept = join(results, `${load.name.replace(/[^a-z0-9]+/gi, "-").toLowerCase()}.cpuprofile`);
-  copyFileSync(profile, kept);
-  const parsed = JSON.parse(readFileSync(profile, "utf8")) as CpuProfile;
-  return `${load.name}\n${format(summariseProfile(parsed, ROOT, { fromUs, toUs }))}\n  ${kept}`;
+  const kept = join(results, load.name.replace(/[^a-z0-9]+/gi, "-").toLowerCase());
+  const cpu = keep(pathOfLargest(folder), `${kept}.cpuprofile`) as CpuProfile;
+  const allocations = keep(allocationsFile, `${kept}.heapprofile`) as AllocationProfile;
+  return [
+    load.name,
+    formatTime(summariseProfile(cpu, ROOT, span)),
+    formatAllocations(summariseAllocations(allocations, ROOT), unitOf(load), units),
+    `  ${kept}.cpuprofile, .heapprofile`,
+  ].join("\n");
+}
+
+function keep(file: string, kept: string): unknown {
+  copyFileSync(file, kept);
+  return JSON.parse(readFileSync(file, "utf8"));
 }
 
 /** Runs slices until so much time has passed: those of a paced load are shorter than that. */
-async function runFor(seconds: number, run: (seconds: number) => Promise<unknown>): Promise<void> {
+async function runFor<T>(seconds: number, run: (seconds: number) => Promise<T>): Promise<readonly T[]> {
+  const results: T[] = [];
   const endUs = nowUs() + seconds * 1e6;
-  for (let left = seconds; left > 0; left = (endUs - nowUs()) / 1e6) await run(left);
+  for (let left = seconds; left > 0; left = (endUs - nowUs()) / 1e6) results.push(await run(left));
+  return results;
 }
 
 /** The clock of a profile's times. */
@@ -57,23 +84,34 @@ function nowUs(): number {
 
 /** One profile per thread: the main thread's is the one that was busy. */
 function pathOfLargest(folder: string): string {
-  const files = readdirSync(folder).map((name) => join(folder, name));
+  const files = readdirSync(folder)
+    .filter((name) => name.endsWith(".cpuprofile"))
+    .map((name) => join(folder, name));
   const sizes = new Map(files.map((file) => [file, readFileSync(file).length]));
   const [largest] = files.toSorted((a, b) => sizes.get(b)! - sizes.get(a)!);
   if (largest === undefined) throw new Error("Parley left no profile");
   return largest;
 }
 
-function format({ busyMs, layers, functions, ours }: ProfileSummary): string {
+function formatTime({ busyMs, ...summary }: ProfileSummary): string {
+  const title = `  busy ${Math.round(busyMs)} ms; shares of it: in the code itself, and with what it called outside src/`;
+  return [title, ...formatCosts(summary)].join("\n");
+}
+
+function formatAllocations({ bytes, ...summary }: AllocationSummary, unit: string, units: number): string {
+  const each = Math.round(bytes / units).toLocaleString("en");
+  return [`  ${each} bytes of V8's heap allocated per ${unit}; shares of it`, ...formatCosts(summary)].join("\n");
+}
+
+function formatCosts({ layers, functions, ours }: CostSummary): readonly string[] {
   return [
-    `  busy ${Math.round(busyMs)} ms; shares of it: in the code itself, and with what it called outside src/`,
     "  by layer",
     ...layers.slice(0, TOP).map(line),
-    "  by function, own time",
+    "  by function, its own",
     ...functions.slice(0, TOP).map(({ name, self }) => `    ${percent(self)}  ${name}`),
     "  by function of src/, with what it called",
     ...ours.slice(0, TOP).map(line),
-  ].join("\n");
+  ];
 }
 
 function line({ name, self, charged }: Cost): string {

@@ -1,6 +1,7 @@
 const CITIES = ["Paris", "Nairobi", "Osaka", "Lima", "Tromsø"];
 
-const TOOLS = [
+/** Three tools as an OpenAI client describes them. */
+export const TOOLS = [
   tool("get_weather", "Current weather for a city, or its forecast for up to ten days", {
     city: { type: "string", description: "The city, in English" },
     days: { type: "integer", minimum: 1, maximum: 10 },
@@ -21,7 +22,7 @@ function tool(name: string, description: string, properties: object): object {
 }
 
 /** A question, a call, its result and an answer, about one city. */
-function visit(index: number): object[] {
+export function visit(index: number): object[] {
   const city = CITIES[index % CITIES.length]!;
   const id = `call_${String(index).padStart(24, "0")}`;
   const call = { name: "get_weather", arguments: JSON.stringify({ city, days: (index % 9) + 1, unit: "celsius" }) };

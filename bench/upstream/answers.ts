@@ -13,14 +13,30 @@ export interface StreamShape {
   readonly intervalMs: number;
 }
 
+/** A stream that has its first text event at once, another one every so often, and no end. */
+export interface HeldShape {
+  readonly everyMs: number;
+}
+
+/** An answer that comes in one piece: a text; a text with calls of tools; a text with a picture. */
+export type WholeAnswer = "whole" | "tools" | "picture";
+
+/** All that can be asked for. */
+export type Answer = WholeAnswer | StreamShape | HeldShape;
+
 /** The model to ask for to get this answer: all that a gateway must carry to the upstream unchanged. */
-export function modelOf(answer: "whole" | StreamShape): string {
-  return answer === "whole" ? "bench-whole" : `bench-stream-${answer.chunks}-${answer.intervalMs}`;
+export function modelOf(answer: Answer): string {
+  if (typeof answer === "string") return `bench-${answer}`;
+  if ("everyMs" in answer) return `bench-held-${answer.everyMs}`;
+  return `bench-stream-${answer.chunks}-${answer.intervalMs}`;
 }
 
 /** What `modelOf` said; undefined for any other model. */
-export function answerOf(model: string): "whole" | StreamShape | undefined {
-  if (model === "bench-whole") return "whole";
+export function answerOf(model: string): Answer | undefined {
+  const whole = (["whole", "tools", "picture"] as const).find((answer) => model === modelOf(answer));
+  if (whole !== undefined) return whole;
+  const held = /^bench-held-(\d+)$/.exec(model);
+  if (held !== null) return { everyMs: Number(held[1]) };
   const match = /^bench-stream-(\d+)-(\d+)$/.exec(model);
   return match === null ? undefined : { chunks: Number(match[1]), intervalMs: Number(match[2]) };
 }
@@ -49,6 +65,52 @@ export const WHOLE_RESPONSE = response(
     usage: USAGE,
   }),
 );
+
+/** Marks in `TOOLS_RESPONSE`: its arguments have one each. */
+export const MARKS_WITH_TOOLS = MARKS_IN_WHOLE_ANSWER + 2;
+
+/** A whole answer in Anthropic's dialect that calls two tools. */
+export const TOOLS_RESPONSE = response(
+  "200 OK",
+  JSON.stringify({
+    ...MESSAGE,
+    content: [
+      { type: "text", text: WHOLE_TEXT },
+      { type: "tool_use", id: "toolu_01BenchBenchBenchBench1", name: "get_weather", input: { city: MARK, days: 3 } },
+      { type: "tool_use", id: "toolu_01BenchBenchBenchBench2", name: "book", input: { offer: MARK, passengers: 2 } },
+    ],
+    stop_reason: "tool_use",
+    stop_sequence: null,
+    usage: USAGE,
+  }),
+);
+
+/** The picture in `pictureResponse`, as base64: 4 MB. */
+export const PICTURE_CHARACTERS = 4_000_000;
+
+/** Marks in `pictureResponse`: one before the picture, one behind it. */
+export const MARKS_WITH_PICTURE = 2;
+
+/** A whole answer in Gemini's dialect with a picture between two texts. Made when it is asked for: it is large. */
+export function pictureResponse(): Buffer {
+  const data = Buffer.alloc((PICTURE_CHARACTERS / 4) * 3);
+  for (let at = 0; at < data.length; at += 1) data[at] = (at * 2_654_435_761) >>> 13;
+  Buffer.from("89504e470d0a1a0a", "hex").copy(data);
+  const parts = [
+    { text: `${MARK} Here it is.` },
+    { inlineData: { mimeType: "image/png", data: data.toString("base64") } },
+    { text: `${MARK} It shows a bridge.` },
+  ];
+  return response(
+    "200 OK",
+    JSON.stringify({
+      candidates: [{ content: { parts, role: "model" }, finishReason: "STOP", index: 0 }],
+      usageMetadata: { promptTokenCount: 119, candidatesTokenCount: 1338, totalTokenCount: 1457 },
+      modelVersion: "bench-upstream-1",
+      responseId: "BenchBenchBenchBenchB",
+    }),
+  );
+}
 
 /** The mock upstream's refusal of what it does not know, so that a contestant's slip is seen at once. */
 export const REFUSAL = response(

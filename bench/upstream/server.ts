@@ -1,15 +1,19 @@
-// A mock upstream that speaks as much of Anthropic's dialect as the loads need, on bare sockets with answers made
-// beforehand, so that it costs little beside what it feeds.
+// A mock upstream that speaks as much of Anthropic's and Gemini's dialects as the loads need, on bare sockets with
+// answers made beforehand, so that it costs little beside what it feeds.
 import { createServer, type Socket } from "node:net";
 import { reportReady } from "../child.ts";
 import {
   answerOf,
+  type HeldShape,
+  pictureResponse,
   REFUSAL,
   STREAM_HEAD,
   STREAM_TAIL,
   STREAM_TEXT,
-  WHOLE_RESPONSE,
   type StreamShape,
+  TOOLS_RESPONSE,
+  WHOLE_RESPONSE,
+  type WholeAnswer,
 } from "./answers.ts";
 
 /** Text events per write when flat out: more than one, so that the server under test is what limits the pace. */
@@ -49,25 +53,44 @@ const server = createServer({ noDelay: true }, (socket) => {
 function answerNext(socket: Socket, input: Buffer, offset: number): number | undefined {
   const headEnd = input.indexOf("\r\n\r\n", offset, "latin1");
   if (headEnd < 0) return undefined;
-  const length = /\r\ncontent-length: *(\d+)/i.exec(input.toString("latin1", offset, headEnd))?.[1];
+  const head = input.toString("latin1", offset, headEnd);
+  const length = /\r\ncontent-length: *(\d+)/i.exec(head)?.[1];
   const end = headEnd + 4 + Number(length ?? 0);
   if (end > input.length) return undefined;
   const body = input.toString("latin1", headEnd + 4, end);
-  const answer = answerOf(/"model":"([^"]*)"/.exec(body)?.[1] ?? "");
-  const wantsStream = body.includes('"stream":true');
-  if (answer === "whole" && !wantsStream) socket.write(WHOLE_RESPONSE);
+  // Anthropic's dialect names the model in the body, Gemini's in the path.
+  const model = /"model": ?"([^"]*)"/.exec(body)?.[1] ?? /^POST \S*\/models\/([^:/ ]+):/.exec(head)?.[1];
+  const answer = answerOf(model ?? "");
+  const wantsStream = /"stream": ?true/.test(body);
+  if (typeof answer === "string" && !wantsStream) socket.write(wholeAnswer(answer));
   else if (typeof answer === "object" && wantsStream) beginStream(socket, answer);
   else socket.write(REFUSAL);
   return end;
 }
 
-function beginStream(socket: Socket, { chunks, intervalMs }: StreamShape): void {
+let picture: Buffer | undefined;
+
+function wholeAnswer(answer: WholeAnswer): Buffer {
+  if (answer === "whole") return WHOLE_RESPONSE;
+  return answer === "tools" ? TOOLS_RESPONSE : (picture ??= pictureResponse());
+}
+
+function beginStream(socket: Socket, shape: StreamShape | HeldShape): void {
   socket.write(STREAM_HEAD);
+  if ("everyMs" in shape) return hold(socket, shape);
+  const { chunks, intervalMs } = shape;
   if (intervalMs === 0) return pour(socket, chunks);
   // Streams that begin together must not have all their events in the same instant.
   const phaseMs = staggered++ % intervalMs;
   paced.add({ socket, intervalMs, left: chunks, dueMs: performance.now() + phaseMs });
   ticker ??= setInterval(tick, TICK_MS);
+}
+
+/** Until the other side ends it. */
+function hold(socket: Socket, { everyMs }: HeldShape): void {
+  socket.write(STREAM_TEXT);
+  const timer = setInterval(() => socket.write(STREAM_TEXT), everyMs);
+  socket.once("close", () => clearInterval(timer));
 }
 
 /** As fast as the socket takes it. Each burst gives way to other sockets. */

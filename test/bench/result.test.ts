@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { planLoads } from "../../bench/loads.ts";
 import { summarise } from "../../bench/measure/result.ts";
-import type { Slice } from "../../bench/measure/rounds.ts";
+import type { Series, Slice } from "../../bench/measure/rounds.ts";
 import { formatLoad } from "../../bench/report.ts";
 
 const [paced] = planLoads(["stream"], { seconds: 1 });
@@ -9,6 +9,7 @@ const [paced] = planLoads(["stream"], { seconds: 1 });
 function slice(fields: Partial<Slice>): Slice {
   return {
     cpuUs: 10,
+    threadUs: { main: 8, SQLite: 1, V8: 1, libuv: 0, other: 0 },
     unitsPerSecond: 10_000,
     serverShare: 0.5,
     serverWaitShare: 0,
@@ -21,13 +22,17 @@ function slice(fields: Partial<Slice>): Slice {
   };
 }
 
+function series(name: string, ...slices: readonly Partial<Slice>[]): Series {
+  return { name, warmUp: { slices: 8, isSteady: true }, slices: slices.map(slice) };
+}
+
 describe("the result of a load", () => {
   it("compares round by round, so that a slow minute is not held against whom it met", () => {
-    const slices = new Map([
-      ["floor", [10, 20, 40].map((cpuUs) => slice({ cpuUs }))],
-      ["Parley", [15, 30, 60].map((cpuUs) => slice({ cpuUs }))],
-    ]);
-    const { results } = summarise(paced!, slices, "floor");
+    const all = [
+      series("floor", ...[10, 20, 40].map((cpuUs) => ({ cpuUs }))),
+      series("Parley", ...[15, 30, 60].map((cpuUs) => ({ cpuUs }))),
+    ];
+    const { results } = summarise(paced!, all, "floor");
     expect(results[1]).toMatchObject({
       cpuUs: { median: 30, quiet: 15 },
       ratio: { median: 1.5, quiet: 1.5 },
@@ -39,7 +44,7 @@ describe("the result of a load", () => {
     ["a wrong answer", { wrong: 2, firstWrong: "status 503" }, "2 wrong answers, first: status 503"],
     ["a pace that is not kept", { elapsedMs: 1300 }, "behind the pace: 1300 ms instead of 1000"],
   ])("is no figure after %s, and the table says why", (_, fields, problem) => {
-    const result = summarise(paced!, new Map([["Parley", [slice(fields)]]]), "Parley");
+    const result = summarise(paced!, [series("Parley", fields)], "Parley");
     expect(result.results[0]!.problem).toBe(problem);
     expect(formatLoad(result)).toContain(`! Parley: ${problem}; this is not a figure`);
   });

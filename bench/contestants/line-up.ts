@@ -1,0 +1,58 @@
+import type { ChildProcess } from "node:child_process";
+import { PEER_CORE, startOwn, stopChild } from "../children.ts";
+import type { Assignment, Target } from "../load/caller.ts";
+import type { Load } from "../loads.ts";
+import type { Contestant } from "../measure/rounds.ts";
+import { probe } from "./probe.ts";
+import type { RunningServer, Setting } from "./server.ts";
+
+/** Starts one contestant; undefined when it is left out, and has said why. */
+export type Start = (setting: Setting) => Promise<RunningServer | undefined>;
+
+/** A server with a load generator that is ready. */
+export interface LinedUp extends Contestant {
+  readonly running: RunningServer;
+}
+
+/**
+ * Starts these contestants one after another, lets them be measured, and ends them however that ends. A stock client
+ * looks at one whole answer of each before and after: throws when one is wrong.
+ */
+export async function withLineUp<T>(
+  setting: Setting,
+  starts: readonly Start[],
+  measure: (contestants: readonly LinedUp[]) => Promise<T>,
+): Promise<T> {
+  const { load } = setting;
+  const servers: RunningServer[] = [];
+  const contestants: LinedUp[] = [];
+  try {
+    for (const start of starts) {
+      const running = await start(setting);
+      if (running === undefined) continue;
+      servers.push(running);
+      await probe(running, load);
+      const generator = await startGenerator(load, running);
+      contestants.push({ name: running.name, server: running.process.pid!, generator, running });
+    }
+    const measured = await measure(contestants);
+    for (const server of servers) await probe(server, load);
+    return measured;
+  } finally {
+    await Promise.all(contestants.map(({ generator }) => stopChild(generator)));
+    await Promise.all(servers.map((server) => stopChild(server.process)));
+  }
+}
+
+/** Starts a load generator that is ready to send this load to this server. */
+export function startGenerator(load: Load, target: Target): Promise<ChildProcess> {
+  return startCaller("load/generator.ts", { load, target });
+}
+
+/** Starts one of the programs that make calls. */
+export async function startCaller(file: string, { load, target }: Assignment): Promise<ChildProcess> {
+  const { port, key, keys, headers, lastWords } = target;
+  const assignment = { load, target: { port, key, keys, headers, lastWords } };
+  const [caller] = await startOwn<object>({ core: PEER_CORE, file, args: [JSON.stringify(assignment)] });
+  return caller;
+}

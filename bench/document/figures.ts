@@ -1,0 +1,142 @@
+import { BYTE_RELAY, NGINX } from "../contestants/floors.ts";
+import { PARLEY } from "../contestants/parley.ts";
+import { UNARY } from "../loads.ts";
+import type { LoadResult, Result } from "../measure/result.ts";
+import type { Measurements } from "../measurements.ts";
+import { growthKiB } from "../memory/result.ts";
+import { PORTKEY } from "../peers/portkey.ts";
+
+/** One measured number of Parley, and the most that it may be. */
+export interface Figure {
+  readonly what: string;
+  readonly value: number;
+  readonly limit: number;
+  /** What number and limit are numbers of; a ratio without one. */
+  readonly unit: string;
+}
+
+/** Whether the figure is within its limit. What is no number is not. */
+export function isReached({ value, limit }: Figure): boolean {
+  return value <= limit;
+}
+
+/** The most that a load may cost Parley, to what it costs the floor. */
+const MOST_COST: Readonly<Record<string, number>> = {
+  "unary, 64 connections": 1.4,
+  "unary, 50 messages (30 kB)": 1.8,
+  "unary with tools": 1.8,
+  "100 streams paced at 100 chunks/s each": 1.25,
+  "gRPC unary, 8 × 8": 1.4,
+  "gRPC streams flat out, 8 × 8": 1.4,
+  "image reply of 4 MB, 16 at once": 2.5,
+};
+
+/** Chunks are to be carried at four fifths of the floor's pace, or so many a second on one core. */
+const FLAT_OUT = { load: "100 streams flat out", toFloor: 1 / 0.8, chunksPerSecond: 120_000 };
+/** To nginx, with short whole answers. */
+const MOST_TO_NGINX = 5;
+const MOST_LOOP_DELAY_MS = 20;
+const MOST_ADDED_P50_MS = 0.5;
+const MOST_ADDED_P99_MS = 3;
+const MOST_AT_REST_MIB = 120;
+const MOST_PER_STREAM_KIB = 48;
+/** Of the memory at work: what counts as flat. */
+const MOST_MEMORY_GROWTH = 0.05;
+const MOST_START_MS = 500;
+const MOST_GROWTH = 1.1;
+/** To Portkey's cost: of whole answers, and of chunks. */
+const MOST_TO_PORTKEY = { request: 1 / 8, chunk: 1 / 3 } as const;
+
+/** All figures of a run that have a limit. What was not measured, or is not a figure, is not among them. */
+export function figuresOf(measured: Measurements): readonly Figure[] {
+  return [
+    ...measured.loads.flatMap(loadFigures),
+    ...measured.peers.flatMap(peerFigures),
+    ...latencyFigures(measured),
+    ...memoryFigures(measured),
+    ...(measured.startup ?? [])
+      .filter(({ contestant }) => contestant === PARLEY)
+      .map(({ medianMs }) => ({ what: "start, median", value: medianMs, limit: MOST_START_MS, unit: "ms" })),
+    ...measured.growth.flatMap(({ load, results }) =>
+      results
+        .filter(({ problem }) => problem === undefined)
+        .slice(1)
+        .map(({ ratio }) => ({
+          what: `cost, large to small: ${load}`,
+          value: ratio.median,
+          limit: MOST_GROWTH,
+          unit: "",
+        })),
+    ),
+  ];
+}
+
+/** A result that is a figure. */
+export function resultOf({ results }: LoadResult, contestant: string): Result | undefined {
+  return results.find((result) => result.contestant === contestant && result.problem === undefined);
+}
+
+function loadFigures(result: LoadResult): readonly Figure[] {
+  const { load, floor, loopDelays = [] } = result;
+  const parley = resultOf(result, PARLEY);
+  const bare = resultOf(result, floor);
+  if (parley === undefined || bare === undefined) return [];
+  const value = parley.cpuUs.median;
+  if (load === FLAT_OUT.load) {
+    const limit = Math.max(bare.cpuUs.median * FLAT_OUT.toFloor, 1e6 / FLAT_OUT.chunksPerSecond);
+    return [{ what: `cost per chunk: ${load}`, value, limit, unit: "CPU-µs" }];
+  }
+  const limit = MOST_COST[load];
+  if (limit === undefined) return [];
+  const nginx = load === UNARY.name ? resultOf(result, NGINX) : undefined;
+  return [
+    { what: `cost to the ${floor}: ${load}`, value: parley.ratio.median, limit, unit: "" },
+    ...(nginx === undefined
+      ? []
+      : [{ what: `cost to ${NGINX}: ${load}`, value: value / nginx.cpuUs.median, limit: MOST_TO_NGINX, unit: "" }]),
+    ...loopDelays
+      .filter(({ contestant }) => contestant === PARLEY)
+      .map(({ p999Ms }) => ({
+        what: `event loop late, p99.9: ${load}`,
+        value: p999Ms,
+        limit: MOST_LOOP_DELAY_MS,
+        unit: "ms",
+      })),
+  ];
+}
+
+function peerFigures(result: LoadResult): readonly Figure[] {
+  const [parley, portkey] = [resultOf(result, PARLEY), resultOf(result, PORTKEY)];
+  if (parley === undefined || portkey === undefined) return [];
+  const value = parley.cpuUs.median / portkey.cpuUs.median;
+  return [{ what: `cost to ${PORTKEY}: ${result.load}`, value, limit: MOST_TO_PORTKEY[result.unit], unit: "" }];
+}
+
+function latencyFigures({ latency }: Measurements): readonly Figure[] {
+  return latency.flatMap(({ load, results }) =>
+    results
+      .filter(({ contestant, problem }) => contestant === PARLEY && problem === undefined)
+      .flatMap(({ addedP50Ms, addedP99Ms }) => [
+        { what: `added latency, p50: ${load}`, value: addedP50Ms, limit: MOST_ADDED_P50_MS, unit: "ms" },
+        { what: `added latency, p99: ${load}`, value: addedP99Ms, limit: MOST_ADDED_P99_MS, unit: "ms" },
+      ]),
+  );
+}
+
+function memoryFigures({ memory = [] }: Measurements): readonly Figure[] {
+  const parley = memory.find(({ contestant }) => contestant !== BYTE_RELAY);
+  if (parley === undefined) return [];
+  const { atRestKiB, perStreamKiB, streams, samples } = parley;
+  const last = samples.at(-1) ?? { requests: 0, kiB: Number.NaN };
+  const [many, requests] = [streams, last.requests].map((count) => count.toLocaleString("en"));
+  return [
+    { what: "memory at rest", value: atRestKiB / 1024, limit: MOST_AT_REST_MIB, unit: "MiB" },
+    { what: `memory per open stream, ${many} open`, value: perStreamKiB, limit: MOST_PER_STREAM_KIB, unit: "KiB" },
+    {
+      what: `memory gained in the second half of ${requests} requests`,
+      value: growthKiB(samples) / 1024,
+      limit: (last.kiB / 1024) * MOST_MEMORY_GROWTH,
+      unit: "MiB",
+    },
+  ];
+}

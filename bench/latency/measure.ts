@@ -1,0 +1,67 @@
+import type { ChildProcess } from "node:child_process";
+import { askChild, stopChild } from "../children.ts";
+import { LAST_WORDS, NO_KEY, startByteRelay } from "../contestants/floors.ts";
+import { type LinedUp, startCaller, withLineUp } from "../contestants/line-up.ts";
+import { startParley } from "../contestants/parley.ts";
+import type { Setting } from "../contestants/server.ts";
+import type { Target } from "../load/caller.ts";
+import type { OpenLoopReply, OpenLoopRequest } from "../load/open-loop.ts";
+import type { Load } from "../loads.ts";
+import { type RoundsOptions, runSlice, warmUp } from "../measure/rounds.ts";
+import { type LatencyResult, type LatencySlice, summariseLatency } from "./result.ts";
+
+/** What the direct call is called in tables. */
+export const DIRECT = "direct call";
+
+/** Part of what can be answered: enough to be at work, too little for a queue. */
+const SHARE_OF_CAPACITY = 1 / 3;
+/** Slices here are longer, so fewer do. */
+const MOST_ROUNDS = 5;
+/** Long enough for a hundredth of its calls to be some. */
+const LEAST_SECONDS = 1;
+
+interface Caller {
+  readonly name: string;
+  readonly process: ChildProcess;
+  readonly slices: LatencySlice[];
+}
+
+/**
+ * How long answers take at a third of what Parley can answer: straight from the upstream, through the byte relay, and
+ * through Parley, in turns.
+ */
+export async function measureLatency(setting: Setting, options: RoundsOptions): Promise<LatencyResult> {
+  const { load, upstreamPort } = setting;
+  return withLineUp(setting, [startByteRelay, startParley], async (contestants) => {
+    for (const contestant of contestants) await warmUp(load, contestant, options);
+    const perSecond = (await capacityOf(contestants.at(-1)!, options)) * SHARE_OF_CAPACITY;
+    const callers: Caller[] = [];
+    try {
+      const direct = { port: upstreamPort, key: NO_KEY, lastWords: LAST_WORDS };
+      callers.push(await callerOf(DIRECT, load, direct));
+      for (const { name, running } of contestants) callers.push(await callerOf(name, load, running));
+      const request = { seconds: Math.max(options.seconds, LEAST_SECONDS), perSecond };
+      // The first round is a warm-up: connections are opened, and the direct call's own path is new.
+      await runRound(callers, request);
+      for (const { slices } of callers) slices.length = 0;
+      for (let round = 0; round < Math.min(options.rounds, MOST_ROUNDS); round++) await runRound(callers, request);
+    } finally {
+      await Promise.all(callers.map(({ process }) => stopChild(process)));
+    }
+    return { load: load.name, perSecond, results: summariseLatency(callers) };
+  });
+}
+
+async function capacityOf({ generator }: LinedUp, { seconds }: RoundsOptions): Promise<number> {
+  const { answers, elapsedMs, firstWrong } = await runSlice(generator, Math.max(seconds, LEAST_SECONDS));
+  if (answers === 0) throw new Error(`Parley gave no right answer to find its capacity by: ${firstWrong}`);
+  return (answers * 1000) / elapsedMs;
+}
+
+async function callerOf(name: string, load: Load, target: Target): Promise<Caller> {
+  return { name, process: await startCaller("load/open-loop.ts", { load, target }), slices: [] };
+}
+
+async function runRound(callers: readonly Caller[], request: OpenLoopRequest): Promise<void> {
+  for (const { process, slices } of callers) slices.push(await askChild<OpenLoopReply>(process, request));
+}

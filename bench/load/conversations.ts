@@ -1,0 +1,38 @@
+import { TOOLS, visit } from "../translate/conversation.ts";
+
+/** A short conversation: 0.6 kB of JSON. */
+export const MESSAGES = [
+  {
+    role: "system",
+    content:
+      "You are the assistant of a small museum. Answer in plain words, keep to the question, and say so when the " +
+      "collection does not tell.",
+  },
+  { role: "user", content: 'Who built the old bridge over the river, and why is it called "the long one"?' },
+  { role: "assistant", content: "Masons of the town built it; its name comes from its nine arches." },
+  { role: "user", content: "Thank you.\nPlease tell me a little more about the masons, in two or three sentences." },
+] as const;
+
+/** A turn of about 600 characters, so that fifty messages are 30 kB. */
+function longMessage(index: number): object {
+  const role = index % 2 === 0 ? "user" : "assistant";
+  const content = `Page ${index} of the diary. ${"We went down to the river and counted the arches of the bridge. ".repeat(9)}`;
+  return { role, content };
+}
+
+/** What is asked: the fields of a chat request that make the difference. */
+export const CONVERSATIONS = {
+  /** 0.6 kB. */
+  short: () => ({ messages: MESSAGES }),
+  /** 30 kB. */
+  "fifty messages": () => ({
+    messages: [MESSAGES[0], ...Array.from({ length: 49 }, (_, index) => longMessage(index))],
+  }),
+  /** Three tools, two earlier calls and their results: 3 kB. */
+  tools: () => ({ messages: [MESSAGES[0], ...visit(1), ...visit(2), MESSAGES[3]], tools: TOOLS, tool_choice: "auto" }),
+  /** A picture is wanted. */
+  picture: () => ({ messages: MESSAGES.slice(0, 2), modalities: ["image", "text"] }),
+} as const;
+
+/** One of them. */
+export type Conversation = keyof typeof CONVERSATIONS;

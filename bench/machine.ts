@@ -1,0 +1,19 @@
+import { cpus, release, totalmem } from "node:os";
+import { isPinned } from "./children.ts";
+import { nginxPath } from "./contestants/floors.ts";
+
+/** What of this machine the figures depend on. */
+export function conditions(): readonly string[] {
+  return [
+    `Node ${process.versions.node}`,
+    cpus()[0]?.model.trim() ?? "unknown processor",
+    isPinned ? "server on a core of its own" : "processes not bound to cores (no taskset, or one core)",
+    ...(nginxPath === undefined ? ["nginx is not installed and left out"] : []),
+  ];
+}
+
+/** The machine as a document says it. */
+export function machine(): readonly string[] {
+  const memory = `${Math.round(totalmem() / 1024 ** 3)} GiB of memory`;
+  return [...conditions(), `${cpus().length} processors, ${memory}`, `Linux ${release()}`];
+}

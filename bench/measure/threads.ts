@@ -1,0 +1,42 @@
+import { type CpuTime, parseSchedstat } from "./cpu-time.ts";
+import { listIfThere, readIfThere } from "./proc.ts";
+
+/** What the threads of a process of Node are for. In another program all but the first are "other". */
+export const THREAD_KINDS = ["main", "SQLite", "V8", "libuv", "other"] as const;
+
+/** One of them. */
+export type ThreadKind = (typeof THREAD_KINDS)[number];
+
+/** The CPU time of each kind of thread. */
+export type ThreadTimes = Readonly<Record<ThreadKind, CpuTime>>;
+
+/** A value for each kind. */
+export function byKind<T>(valueOf: (kind: ThreadKind) => T): Record<ThreadKind, T> {
+  return Object.fromEntries(THREAD_KINDS.map((kind) => [kind, valueOf(kind)])) as Record<ThreadKind, T>;
+}
+
+/** What a thread is for by its name in `/proc/PID/task/TID/comm`, which holds 15 characters. */
+export function kindOf(name: string, isFirst: boolean): ThreadKind {
+  if (isFirst) return "main";
+  if (name === "sqlite") return "SQLite";
+  if (/V8Worker|^DelayedTask/.test(name)) return "V8";
+  return name.includes("libuv") ? "libuv" : "other";
+}
+
+/** Of all threads of these processes. Threads that have ended are not in it: servers keep theirs. */
+export function threadTimes(pids: readonly number[]): ThreadTimes {
+  const times = byKind(() => ({ usedUs: 0, waitedUs: 0 }));
+  for (const pid of pids) {
+    for (const thread of listIfThere(`/proc/${pid}/task`)) {
+      const folder = `/proc/${pid}/task/${thread}`;
+      const schedstat = readIfThere(`${folder}/schedstat`);
+      const name = readIfThere(`${folder}/comm`);
+      if (schedstat === undefined || name === undefined) continue;
+      const time = parseSchedstat(schedstat);
+      const sum = times[kindOf(name.trim(), thread === String(pid))];
+      sum.usedUs += time.usedUs;
+      sum.waitedUs += time.waitedUs;
+    }
+  }
+  return times;
+}

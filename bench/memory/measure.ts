@@ -1,0 +1,98 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { stopChild } from "../children.ts";
+import { startByteRelay } from "../contestants/floors.ts";
+import { type LinedUp, withLineUp } from "../contestants/line-up.ts";
+import { startOpenStreams } from "../contestants/open-streams.ts";
+import { startParley } from "../contestants/parley.ts";
+import type { Setting } from "../contestants/server.ts";
+import { heldStream, UNARY } from "../loads.ts";
+import { residentKiB } from "../measure/resident.ts";
+import { type RoundsOptions, runSlice, warmUp } from "../measure/rounds.ts";
+import type { MemoryResult, MemorySample } from "./result.ts";
+
+/** How much is done before the memory is looked at. */
+export interface MemorySize {
+  readonly requests: number;
+  readonly streams: number;
+}
+
+/** What fits into a run of all parts. */
+export const USUAL_SIZE: MemorySize = { requests: 40_000, streams: 5_000 };
+/** Some minutes. */
+export const LONG_SIZE: MemorySize = { requests: 2_000_000, streams: 5_000 };
+
+/** Until collectors have done what they do when nothing else is to be done. */
+const REST_MS = 3_000;
+/** Looks at the memory while requests go on. */
+const SAMPLES = 40;
+/** Each open stream says something so often. */
+const EVERY_MS = 1_000;
+/** Streams that are opened and ended before the measured ones. */
+const WARM_UP_STREAMS = 500;
+
+const STARTS = [startByteRelay, startParley] as const;
+
+/** Memory of the byte relay and of Parley: at rest, under requests, and with many streams open. */
+export async function measureMemory(
+  place: Omit<Setting, "load">,
+  options: RoundsOptions,
+  size: MemorySize,
+): Promise<readonly MemoryResult[]> {
+  const results: MemoryResult[] = [];
+  for (const start of STARTS) {
+    const underRequests = await withLineUp({ ...place, load: UNARY }, [start], async ([contestant]) => {
+      await warmUp(UNARY, contestant!, options);
+      await delay(REST_MS);
+      const atRestKiB = residentKiB(contestant!.server);
+      const samples = await sampleUnderRequests(contestant!, size.requests, options);
+      return { contestant: contestant!.name, atRestKiB, samples };
+    });
+    const perStreamKiB = await measureStreams(place, start, size.streams);
+    results.push({ ...underRequests, perStreamKiB, streams: size.streams });
+  }
+  return results;
+}
+
+async function sampleUnderRequests(
+  { server, generator }: LinedUp,
+  requests: number,
+  { seconds }: RoundsOptions,
+): Promise<readonly MemorySample[]> {
+  const samples: MemorySample[] = [];
+  let made = 0;
+  while (made < requests) {
+    const { answers, firstWrong } = await runSlice(generator, seconds);
+    if (answers === 0) throw new Error(`there are no right answers any more: ${firstWrong}`);
+    made += answers;
+    if (made >= ((samples.length + 1) * requests) / SAMPLES) samples.push({ requests: made, kiB: residentKiB(server) });
+  }
+  return samples;
+}
+
+async function measureStreams(
+  place: Omit<Setting, "load">,
+  start: (typeof STARTS)[number],
+  count: number,
+): Promise<number> {
+  const load = heldStream("memory", EVERY_MS);
+  const server = await start({ ...place, load });
+  try {
+    const streams = await startOpenStreams(load, server);
+    try {
+      await streams.hold(WARM_UP_STREAMS);
+      await streams.hold(0);
+      await delay(REST_MS);
+      const before = residentKiB(server.process.pid!);
+      await streams.hold(count);
+      await delay(REST_MS);
+      const after = residentKiB(server.process.pid!);
+      // Still there, all of them.
+      await streams.hold(count);
+      return (after - before) / count;
+    } finally {
+      await streams.stop();
+    }
+  } finally {
+    await stopChild(server.process);
+  }
+}

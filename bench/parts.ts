@@ -1,0 +1,88 @@
+import { formatAccounting, measureAccounting } from "./accounting/measure.ts";
+import { compare, watchLoops } from "./compare.ts";
+import type { Setting } from "./contestants/server.ts";
+import { LONG_GROWTH, measureGrowth, USUAL_GROWTH } from "./growth/measure.ts";
+import { measureLatency } from "./latency/measure.ts";
+import { formatLatency } from "./latency/result.ts";
+import { LATENCY_LOADS, type Load, planLoads, UNARY } from "./loads.ts";
+import type { LoadResult } from "./measure/result.ts";
+import type { RoundsOptions } from "./measure/rounds.ts";
+import type { Measurements } from "./measurements.ts";
+import { installPeers, PEER_LOADS } from "./peers/peers.ts";
+import { LONG_SIZE, measureMemory, USUAL_SIZE } from "./memory/measure.ts";
+import { formatMemory } from "./memory/result.ts";
+import type { Options } from "./options.ts";
+import { profileLoad } from "./profile/run.ts";
+import { formatLoad } from "./report.ts";
+import { formatStartup, measureStartup } from "./startup/measure.ts";
+import { formatTranslation, measureTranslation } from "./translate/measure.ts";
+
+/** What all servers are started with, and the mock upstream's process. */
+export interface Place extends Omit<Setting, "load"> {
+  readonly upstream: number;
+}
+
+/** The parts that wait for nobody and are measured in this process. */
+export async function measureInProcess({ parts, rounds }: Options, measured: Measurements): Promise<void> {
+  if (parts.includes("translate")) {
+    measured.translation = measureTranslation(rounds);
+    print(formatTranslation(measured.translation));
+  }
+  if (parts.includes("accounting")) {
+    measured.accounting = await measureAccounting(rounds);
+    print(formatAccounting(measured.accounting));
+  }
+}
+
+/** The parts that have servers. Each result is printed as soon as it is there. */
+export async function measureServers(place: Place, options: Options, measured: Measurements): Promise<void> {
+  const { parts, long } = options;
+  const rounds: RoundsOptions = { ...options, upstream: place.upstream };
+  for (const load of planLoads(parts, options)) measured.loads.push(await compareLoad(load, place, rounds));
+  if (parts.includes("latency")) {
+    for (const load of LATENCY_LOADS) {
+      const latency = await measureLatency({ ...place, load }, rounds);
+      print(formatLatency(latency));
+      measured.latency.push(latency);
+    }
+  }
+  if (parts.includes("memory")) {
+    measured.memory = await measureMemory(place, rounds, long ? LONG_SIZE : USUAL_SIZE);
+    print(formatMemory(measured.memory));
+  }
+  if (parts.includes("startup")) {
+    measured.startup = await measureStartup({ ...place, load: UNARY });
+    print(formatStartup(measured.startup));
+  }
+  if (parts.includes("growth")) {
+    for await (const result of measureGrowth(place, rounds, long ? LONG_GROWTH : USUAL_GROWTH)) {
+      print(formatLoad(result));
+      measured.growth.push(result);
+    }
+  }
+  if (parts.includes("peers")) {
+    const peers = await installPeers(place.folder, print);
+    for (const load of PEER_LOADS(options)) {
+      const result = await compare({ ...place, load }, rounds, peers);
+      print(formatLoad(result));
+      measured.peers.push(result);
+    }
+  }
+}
+
+async function compareLoad(load: Load, place: Place, rounds: RoundsOptions): Promise<LoadResult> {
+  const setting = { ...place, load };
+  const compared = await compare(setting, rounds);
+  const result = load.watchesLoop ? { ...compared, loopDelays: await watchLoops(setting, rounds) } : compared;
+  print(formatLoad(result));
+  return result;
+}
+
+/** Profiles of Parley under each load of the parts. */
+export async function profileServers(place: Place, options: Options, results: string): Promise<void> {
+  for (const load of planLoads(options.parts, options)) print(await profileLoad({ ...place, load }, results));
+}
+
+function print(table: string): void {
+  console.log(`${table}\n`);
+}

@@ -1,0 +1,62 @@
+import { mkdtempSync } from "node:fs";
+import { join } from "node:path";
+import { stopChild } from "../children.ts";
+import type { Start } from "../contestants/line-up.ts";
+import { probe } from "../contestants/probe.ts";
+import type { RunningServer, Setting } from "../contestants/server.ts";
+import { type Load, pacedStreams, UNARY } from "../loads.ts";
+import { installLiteLlm, LITELLM } from "./litellm.ts";
+import { installPortkey, PORTKEY } from "./portkey.ts";
+
+/** Few enough streams for all to keep the pace. */
+const STREAMS = 20;
+
+/** What peers are measured with. Paced streams last one slice. */
+export const PEER_LOADS = ({ seconds }: { readonly seconds: number }): readonly Load[] => [
+  { ...UNARY, part: "peers", name: `${UNARY.name}, beside other gateways` },
+  { ...pacedStreams("peers", { streams: STREAMS, seconds }), name: `${STREAMS} paced streams, beside other gateways` },
+];
+
+const PEERS = [
+  { name: PORTKEY, install: installPortkey },
+  { name: LITELLM, install: installLiteLlm },
+] as const;
+
+/**
+ * Installs other gateways into folders of their own inside `folder`. One that cannot be installed, or does not answer
+ * rightly when it is started, is left out; `say` hears why.
+ */
+export async function installPeers(folder: string, say: (text: string) => void): Promise<readonly Start[]> {
+  const starts: Start[] = [];
+  for (const { name, install } of PEERS) {
+    try {
+      const start = await install(mkdtempSync(join(folder, "peer-")));
+      starts.push((setting) => startOrLeaveOut(name, setting, { start, say }));
+    } catch (error) {
+      say(`${name} is left out: ${String(error)}`);
+    }
+  }
+  return starts;
+}
+
+interface Attempt {
+  readonly start: (setting: Setting) => Promise<RunningServer>;
+  readonly say: (text: string) => void;
+}
+
+async function startOrLeaveOut(
+  name: string,
+  setting: Setting,
+  { start, say }: Attempt,
+): Promise<RunningServer | undefined> {
+  let server: RunningServer | undefined;
+  try {
+    server = await start(setting);
+    await probe(server, setting.load);
+    return server;
+  } catch (error) {
+    if (server !== undefined) await stopChild(server.process);
+    say(`${name} is left out of "${setting.load.name}": ${String(error)}`);
+    return undefined;
+  }
+}

@@ -1,0 +1,147 @@
+import { describe, expect, it } from "vitest";
+import { figuresOf, isReached } from "../../bench/document/figures.ts";
+import { toMarkdown } from "../../bench/document/markdown.ts";
+import { plotCosts } from "../../bench/document/plot.ts";
+import { planLoads, UNARY } from "../../bench/loads.ts";
+import type { LoadResult, Result } from "../../bench/measure/result.ts";
+import type { Measurements } from "../../bench/measurements.ts";
+
+const FLOOR = "byte relay (node:http + undici)";
+
+function result(contestant: string, cpuUs: number, problem?: string): Result {
+  return {
+    contestant,
+    problem,
+    cpuUs: { median: cpuUs, quiet: cpuUs },
+    ratio: { median: cpuUs / 50, quiet: cpuUs / 50 },
+    threadUs: { main: cpuUs - 10, SQLite: 6, V8: 4, libuv: 0, other: 0 },
+    warmUp: { slices: 9, isSteady: true },
+    unitsPerSecond: 12_345,
+    serverShare: 1,
+    serverWaitShare: 0,
+    generatorShare: 0.1,
+    upstreamShare: 0.1,
+    slices: [],
+  };
+}
+
+function loadResult(load: string, ...results: readonly Result[]): LoadResult {
+  return { load, unit: "request", floor: FLOOR, results };
+}
+
+const UNARY_RESULT = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65));
+
+const MEASURED: Measurements = {
+  loads: [UNARY_RESULT],
+  peers: [loadResult("unary", result(FLOOR, 50), result("Parley", 65), result("@portkey-ai/gateway@1.15.2", 800))],
+  latency: [
+    {
+      load: "unary",
+      perSecond: 2000,
+      results: [{ contestant: "Parley", problem: undefined, p50Ms: 0.9, p99Ms: 4, addedP50Ms: 0.4, addedP99Ms: 3.5 }],
+    },
+  ],
+  memory: [
+    {
+      contestant: "Parley",
+      atRestKiB: 110 * 1024,
+      samples: [1, 2, 3, 4].map((index) => ({ requests: index * 1000, kiB: 200 * 1024 })),
+      perStreamKiB: 50,
+      streams: 5000,
+    },
+  ],
+  startup: [{ contestant: "Parley", timesMs: [400, 420, 440], medianMs: 420 }],
+  growth: [loadResult("growth by keys", result("Parley, 10 keys", 50), result("Parley, 100 keys", 52))],
+};
+
+const CIRCUMSTANCES = {
+  date: "2031-02-03",
+  machine: ["a processor"],
+  command: "npm run bench -- --write",
+  rounds: 10,
+  seconds: 0.5,
+};
+
+describe("the figures of a run", () => {
+  it("are all that have a limit, and say which are within it", () => {
+    const reached = Object.fromEntries(figuresOf(MEASURED).map((figure) => [figure.what, isReached(figure)]));
+    expect(reached).toEqual({
+      [`cost to the ${FLOOR}: ${UNARY.name}`]: true,
+      "cost to @portkey-ai/gateway@1.15.2: unary": true,
+      "added latency, p50: unary": true,
+      "added latency, p99: unary": false,
+      "memory at rest": true,
+      "memory per open stream, 5,000 open": false,
+      "memory gained in the second half of 4,000 requests": true,
+      "start, median": true,
+      "cost, large to small: growth by keys": true,
+    });
+  });
+
+  it("asks of streams flat out for a pace, or for the floor's", () => {
+    const [cheap, dear] = [8, 20].map((cpuUs) =>
+      figuresOf({
+        ...MEASURED,
+        loads: [loadResult("100 streams flat out", result(FLOOR, 2), result("Parley", cpuUs))],
+      }),
+    );
+    expect(isReached(cheap![0]!)).toBe(true);
+    expect(isReached(dear![0]!)).toBe(false);
+  });
+
+  it("looks at nginx where it was measured", () => {
+    const load = loadResult(UNARY.name, result("nginx proxy_pass", 10), result(FLOOR, 50), result("Parley", 65));
+    const figures = figuresOf({ ...MEASURED, loads: [load] });
+    expect(figures[1]).toMatchObject({ value: 6.5, limit: 5 });
+  });
+
+  it("leaves out what is no figure", () => {
+    const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
+    expect(figuresOf({ ...MEASURED, loads: [broken] }).some(({ what }) => what.endsWith(UNARY.name))).toBe(false);
+  });
+
+  it("has a limit for every load", () => {
+    const parts = ["unary", "stream", "grpc", "image"] as const;
+    const loads = planLoads(parts, { seconds: 1 }).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
+    expect(figuresOf({ loads, peers: [], latency: [], growth: [] })).toHaveLength(loads.length);
+  });
+});
+
+describe("the document of a run", () => {
+  it("says what was measured, in words and in tables", () => {
+    const text = toMarkdown(MEASURED, CIRCUMSTANCES);
+    expect(text).toContain("7 of 9 limits that could be checked are kept.");
+    expect(text).toContain(
+      "Parley takes 65.0 CPU-µs per request where the byte relay (node:http + undici) takes 50.0, in the median round 1.30 times as much. " +
+        "By thread: main 55.0, SQLite 6.0, V8 4.0.",
+    );
+    expect(text).toContain("| Parley | 65.0 | 65.0 | 1.30 | 1.30 | 12,345 |");
+    expect(text).toContain("| memory per open stream, 5,000 open | 50.00 KiB | 48.00 KiB | **missed** |");
+    expect(text).toContain("- a processor");
+  });
+
+  it("has no section, and no plot, for what was not measured", () => {
+    const text = toMarkdown({ loads: [], peers: [], latency: [], growth: [] }, CIRCUMSTANCES);
+    expect(text).not.toMatch(/## (Cost|Latency|Memory|Start|Growth|Other|Figures)|\.svg/);
+  });
+
+  it("says why something is not a figure", () => {
+    const broken = loadResult(UNARY.name, result(FLOOR, 50), result("Parley", 65, "2 wrong answers"));
+    const text = toMarkdown({ ...MEASURED, loads: [broken] }, CIRCUMSTANCES);
+    expect(text).toContain("| Parley: no figure, 2 wrong answers |");
+  });
+});
+
+describe("the plot of a run", () => {
+  it("has a bar for each figure, as long as its cost, and colours for both grounds", () => {
+    const svg = plotCosts([loadResult("a <load>", result(FLOOR, 50), result("Parley", 100), result("x", 1, "wrong"))]);
+    const widths = [...svg.matchAll(/<rect class="(?:floor|parley|other)".* width="([\d.]+)"/g)].map(([, width]) =>
+      Number(width),
+    );
+    expect(widths).toHaveLength(2);
+    expect(widths[1]).toBeCloseTo(2 * widths[0]!, 0);
+    expect(svg).toContain("a &lt;load>");
+    expect(svg).toContain("prefers-color-scheme: dark");
+    expect(svg).toContain("100.0 · 2.00 ×");
+  });
+});

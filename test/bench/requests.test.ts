@@ -1,0 +1,30 @@
+import { describe, expect, it } from "vitest";
+import { toChatRequest } from "../../bench/load/requests.ts";
+import { answerOf, modelOf } from "../../bench/upstream/answers.ts";
+import { readChatRequest } from "../../src/front/openai/request.ts";
+
+const bytesOf = (conversation: "short" | "fifty messages"): number =>
+  toChatRequest({ model: "m", streamed: false, conversation }).length;
+
+describe("what the loads ask", () => {
+  it("has the sizes that their names say", () => {
+    expect(bytesOf("short")).toBeGreaterThan(500);
+    expect(bytesOf("short")).toBeLessThan(750);
+    expect(bytesOf("fifty messages")).toBeGreaterThan(29_000);
+    expect(bytesOf("fifty messages")).toBeLessThan(34_000);
+  });
+
+  it("has fifty messages, and calls with their results", () => {
+    const read = (conversation: "fifty messages" | "tools") =>
+      readChatRequest(JSON.parse(toChatRequest({ model: "m", streamed: false, conversation }))).request;
+    expect(read("fifty messages").messages).toHaveLength(50);
+    const { messages, tools } = read("tools");
+    expect(tools).toHaveLength(3);
+    expect(messages.filter(({ toolCalls }) => toolCalls.length > 0)).toHaveLength(2);
+  });
+
+  it.each(["whole", "tools", "picture", { chunks: 5, intervalMs: 10 }, { everyMs: 1000 }] as const)(
+    "carries the wanted answer %j in the model's name",
+    (answer) => expect(answerOf(modelOf(answer))).toEqual(answer),
+  );
+});
