@@ -20,13 +20,13 @@ export function listSettings(config: Config): Setting[] {
   const settings: Readonly<Record<string, string | number | readonly string[] | undefined>> = {
     sign_up: others.signUp,
     "http.public_url": http.publicUrl,
-    "http.listen": toText(http.listen),
+    "http.listen": formatAddress(http.listen),
     "http.cors_origins": http.corsOrigins,
     "http.trusted_proxies": http.trustedProxies,
-    "grpc.listen": toText(grpc.listen),
+    "grpc.listen": formatAddress(grpc.listen),
     "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,
     "grpc.max_send_mib": grpc.maxSendBytes / MIB,
-    "operations.listen": toText(others.operations.listen),
+    "operations.listen": formatAddress(others.operations.listen),
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,
     "redis.url": others.redisUrl,
@@ -60,6 +60,7 @@ export function listSettings(config: Config): Setting[] {
 
 const UNLIMITED = "unlimited";
 
-function toText({ host, port }: ListenAddress): string {
+/** `host:port`, with IPv6 addresses in brackets. */
+export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

@@ -2,7 +2,8 @@ import { randomUUID } from "node:crypto";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
-import type { Config, ListenAddress } from "../config/config.ts";
+import type { Config } from "../config/config.ts";
+import { formatAddress } from "../config/settings.ts";
 import { RequestFeed } from "../console/request-feed.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
@@ -284,9 +285,4 @@ class SimulatorOnDemand {
   async close(): Promise<void> {
     await (await this.#running)?.close();
   }
-}
-
-/** `host:port`, with IPv6 addresses in brackets. */
-export function formatAddress({ host, port }: ListenAddress): string {
-  return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
 }

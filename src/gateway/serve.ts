@@ -2,7 +2,8 @@ import type { Config } from "../config/config.ts";
 import type { Output } from "../cli/command.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { startFrontGateway } from "./front-gateway.ts";
-import { formatAddress, type Gateway, startGateway } from "./gateway.ts";
+import { formatAddress } from "../config/settings.ts";
+import { type Gateway, startGateway } from "./gateway.ts";
 import type { Role } from "./role.ts";
 
 /** What `serve` needs of its process. */

@@ -53,7 +53,8 @@ export function connectReports(location: DatabaseLocation): Database {
 
 /** The same database on a connection of its own, where statements may take as long as they need. */
 export function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Database {
-  if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: false, connections: CONNECTIONS.usual });
+  if (databaseUrl !== undefined)
+    return connectPostgres(databaseUrl, { limited: false, connections: CONNECTIONS.usual });
   return connectSqlite(sqliteFile(dataDir), undefined);
 }
 
