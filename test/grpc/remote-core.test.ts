@@ -184,7 +184,8 @@ describe("a call of a remote core", () => {
     const { remote, call } = openRemote([core.server]);
     // More than one connection takes.
     const answers = Array.from({ length: 1_200 }, () => remote.completions.create(REQUEST, call()));
-    await expect.poll(() => core.seen.length).toBe(1_200);
+    // Further connections take their time on a busy machine.
+    await expect.poll(() => core.seen.length, { timeout: 30_000 }).toBe(1_200);
     resolve(whole("c1"));
     expect(new Set((await Promise.all(answers)).map(({ id }) => id))).toEqual(new Set(["c1"]));
   });
