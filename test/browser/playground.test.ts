@@ -272,8 +272,8 @@ describe("what is sent", () => {
     expect(await answer().innerText()).toContain("alpha-haiku-4.5");
     await page.getByRole("tab", { name: "Attempts" }).click();
     const attempts = await page.getByRole("tabpanel").getByRole("listitem").allInnerTexts();
-    expect(attempts[0]).toContain("upstream_unavailable");
-    expect(attempts.at(-1)).toContain("served");
+    expect(attempts[0]).toContain("Provider unavailable");
+    expect(attempts.at(-1)).toContain("Served");
   });
 
   it("can be edited, removed and asked again", async () => {
@@ -423,7 +423,7 @@ describe("signing out somewhere else", () => {
     await page.getByText("Write a message below to begin.").waitFor();
     const { log } = await servicesOf(page);
     const [latest] = (await log.list({})).requests;
-    expect(latest).toMatchObject({ outcome: "unauthenticated", entrance: "console", partial: true });
+    expect(latest).toMatchObject({ outcome: "cancelled", entrance: "console", partial: true });
     expect(visit.complaints).toEqual([]);
   });
 });
