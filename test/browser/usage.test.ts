@@ -117,12 +117,12 @@ describe("the page of usage", () => {
     await choose("Time", "Last 90");
     await choose("Split by", "Outcome");
     await page.getByRole("region", { name: "Usage by outcome" }).getByText("Provider timed out").waitFor();
-    await choose("Outcome", "Failed");
+    await choose("Outcome", "All that");
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
     expect(new URL(page.url()).search).toBe("?days=90&by=outcome&outcome=failed");
     await page.reload();
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
-    await choose("Outcome", "All");
+    await choose("Outcome", "All outcomes");
     await choose("Key", "first");
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("3");
     await choose("Model", "beta-3-pro-p");
