@@ -423,7 +423,7 @@ describe("signing out somewhere else", () => {
     await page.getByText("Write a message below to begin.").waitFor();
     const { log } = await servicesOf(page);
     const [latest] = (await log.list({})).requests;
-    expect(latest).toMatchObject({ outcome: "unauthenticated", entrance: "console", partial: true });
+    expect(latest).toMatchObject({ outcome: "cancelled", entrance: "console", partial: true });
     expect(visit.complaints).toEqual([]);
   });
 });

@@ -5,7 +5,7 @@ import { type LogFilter, requests, toFilterMessage } from "../api/requests.ts";
 
 /** How long nothing may come: the server shows a sign of life every ten seconds. */
 const SILENCE_MS = 30_000;
-const RETRY_MS = [1_000, 30_000] as const;
+const RETRY_MS = [1_000, 10_000] as const;
 
 /** How watching goes: an error is one that trying again does not mend. */
 export type WatchState = "off" | "connecting" | "live" | "interrupted" | { readonly error: unknown };

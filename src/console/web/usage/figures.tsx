@@ -95,7 +95,7 @@ function Figure({ name, value, title, change: { direction, text }, length, isFai
 
 /** A change in parts of what was before. */
 function changeOf(now: number, before: number): Change {
-  if (now === before) return { direction: "none", text: now === 0 ? "None before either" : "As before" };
+  if (now === before) return { direction: "none", text: now === 0 ? "None, as before" : "As before" };
   if (before === 0) return { direction: "none", text: "None before" };
   const ratio = now / before - 1;
   if (Math.abs(ratio) < 0.005) return { direction: "none", text: "About as before" };

@@ -97,13 +97,14 @@ function WaitPlot({ wait, latency: { points, overall }, filter, step }: WaitPlot
     return { steps, stepMs, series, kind: "lines", format: formatDuration };
   }, [wait, points, filter, step]);
   const whole = overall && wait.of(overall);
-  const said = whole === undefined ? "none" : SHARES.map(([share, name]) => `${name} ${formatDuration(whole[share])}`);
+  const said =
+    whole === undefined ? "none" : SHARES.map(([share, name]) => `${name} ${formatDuration(whole[share])}`).join(", ");
   return (
     <Plot
       title={wait.title}
       description={wait.description}
       content={content}
-      gist={`${wait.title} over time. Of the whole time: ${said.toString()}. The table below has all values.`}
+      gist={`${wait.title} over time. Of the whole time: ${said}. The table below has all values.`}
       formatFull={formatDuration}
       overall={({ name }) => (name === SHARES[0][1] ? whole?.p50 : whole?.p95)}
       table={tableOf(wait, points, { content, filter })}
