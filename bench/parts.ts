@@ -80,7 +80,9 @@ async function compareLoad(load: Load, place: Place, rounds: RoundsOptions): Pro
 
 /** Profiles of Parley under each load of the parts. */
 export async function profileServers(place: Place, options: Options, results: string): Promise<void> {
-  for (const load of planLoads(options.parts, options)) print(await profileLoad({ ...place, load }, results));
+  const loads = planLoads(options.parts, options);
+  if (loads.length === 0) throw new Error("These parts have no profile; unary, stream, grpc and image do.");
+  for (const load of loads) print(await profileLoad({ ...place, load }, results));
 }
 
 function print(table: string): void {

@@ -22,7 +22,7 @@ export function formatLoad({ load, unit, floor, results, loopDelays = [] }: Load
     `${load}: CPU-µs per ${unit}, ratio to the ${floor}`,
     ...formatTable([COLUMNS, ...results.map(toRow)]),
     ...results.filter(({ contestant }) => contestant.startsWith(PARLEY)).map(formatThreads),
-    ...results.filter(({ warmUp }) => !warmUp.isSteady).map(formatWarmUp),
+    ...formatWarmUps(results.filter(({ warmUp }) => !warmUp.isSteady)),
     ...loopDelays.map(formatLoopDelay),
     ...problems,
   ].join("\n");
@@ -36,8 +36,11 @@ function formatThreads({ contestant, threadUs }: Result): string {
   return `  ${contestant} by thread: ${parts.join(", ")}`;
 }
 
-function formatWarmUp({ contestant, warmUp }: Result): string {
-  return `  ${contestant}: the warm-up ended at its limit, after ${warmUp.slices} slices, before the cost was steady`;
+/** `unsteady` are those whose cost was still falling, as far as can be told. */
+function formatWarmUps(unsteady: readonly Result[]): readonly string[] {
+  if (unsteady.length === 0) return [];
+  const names = unsteady.map(({ contestant, warmUp }) => `${contestant} (${warmUp.slices} slices)`);
+  return [`  the warm-up ended before the cost was steady: ${names.join(", ")}`];
 }
 
 function formatLoopDelay({ contestant, p50Ms, p99Ms, p999Ms, maxMs }: NamedLoopDelay): string {

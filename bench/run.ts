@@ -27,7 +27,7 @@ async function bench(options: Options): Promise<void> {
   console.log(`${conditions().join(", ")}\n`);
   const measured: Measurements = { loads: [], latency: [], growth: [], peers: [] };
   if (!options.profile) await measureInProcess(options, measured);
-  if (!needsNoServer(options.parts)) {
+  if (options.profile || !needsNoServer(options.parts)) {
     await withUpstream((place) =>
       options.profile ? profileServers(place, options, RESULTS) : measureServers(place, options, measured),
     );

@@ -40,6 +40,13 @@ describe("the result of a load", () => {
     });
   });
 
+  it("says what Parley's threads have of the cost, and whose warm-up was too short", () => {
+    const all = [series("floor", {}), { ...series("Parley", {}), warmUp: { slices: 3, isSteady: false } }];
+    const text = formatLoad(summarise(paced!, all, "floor"));
+    expect(text).toContain("Parley by thread: main 8.0, SQLite 1.0, V8 1.0");
+    expect(text).toContain("the warm-up ended before the cost was steady: Parley (3 slices)");
+  });
+
   it.each([
     ["a wrong answer", { wrong: 2, firstWrong: "status 503" }, "2 wrong answers, first: status 503"],
     ["a pace that is not kept", { elapsedMs: 1300 }, "behind the pace: 1300 ms instead of 1000"],

@@ -1,0 +1,22 @@
+import { describe, expect, it } from "vitest";
+import { PARTS, readOptions } from "../../bench/options.ts";
+
+describe("the command line of the benchmark", () => {
+  it("measures everything unless told", () => {
+    expect(readOptions([])).toMatchObject({ parts: PARTS, write: false, long: false, profile: false });
+  });
+
+  it("takes parts in its own order", () => {
+    const { parts, warmUpSeconds } = readOptions(["memory", "unary", "--warm-up", "3"]);
+    expect(parts).toEqual(["unary", "memory"]);
+    expect(warmUpSeconds).toBe(3);
+  });
+
+  it.each([
+    [["speed"], "There is no part called speed"],
+    [["--rounds", "0"], "--rounds must be a number above 0"],
+    [["--warm-up", "long"], "--warm-up must be a number above 0"],
+  ])("refuses %j", (args, reason) => {
+    expect(() => readOptions(args)).toThrow(reason);
+  });
+});
