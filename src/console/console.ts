@@ -12,6 +12,7 @@ import type { AccessContext } from "../access/context.ts";
 import type { KeyStore } from "../access/key-store.ts";
 import type { Completions } from "../core/completions.ts";
 import type { Model } from "../core/model.ts";
+import type { Limits } from "../core/principal.ts";
 import type { Calls } from "../edge/calls.ts";
 import type { Refusal } from "../edge/services.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
@@ -48,6 +49,8 @@ export interface ConsolePorts {
   readonly health: ModelServicePorts["health"];
   readonly restOf: ModelServicePorts["restOf"];
   readonly configuration: () => ConfigurationInForce;
+  /** What accounts without limits of their own are held to. */
+  readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
   /** The calls under way in this process, which a drain waits for. */
   readonly calls: Calls;

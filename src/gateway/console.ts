@@ -30,7 +30,7 @@ const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.ur
 
 /** The dashboard on the parts of this gateway. */
 export async function consoleOf(
-  { http }: Config,
+  { http, limits }: Config,
   { access, store, router, health, rates, inForce, feed, observer, completions, calls }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
@@ -45,6 +45,7 @@ export async function consoleOf(
       health,
       restOf: (model) => router.restOf(model),
       configuration: () => describeConfiguration(inForce(), { store, rates }),
+      accountLimits: limits.account,
       completions,
       calls,
       version: readVersion(),

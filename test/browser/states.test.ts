@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { findBarriersEverywhere } from "./support/accessibility.ts";
-import { setUp, type Site, startSite, type Visit } from "./support/site.ts";
+import { createKey, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 const LIST = "**/parley.console.v1.KeyService/List";
 
@@ -53,6 +53,21 @@ describe("a page whose data", () => {
     await page.reload();
     await page.getByText("The ledger <b>rests</b>.").waitFor();
     expect(await page.locator("main b").count()).toBe(0);
+  });
+
+  it("cannot be brought up to date is still shown, and says so", async () => {
+    const { page } = visit;
+    await page.reload();
+    await page.getByText("first key").waitFor();
+    await page.route(LIST, (route) => route.abort());
+    await createKey(page, "not listed yet");
+    await page.getByText("what is shown may be out of date").waitFor();
+    expect(await page.getByText("first key").count()).toBe(1);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.unroute(LIST);
+    await page.reload();
+    await page.getByText("not listed yet").waitFor();
+    expect(await page.getByText("may be out of date").count()).toBe(0);
   });
 
   it("could not be loaded itself says so, and lets go on to another page", async () => {

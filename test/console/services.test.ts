@@ -364,6 +364,7 @@ describe("usage and settings", () => {
   it("say what keys can be made for", async () => {
     const ada = await site.signedUp("ada");
     expect(await ada.settings.get({})).toMatchObject({
+      accountLimits: { requestsPerMinute: 600n },
       signUpMode: SignUpMode.OPEN,
       version: "1.2.3",
       models: [

@@ -16,6 +16,7 @@ import { RequestFeed } from "../../src/console/request-feed.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import type { Completions } from "../../src/core/completions.ts";
 import type { Model } from "../../src/core/model.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 import { createHealthRecorder, type HealthRecorder, type Rest } from "../../src/core/upstream-health.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { bearerToken } from "../../src/edge/credential.ts";
@@ -134,6 +135,7 @@ export async function startConsole(
       health,
       restOf: ({ id }) => rests.get(id),
       configuration: () => CONFIGURATION,
+      accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
       calls,
       version: "1.2.3",

@@ -78,6 +78,9 @@ function Inside() {
             <Route path={`${PATHS.requests}/:id`} component={Request} />
             <Route path={PATHS.playground} component={Playground} />
             <Route path={PATHS.models} component={Models} />
+            <Route path={PATHS.admin}>
+              <Redirect to={PATHS.adminAccounts} replace />
+            </Route>
             <Route path="/admin/:page" component={Administration} />
             <Route path={PATHS.account} component={Account} />
             {readInvitation() !== "" && <Route path={PATHS.signUp} component={Invited} />}

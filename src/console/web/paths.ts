@@ -8,6 +8,8 @@ export const PATHS = {
   requests: "/requests",
   playground: "/playground",
   models: "/models",
+  /** Leads to the first of its pages. */
+  admin: "/admin",
   adminAccounts: "/admin/accounts",
   adminInvitations: "/admin/invitations",
   adminProviders: "/admin/providers",

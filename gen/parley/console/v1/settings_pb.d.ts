@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { SignUpMode } from "./session_pb.js";
+import type { Limits } from "./limits_pb.js";
 
 /**
  * Describes the file parley/console/v1/settings.proto.
@@ -78,6 +79,13 @@ export declare type GetSettingsResponse = Message<"parley.console.v1.GetSettings
    * @generated from field: string version = 3;
    */
   version: string;
+
+  /**
+   * What accounts are held to where they have no limit of their own.
+   *
+   * @generated from field: parley.console.v1.Limits account_limits = 4;
+   */
+  accountLimits?: Limits | undefined;
 };
 
 /**

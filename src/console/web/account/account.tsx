@@ -3,6 +3,7 @@ import { useRef } from "react";
 import { accounts } from "../api/accounts.ts";
 import { enter, isAdministrator, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
 import { queryClient } from "../api/query-client.ts";
+import { settingsQuery } from "../api/settings.ts";
 import { spendingQuery } from "../api/usage.ts";
 import { Button } from "../parts/button.tsx";
 import { TextField } from "../parts/field.tsx";
@@ -10,13 +11,14 @@ import { Form, type Written } from "../parts/form.tsx";
 import { Page } from "../parts/page.tsx";
 import { Panel } from "../parts/panel.tsx";
 import { Spent } from "../parts/spent.tsx";
-import { describeLimits } from "../text/limits.ts";
+import { describeLimits, limitsInForce } from "../text/limits.ts";
 import { Sessions } from "./sessions.tsx";
 
 /** One's own account. */
 export default function Account() {
   const account = useAccount();
-  const limits = describeLimits(account.limits);
+  const settings = useQuery(settingsQuery);
+  const limits = limitsInForce(account.limits, settings.data?.accountLimits);
   const spending = useQuery(spendingQuery);
   return (
     <Page title="Account" description={account.email}>
@@ -30,12 +32,12 @@ export default function Account() {
             </div>
             <div>
               <dt className="text-muted">Limits of the account</dt>
-              <dd className="mt-0.5">{limits.join(", ") || "Those of the installation"}</dd>
+              <dd className="mt-0.5">{describeLimits(limits).join(", ") || "None"}</dd>
             </div>
             <div>
               <dt className="text-muted">Spent this month, by all its keys</dt>
               <dd className="mt-0.5">
-                <Spent micro={spending.data?.spentMicroUsd} budget={account.limits?.monthlyBudgetMicroUsd} />
+                <Spent micro={spending.data?.spentMicroUsd} budget={limits?.monthlyBudgetMicroUsd} />
               </dd>
             </div>
           </dl>

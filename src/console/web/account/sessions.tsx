@@ -16,7 +16,7 @@ export function Sessions() {
     onSuccess: () => queryClient.invalidateQueries({ queryKey: openSessionsQuery.queryKey }),
   });
   if (list.isPending) return <p className="text-sm text-muted">Loading …</p>;
-  if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   const others = list.data.filter(({ current }) => !current);
   const failing = signOut.isError ? readFailure(signOut.error) : undefined;
   return (

@@ -47,7 +47,7 @@ function AccountList() {
   );
   const shown = useShown(found, SHOWN);
   if (list.isPending) return <Loading what="the accounts" />;
-  if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   const ActDialog = act && DIALOGS[act.what];
   return (
     <>

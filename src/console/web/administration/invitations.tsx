@@ -54,7 +54,7 @@ function InvitationList() {
   const [act, setAct] = useState<{ readonly target: Invitation; readonly isOpen: boolean }>();
   const shown = useShown(list.data ?? [], SHOWN);
   if (list.isPending) return <Loading what="the invitations" />;
-  if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   const names = new Map(accounts.map(({ id, name }) => [id, name]));
   return (
     <>

@@ -25,7 +25,7 @@ export function Providers() {
 function Health() {
   const health = useQuery(upstreamsQuery);
   if (health.isPending) return <Loading what="the providers" />;
-  if (health.isError) return <Unavailable error={health.error} onRetry={() => void health.refetch()} />;
+  if (health.isLoadingError) return <Unavailable error={health.error} onRetry={() => void health.refetch()} />;
   if (health.data.upstreams.length === 0) {
     return <Empty title="No providers">The configuration of this installation names no models.</Empty>;
   }

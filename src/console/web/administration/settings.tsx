@@ -24,7 +24,7 @@ export function Settings() {
 function Configuration() {
   const configuration = useQuery(configurationQuery);
   if (configuration.isPending) return <Loading what="the settings" />;
-  if (configuration.isError) {
+  if (configuration.isLoadingError) {
     return <Unavailable error={configuration.error} onRetry={() => void configuration.refetch()} />;
   }
   const { entries } = configuration.data;

@@ -61,7 +61,7 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
   const shown = useShown(active, SHOWN);
   const shownEnded = useShown(ended, SHOWN);
   if (list.isPending) return <Loading what="the keys" />;
-  if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
 
   const successors = new Set(list.data.map(({ replacedBy }) => replacedBy));
   const toItem = (key: Key) => (

@@ -25,7 +25,7 @@ export default function Models() {
     <Page title="Models" description="What a request may name as its model, and how each is doing now.">
       {models.isPending ? (
         <Loading what="the models" />
-      ) : models.isError ? (
+      ) : models.isLoadingError ? (
         <Unavailable error={models.error} onRetry={() => void models.refetch()} />
       ) : models.data.length === 0 ? (
         <Empty title="No models">The configuration of this installation names none.</Empty>

@@ -21,7 +21,7 @@ export default function Playground() {
   return (
     <Page
       title="Playground"
-      description="Try a model as one of your keys. Its permissions and limits count, and every answer costs real money."
+      description="Try a model as one of your keys. Its permissions, limits and budget count, as for any program."
     >
       <Table />
     </Page>
@@ -33,8 +33,8 @@ function Table() {
   const settings = useQuery(settingsQuery);
   const account = useAccount();
   if (keys.isPending || settings.isPending) return <Loading what="the keys and models" />;
-  if (keys.isError) return <Unavailable error={keys.error} onRetry={() => void keys.refetch()} />;
-  if (settings.isError) return <Unavailable error={settings.error} onRetry={() => void settings.refetch()} />;
+  if (keys.isLoadingError) return <Unavailable error={keys.error} onRetry={() => void keys.refetch()} />;
+  if (settings.isLoadingError) return <Unavailable error={settings.error} onRetry={() => void settings.refetch()} />;
   const own = keys.data.filter(({ accountId, state }) => accountId === account.id && state === KeyState.ACTIVE);
   const [first] = own;
   if (first === undefined) {

@@ -64,7 +64,7 @@ function Rows({ log: { list, requests }, isLive, isNarrowed }: RowsProps) {
   const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
   if (requests.length === 0) {
     if (list.isFetching) return <Loading what="the requests" />;
-    if (list.isError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+    if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
   }
   return (
     <>

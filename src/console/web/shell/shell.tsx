@@ -6,6 +6,7 @@ import { Button } from "../parts/button.tsx";
 import { Mark } from "../parts/mark.tsx";
 import { PATHS } from "../paths.ts";
 import { SignOutButton } from "./sign-out-button.tsx";
+import { Outdated } from "./outdated.tsx";
 import { ThemeSwitch } from "./theme-switch.tsx";
 
 const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
@@ -64,6 +65,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         </div>
       </header>
       <main id="main" tabIndex={-1} className="mx-auto w-full max-w-5xl min-w-0 px-4 py-8 sm:px-8 lg:py-10">
+        <Outdated />
         {children}
       </main>
       <PasswordOnDemand />

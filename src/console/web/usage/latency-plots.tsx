@@ -57,7 +57,7 @@ interface LatencyPlotsProps {
 export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
   const known = useQuery(latencyQuery(filter, step));
   if (known.isPending) return <Loading what="how long requests took" rows={1} />;
-  if (known.isError) return <Unavailable error={known.error} onRetry={() => void known.refetch()} />;
+  if (known.isLoadingError) return <Unavailable error={known.error} onRetry={() => void known.refetch()} />;
   const { latency, ...asked } = known.data;
   if (latency.overall === undefined) return null;
   return (
@@ -68,8 +68,9 @@ export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
         ))}
       </div>
       <p className="text-sm text-muted">
-        Of the {formatCount(latency.overall.served)} served requests among the latest 50,000 at most, by when they ended
-        {latency.since && `: since ${formatMoment(timestampMs(latency.since))}`}.
+        Of {formatCount(latency.overall.served)} served requests
+        {latency.since && ` that ended since ${formatMoment(timestampMs(latency.since))}`}. The latest 50,000 requests
+        are looked at, and no more.
       </p>
     </>
   );

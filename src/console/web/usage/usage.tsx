@@ -33,7 +33,7 @@ function Report({ view }: { readonly view: View }) {
   const sums = useQuery(usageQuery(usePieces(view)));
   const order = useMemo(() => sums.data?.groups.map(({ group }) => group) ?? [], [sums.data]);
   if (sums.isPending) return <Loading what="the usage" rows={2} />;
-  if (sums.isError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
+  if (sums.isLoadingError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
   const { asked, total = NOTHING, previous = NOTHING, groups, steps } = sums.data;
   const { filter, step, grouping } = asked;
   const isNarrowed = [view.account, view.key, view.model, view.outcome].some((value) => value !== "");
