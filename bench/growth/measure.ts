@@ -57,11 +57,18 @@ export async function* measureGrowth(
   };
   yield await compareVariants(entries, setting, options);
   const opened: OpenStreams[] = [];
-  const streams = { what: "open streams", small: withStreams(FEW, opened), large: withStreams(size.streams, opened) };
+  const endStreams = async (): Promise<void> => void (await Promise.all(opened.map((streams) => streams.stop())));
+  const streams = {
+    what: "open streams",
+    small: withStreams(FEW, opened),
+    large: withStreams(size.streams, opened),
+    // A server waits for its streams before it ends.
+    afterwards: endStreams,
+  };
   try {
     yield await compareVariants(streams, setting, options);
   } finally {
-    await Promise.all(opened.map((each) => each.stop()));
+    await endStreams();
   }
 }
 
@@ -70,16 +77,20 @@ interface Growth {
   readonly what: string;
   readonly small: Variant;
   readonly large: Variant;
+  /** Is done before the servers are ended. */
+  readonly afterwards?: () => Promise<void>;
 }
 
 async function compareVariants(
-  { what, small, large }: Growth,
+  { what, small, large, afterwards }: Growth,
   setting: Setting,
   options: RoundsOptions,
 ): Promise<LoadResult> {
   const load: Load = { ...setting.load, name: `growth by ${what}: ${setting.load.name}` };
   return withLineUp(setting, [small.start, large.start], async (contestants) => {
-    return summarise(load, await runRounds(load, contestants, options), small.name);
+    const series = await runRounds(load, contestants, options);
+    await afterwards?.();
+    return summarise(load, series, small.name);
   });
 }
 

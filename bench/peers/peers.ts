@@ -30,6 +30,7 @@ export async function installPeers(folder: string, say: (text: string) => void):
   const starts: Start[] = [];
   for (const { name, install } of PEERS) {
     try {
+      say(`installing ${name} …`);
       const start = await install(mkdtempSync(join(folder, "peer-")));
       starts.push((setting) => startOrLeaveOut(name, setting, { start, say }));
     } catch (error) {
