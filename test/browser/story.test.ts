@@ -6,6 +6,7 @@ let site: Site;
 let visit: Visit;
 let first = "";
 let second = "";
+let third = "";
 
 beforeAll(async () => {
   site = await startSite();
@@ -24,6 +25,13 @@ function ask(apiKey: string): Promise<string | null | undefined> {
 
 const listed = (name: string) =>
   visit.page.getByRole("list", { name: "Keys in use" }).getByRole("listitem").filter({ hasText: name });
+
+/** The key of the web app that no rotation has replaced. */
+const working = () => listed("web app").filter({ hasNotText: "Rotated, ends" });
+
+/** What somebody with this key is told. */
+const statusOf = (apiKey: string): Promise<unknown> =>
+  ask(apiKey).catch((error: { readonly status: number }) => error.status);
 
 // Each step goes on where the one before has ended.
 describe("the first day with Parley", () => {
@@ -84,13 +92,19 @@ describe("the first day with Parley", () => {
     await listed("Rotated, ends in 24 hours").waitFor();
   });
 
+  it("leaves only the new key working where the old one is to end at once", async () => {
+    await working().getByRole("button", { name: "Rotate web app" }).click();
+    await visit.page.getByLabel("The old key works").selectOption("Not at all: it ends now");
+    await visit.page.getByRole("button", { name: "Rotate key" }).click();
+    third = await readSecret(visit.page);
+    expect(await statusOf(second)).toBe(401);
+    expect(await ask(third)).toBeTruthy();
+  });
+
   it("refuses a revoked key within a second", async () => {
-    const revoked = listed("web app").filter({ hasNotText: "Rotated, ends" });
-    await revoked.getByRole("button", { name: "Revoke web app" }).click();
+    await working().getByRole("button", { name: "Revoke web app" }).click();
     await visit.page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
-    await expect
-      .poll(() => ask(second).catch((error: { status: number }) => error.status), { timeout: 1000 })
-      .toBe(401);
+    await expect.poll(() => statusOf(third), { timeout: 1000 }).toBe(401);
     await visit.page.getByRole("dialog").first().waitFor({ state: "detached" });
     expect(await listed("web app").count()).toBe(1);
     expect(await ask(first)).toBeTruthy();

@@ -1,9 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import { accounts, refreshAccounts } from "../api/accounts.ts";
 import { useAccount } from "../api/session.ts";
-import { Button } from "../parts/button.tsx";
-import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { Form } from "../parts/form.tsx";
+import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { formatCount } from "../text/number.ts";
 import type { AccountDialogProps } from "./account-item.tsx";
 
@@ -22,7 +20,7 @@ export default function DisableAccount({ target, open, onClose }: AccountDialogP
   const keys = target.workingKeys ?? 0n;
   const isOwn = target.id === own.id;
   return (
-    <Dialog
+    <ConfirmDialog
       open={open}
       title={`${act} account?`}
       description={
@@ -34,18 +32,12 @@ export default function DisableAccount({ target, open, onClose }: AccountDialogP
           {!isDisabled && isOwn && " This is your own account: you will be signed out."}
         </>
       }
+      action={`${act} account`}
+      doing="One moment …"
+      look={isDisabled ? "primary" : "danger"}
+      act={change}
       onClose={onClose}
-    >
-      <Form fields={[]} error={change.error} onSubmit={() => change.mutate()}>
-        {() => (
-          <DialogActions>
-            <Button type="submit" look={isDisabled ? "primary" : "danger"} busy={change.isPending}>
-              {change.isPending ? "One moment …" : `${act} account`}
-            </Button>
-          </DialogActions>
-        )}
-      </Form>
-    </Dialog>
+    />
   );
 }
 

@@ -7,10 +7,10 @@ import { readLimits } from "../keys/choices.ts";
 import { BUDGET_FIELD, LIMIT_FIELDS, Limits } from "../keys/limits.tsx";
 import { Button } from "../parts/button.tsx";
 import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { SelectField, TextField } from "../parts/field.tsx";
+import { TextField } from "../parts/field.tsx";
 import { Form, type Written } from "../parts/form.tsx";
 import type { AccountDialogProps } from "./account-item.tsx";
-import { ROLE_NAMES } from "./roles.ts";
+import { RoleField } from "./role-field.tsx";
 
 /** Changes what an account is called and what it may do. */
 export default function EditAccount({ target, open, onClose }: AccountDialogProps) {
@@ -38,19 +38,7 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
         {(errors) => (
           <>
             <TextField label="Name" name="name" autoComplete="off" defaultValue={target.name} error={errors("name")} />
-            <SelectField
-              label="Role"
-              name="role"
-              defaultValue={target.role}
-              hint="Administrators see and change everything; members their own keys."
-              error={errors("role")}
-            >
-              {ROLE_NAMES.map(([role, name]) => (
-                <option key={role} value={role}>
-                  {name}
-                </option>
-              ))}
-            </SelectField>
+            <RoleField defaultValue={target.role} error={errors("role")} />
             <Limits
               current={target.limits}
               note="For all keys of the account together. Empty fields take the limits of the installation."

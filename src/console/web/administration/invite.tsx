@@ -4,10 +4,10 @@ import { accounts, refreshInvitations } from "../api/accounts.ts";
 import { Button } from "../parts/button.tsx";
 import { CopyButton } from "../parts/copy-button.tsx";
 import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { SelectField, TextField } from "../parts/field.tsx";
+import { TextField } from "../parts/field.tsx";
 import { Form, type Written } from "../parts/form.tsx";
 import { PATHS } from "../paths.ts";
-import { ROLE_NAMES } from "./roles.ts";
+import { RoleField } from "./role-field.tsx";
 
 /** Makes an invitation and shows its link. */
 export default function Invite({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
@@ -46,19 +46,7 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
               hint="Only an account with this address can then be made. Without one, anybody who has the link can use it."
               error={errors("email")}
             />
-            <SelectField
-              label="Role"
-              name="role"
-              defaultValue={AccountRole.MEMBER}
-              hint="Administrators see and change everything; members their own keys."
-              error={errors("role")}
-            >
-              {ROLE_NAMES.map(([role, name]) => (
-                <option key={role} value={role}>
-                  {name}
-                </option>
-              ))}
-            </SelectField>
+            <RoleField defaultValue={AccountRole.MEMBER} error={errors("role")} />
             <DialogActions>
               <Button type="submit" busy={create.isPending}>
                 {create.isPending ? "Creating …" : "Create link"}

@@ -1,9 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import type { Invitation } from "../../../../gen/parley/console/v1/account_pb.js";
 import { accounts, refreshInvitations } from "../api/accounts.ts";
-import { Button } from "../parts/button.tsx";
-import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { Form } from "../parts/form.tsx";
+import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { invited } from "./invitation-item.tsx";
 
 interface RevokeInvitationProps {
@@ -22,7 +20,7 @@ export default function RevokeInvitation({ target, open, onClose }: RevokeInvita
     },
   });
   return (
-    <Dialog
+    <ConfirmDialog
       open={open}
       title="Revoke invitation?"
       description={
@@ -31,17 +29,10 @@ export default function RevokeInvitation({ target, open, onClose }: RevokeInvita
           and goes from this list.
         </>
       }
+      action="Revoke invitation"
+      doing="Revoking …"
+      act={revoke}
       onClose={onClose}
-    >
-      <Form fields={[]} error={revoke.error} onSubmit={() => revoke.mutate()}>
-        {() => (
-          <DialogActions>
-            <Button type="submit" look="danger" busy={revoke.isPending}>
-              {revoke.isPending ? "Revoking …" : "Revoke invitation"}
-            </Button>
-          </DialogActions>
-        )}
-      </Form>
-    </Dialog>
+    />
   );
 }

@@ -1,8 +1,6 @@
 import { useMutation } from "@tanstack/react-query";
 import { keys, refreshKeys } from "../api/keys.ts";
-import { Button } from "../parts/button.tsx";
-import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { Form } from "../parts/form.tsx";
+import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
 import { formatFromNow } from "../text/time.ts";
 import type { KeyDialogProps } from "./dialog-props.ts";
 
@@ -18,7 +16,7 @@ export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
   const { lastUseTime } = target;
   const use = lastUseTime === undefined ? "It was never used." : `It was last used ${formatFromNow(lastUseTime)}.`;
   return (
-    <Dialog
+    <ConfirmDialog
       open={open}
       title="Revoke key?"
       description={
@@ -27,17 +25,10 @@ export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
           ) ends at once, and cannot be brought back: programs that use it are refused. {use}
         </>
       }
+      action="Revoke key"
+      doing="Revoking …"
+      act={revoke}
       onClose={onClose}
-    >
-      <Form fields={[]} error={revoke.error} onSubmit={() => revoke.mutate()}>
-        {() => (
-          <DialogActions>
-            <Button type="submit" look="danger" busy={revoke.isPending}>
-              {revoke.isPending ? "Revoking …" : "Revoke key"}
-            </Button>
-          </DialogActions>
-        )}
-      </Form>
-    </Dialog>
+    />
   );
 }
