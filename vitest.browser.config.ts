@@ -7,8 +7,8 @@ export default mergeConfig(
   defineConfig({
     test: {
       include: ["test/browser/**/*.test.ts"],
-      // Each starts a browser, which takes more than one core by itself.
-      fileParallelism: false,
+      // Each starts a browser and the product, which mostly wait for each other.
+      maxWorkers: 2,
     },
   }),
 );
