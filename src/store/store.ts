@@ -11,6 +11,7 @@ import { findDamage } from "./integrity.ts";
 import { KeyChanges } from "./key-changes.ts";
 import { KeyListener } from "./key-listener.ts";
 import { createKeyStore } from "./key-store.ts";
+import { createLedgerFolding } from "./ledger-folding.ts";
 import { createLedgerStore } from "./ledger-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
@@ -46,15 +47,17 @@ export interface Store {
 export async function openStore(location: DatabaseLocation): Promise<Store> {
   const { database, versions } = await openDatabase(location);
   const reports = connectReports(location);
+  const folding = createLedgerFolding(database);
+  const ledger = { database, reports, folding };
   const changes = new KeyChanges(database);
   let listener: KeyListener | undefined;
   return {
     kind: database.kind,
-    keys: createKeyStore(database, changes),
+    keys: createKeyStore(database, changes, folding),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
-    ledger: createLedgerStore(database, reports),
-    usage: createUsageStore(database, reports),
+    ledger: createLedgerStore(ledger),
+    usage: createUsageStore(ledger),
     budgets: createBudgetStore(database),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
@@ -68,6 +71,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     findDamage: () => findDamage(connectUnlimited(location)),
     async close() {
       listener?.close();
+      await folding.close();
       await Promise.all([database.close(), reports.close()]);
     },
   };
