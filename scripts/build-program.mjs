@@ -19,9 +19,37 @@ await replaceBuilt(program, async (folder) => {
     platform: "node",
     // Nothing in one changes what our sources mean.
     tsconfig: false,
-    // They read files beside their own.
+    // It reads files beside its own.
     external: [/^@grpc\//, "grpc-health-check"],
-    output: { dir: folder, format: "esm" },
+    plugins: [onlyPoolOfUndici(), onlyAscii()],
+    output: {
+      dir: folder,
+      // Importing node:http from an ECMAScript module reads all that it exports, which loads Node's own fetch.
+      format: "cjs",
+      entryFileNames: "[name].cjs",
+      chunkFileNames: "[name]-[hash].cjs",
+      comments: false,
+    },
     logLevel: "warn",
   });
 });
+
+/** Of undici we use connections to providers. Its index loads fetch, WebSocket and caches with them. */
+function onlyPoolOfUndici() {
+  const pool = fileURLToPath(import.meta.resolve("undici/lib/dispatcher/pool.js"));
+  return {
+    name: "only-pool-of-undici",
+    resolveId: (id) => (id === "undici" ? "\0undici" : undefined),
+    // Whatever else is imported one day fails the build.
+    load: (id) => (id === "\0undici" ? `export { default as Pool } from ${JSON.stringify(pool)};` : undefined),
+  };
+}
+
+/** V8 keeps a source with a single other character in two bytes for each. They only stand in strings and patterns. */
+function onlyAscii() {
+  const escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return {
+    name: "only-ascii",
+    renderChunk: (code) => ({ code: code.replaceAll(/[^\0-\x7f]/g, escape), map: null }),
+  };
+}

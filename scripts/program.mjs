@@ -25,7 +25,7 @@ export const program = {
  * @throws {Error} when a signal ended the build
  */
 export async function ensureProgram(node) {
-  if (await ensureBuilt(program, node)) return join(program.folder, "main.js");
+  if (await ensureBuilt(program, node)) return join(program.folder, "main.cjs");
   console.error("Parley could not be built; it runs from its sources, which start more slowly and take more memory.");
   return fileURLToPath(new URL(`../${sourceProgram}`, import.meta.url));
 }

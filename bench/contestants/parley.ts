@@ -7,7 +7,7 @@ import type { RunningServer, Setting } from "./server.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** What `npm start` runs; `bench/run.ts` has built it. */
-const PROGRAM = join(ROOT, "dist/program/main.js");
+const PROGRAM = join(ROOT, "dist/program/main.cjs");
 const SOURCES = join(ROOT, "src/main.ts");
 
 const START_MS = 20_000;

@@ -57,7 +57,7 @@ describe("the built program", () => {
   it("serves completions, pages, documents and metrics", async () => {
     mkdirSync(join(checkout, "dist/console"), { recursive: true });
     writeFileSync(join(checkout, "dist/console/index.html"), "<title>a page</title>");
-    const product = await startProduct({ program: join(checkout, "dist/program/main.js") });
+    const product = await startProduct({ program: join(checkout, "dist/program/main.cjs") });
     try {
       const answer = await fetch(`${product.url}/v1/chat/completions`, {
         method: "POST",
