@@ -19,8 +19,8 @@ await replaceBuilt(program, async (folder) => {
     platform: "node",
     // Nothing in one changes what our sources mean.
     tsconfig: false,
-    // It reads files beside its own.
-    external: [/^@grpc\//, "grpc-health-check"],
+    // For services of grpc-js that we do not have.
+    external: ["@grpc/proto-loader"],
     plugins: [onlyPoolOfUndici(), onlyAscii()],
     output: {
       dir: folder,
