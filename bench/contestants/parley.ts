@@ -5,7 +5,10 @@ import { join } from "node:path";
 import { SERVER_CORE, startPinned, stopChild } from "../children.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-const MAIN = join(import.meta.dirname, "../../src/main.ts");
+const ROOT = join(import.meta.dirname, "../..");
+/** What `npm start` runs; `bench/run.ts` has built it. */
+const PROGRAM = join(ROOT, "dist/program/main.cjs");
+const SOURCES = join(ROOT, "src/main.ts");
 
 const START_MS = 20_000;
 
@@ -17,7 +20,7 @@ export const PARLEY_LAST_WORDS = "data: [DONE]";
 /** Starts Parley as it runs in production, on an empty data directory, with the mock upstream as its only provider. */
 export async function startParley(setting: Setting): Promise<RunningServer> {
   const home = makeHome(setting);
-  const running = await launch(home, setting.nodeOptions);
+  const running = await launch(home, setting);
   const { child, httpPort, grpcPort, key } = running;
   if (key === undefined) {
     await stopChild(child);
@@ -49,11 +52,14 @@ export interface Launched extends Greeting {
 }
 
 /** Starts Parley in its home. Throws when it does not come to serve. */
-export async function launch({ configFile }: Home, nodeOptions: readonly string[] = []): Promise<Launched> {
+export async function launch(
+  { configFile }: Home,
+  { nodeOptions = [], fromSources = false }: Pick<Setting, "nodeOptions" | "fromSources"> = {},
+): Promise<Launched> {
   const child = startPinned({
     core: SERVER_CORE,
     program: process.execPath,
-    args: [...nodeOptions, MAIN, "serve", "--config", configFile],
+    args: [...nodeOptions, fromSources ? SOURCES : PROGRAM, "serve", "--config", configFile],
     // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
     stdio: ["ignore", "pipe", "ignore", ...(nodeOptions.length > 0 ? (["ipc"] as const) : [])],
   });

@@ -15,7 +15,7 @@ import type { EdgeServices } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
 import { createRouter } from "../router/router.ts";
-import { startSimulator } from "../simulator/server.ts";
+import type { Simulator } from "../simulator/server.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -266,7 +266,7 @@ export async function startListening<T>(
 /** The embedded simulator: started when a configuration first needs it, and kept from then on. */
 class SimulatorOnDemand {
   readonly #options: Config["simulator"];
-  #running: ReturnType<typeof startSimulator> | undefined;
+  #running: Promise<Simulator> | undefined;
 
   constructor({ simulator }: Config) {
     this.#options = simulator;
@@ -275,7 +275,7 @@ class SimulatorOnDemand {
   /** Its address; undefined when every provider of the configuration is a real one. */
   async url({ providers }: Config): Promise<string | undefined> {
     if (!providers.some((provider) => provider.simulated)) return undefined;
-    this.#running ??= startSimulator(this.#options).catch((error: unknown) => {
+    this.#running ??= this.#start().catch((error: unknown) => {
       this.#running = undefined;
       throw error;
     });
@@ -284,5 +284,10 @@ class SimulatorOnDemand {
 
   async close(): Promise<void> {
     await (await this.#running)?.close();
+  }
+
+  async #start(): Promise<Simulator> {
+    const { startSimulator } = await import("../simulator/server.ts");
+    return startSimulator(this.#options);
   }
 }

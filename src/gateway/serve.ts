@@ -1,9 +1,8 @@
 import type { Config } from "../config/config.ts";
 import type { Output } from "../cli/command.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
-import { startFrontGateway } from "./front-gateway.ts";
 import { formatAddress } from "../config/settings.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
+import type { Gateway } from "./gateway.ts";
 import type { Role } from "./role.ts";
 
 /** What `serve` needs of its process. */
@@ -17,10 +16,7 @@ export interface ServeContext {
 /** Runs the gateway until the process is told to stop: the whole of `parley serve`. Answers with the exit code. */
 export async function serve(config: Config, { stdout, role, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
-  const gateway =
-    role.name === "front"
-      ? await startFrontGateway(config, log, role.core)
-      : await startGateway(config, log, role.name);
+  const gateway = await start(config, log, role);
   const stopped = Promise.race([stopSignal(), fault(log)]);
   process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
   // Last, because whoever reads it may send a signal at once.
@@ -33,6 +29,16 @@ export async function serve(config: Config, { stdout, role, reread }: ServeConte
   await gateway.close();
   log.info("stopped");
   return crash === undefined ? 0 : 1;
+}
+
+/** Only what the role needs is loaded. */
+async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
+  if (role.name === "front") {
+    const { startFrontGateway } = await import("./front-gateway.ts");
+    return startFrontGateway(config, log, role.core);
+  }
+  const { startGateway } = await import("./gateway.ts");
+  return startGateway(config, log, role.name);
 }
 
 /** Takes over a changed configuration; one that is wrong changes nothing. */
