@@ -73,7 +73,7 @@ export async function replaceBuilt(build, make) {
     writeFileSync(join(folder, record), `${JSON.stringify({ sources })}\n`);
     // Temporary folders are for their owner alone, and who serves may be somebody else.
     chmodSync(folder, 0o755);
-    rmSync(build.folder, { recursive: true, force: true });
+    rmSync(build.folder, { recursive: true, force: true, maxRetries: 3 });
     renameSync(folder, build.folder);
   } finally {
     rmSync(folder, { recursive: true, force: true });

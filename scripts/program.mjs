@@ -7,6 +7,19 @@ import { ensureBuilt } from "./build.mjs";
 /** What the program is without having been built. */
 export const sourceProgram = "src/main.ts";
 
+/** Flags of Node for the program: see src/gateway/idle-memory.ts. */
+export const programFlags = ["--expose-gc"];
+
+/** What the program's environment has beside the user's own, which wins. */
+export const programEnvironment = {
+  // What Node has compiled is kept from one start to the next, where that may be written.
+  NODE_COMPILE_CACHE: fileURLToPath(new URL("../dist/program/compiled", import.meta.url)),
+  // The GNU C library would keep what each of a dozen threads has freed, for that thread alone and without limit.
+  MALLOC_ARENA_MAX: "2",
+  MALLOC_TRIM_THRESHOLD_: String(1024 * 1024),
+  MALLOC_MMAP_THRESHOLD_: String(1024 * 1024),
+};
+
 /** @type {import("./build.mjs").Build} */
 export const program = {
   name: "Parley",

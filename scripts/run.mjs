@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { runCommand } from "./child-process.mjs";
 import { ensureInstalled } from "./installation.mjs";
 import { chooseNode } from "./node-version.mjs";
-import { ensureProgram, sourceProgram } from "./program.mjs";
+import { ensureProgram, programEnvironment, programFlags, sourceProgram } from "./program.mjs";
 import { ensureWebApp } from "./web-app.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -25,7 +25,8 @@ try {
   process.env.PATH = [...folders, process.env.PATH].join(delimiter);
   if (program === sourceProgram) {
     if (isServe(args)) await ensureWebApp(node);
-    process.exitCode = await runCommand(node, [await ensureProgram(node), ...args]);
+    for (const [name, value] of Object.entries(programEnvironment)) process.env[name] ??= value;
+    process.exitCode = await runCommand(node, [...programFlags, await ensureProgram(node), ...args]);
   } else {
     process.exitCode = /\.(ts|mjs)$/.test(program)
       ? await runCommand(node, [resolve(root, program), ...args])

@@ -2,12 +2,13 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { program, programEnvironment, programFlags } from "../../scripts/program.mjs";
 import { SERVER_CORE, startPinned, stopChild } from "../children.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
 /** What `npm start` runs; `bench/run.ts` has built it. */
-const PROGRAM = join(ROOT, "dist/program/main.cjs");
+const PROGRAM = join(program.folder, "main.cjs");
 const SOURCES = join(ROOT, "src/main.ts");
 
 const START_MS = 20_000;
@@ -59,8 +60,9 @@ export async function launch(
   const child = startPinned({
     core: SERVER_CORE,
     program: process.execPath,
-    args: [...nodeOptions, fromSources ? SOURCES : PROGRAM, "serve", "--config", configFile],
+    args: [...programFlags, ...nodeOptions, fromSources ? SOURCES : PROGRAM, "serve", "--config", configFile],
     // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
+    env: programEnvironment,
     stdio: ["ignore", "pipe", "ignore", ...(nodeOptions.length > 0 ? (["ipc"] as const) : [])],
   });
   try {

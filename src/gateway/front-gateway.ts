@@ -16,6 +16,8 @@ import { createMetrics } from "../telemetry/metrics.ts";
 import { startOperationsServer } from "../telemetry/operations.ts";
 import { documentsOf } from "./documents.ts";
 import { drainCalls, type Gateway, startListening, type Teardown, undoneOnFailure } from "./gateway.ts";
+import { startHousekeeping } from "./housekeeping.ts";
+import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
 import { Notice } from "./notice.ts";
 import { createObserver } from "./observer.ts";
 
@@ -34,6 +36,8 @@ async function assemble(
 ): Promise<Gateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
+  const housekeeping = startHousekeeping([idleMemoryChore({ calls, ...ownHeap })], { clock, log });
+  undo.push(() => housekeeping.close());
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => new Map(),
