@@ -1,24 +1,27 @@
-import { destination, type DestinationStream, type Logger, pino } from "pino";
+import { type DestinationStream, type Logger as Pino, pino } from "pino";
+import { LineBatches } from "./line-batches.ts";
 
-export type { Logger } from "pino";
-
-/** Lines are written together when they are so long, or after so many milliseconds: a system call costs more than a line. */
-const BATCH_BYTES = 8 * 1024;
-const BATCH_MS = 100;
+/** The log of one process. */
+export interface Logger extends Pino {
+  /**
+   * One line of what there is one of for each request, at a quarter of the cost of `info`: its fields are written as they
+   * are, and none is looked for that should not be there. To be given what is of our own making.
+   */
+  line(level: "info" | "error", fields: object, message: string): void;
+}
 
 /**
  * JSON lines on standard error, which leaves standard output to people. Never blocks; what is lost when the process is
  * killed is the lines of the last tenth of a second.
  */
 export function createLogger(level: string): Logger {
-  const stderr = destination({ fd: 2, sync: false, minLength: BATCH_BYTES });
-  // A reader of the log that went away must not take the server with it.
-  stderr.on("error", () => undefined);
-  return pino(
+  const lines = new LineBatches(2);
+  const time = timestamps();
+  const log = pino(
     {
       level,
       base: null,
-      timestamp: timestamps(),
+      timestamp: time,
       formatters: { level: (label) => ({ level: label }) },
       // Nothing secret is ever handed to the logger; this is for the day somebody does it by mistake. Whole paths only:
       // wildcards cost more than the rest of a line.
@@ -27,23 +30,23 @@ export function createLogger(level: string): Logger {
         censor: "[redacted]",
       },
     },
-    inBatches(stderr),
+    lines,
   );
+  return withLines(log, { lines, time });
 }
 
-function inBatches(sink: ReturnType<typeof destination>): DestinationStream {
-  let timer: NodeJS.Timeout | undefined;
-  const flush = (): void => {
-    timer = undefined;
-    sink.flush();
-  };
-  return {
-    write(line) {
-      sink.write(line);
-      // What is left at the end of the process is written by the sink itself.
-      timer ??= setTimeout(flush, BATCH_MS).unref();
+/** Adds `line` to a logger that writes its lines to `lines`, each with the `time`. */
+export function withLines(
+  log: Pino,
+  { lines, time = timestamps() }: { readonly lines: DestinationStream; readonly time?: () => string },
+): Logger {
+  return Object.assign(log, {
+    line(at: "info" | "error", fields: object, message: string) {
+      if (!log.isLevelEnabled(at)) return;
+      const text = JSON.stringify(fields).slice(1, -1);
+      lines.write(`{"level":"${at}"${time()},${text},"msg":${JSON.stringify(message)}}\n`);
     },
-  };
+  });
 }
 
 /** The time as a piece of a line's JSON: written once for all lines of a millisecond. */
