@@ -1,7 +1,7 @@
 import { write, writeSync } from "node:fs";
 
 /** Lines are written together when they are so long, or after so many milliseconds: a system call costs more than a line. */
-const BATCH_CHARS = 8 * 1024;
+const BATCH_CHARS = 64 * 1024;
 const BATCH_MS = 100;
 
 /**
