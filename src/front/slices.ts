@@ -11,15 +11,16 @@ export function isSmall(text: string): boolean {
   return text.length <= SLICE_BYTES / 4;
 }
 
-/** Writes a long text as fast as it is read. Throws the call's reason when the reader leaves, or reads nothing. */
+/** Writes many bytes as fast as they are read. Throws the call's reason when the reader leaves, or reads nothing. */
 export async function writeSlices(
   response: ServerResponse,
-  text: string,
+  pieces: readonly Buffer[],
   { clock, call }: { readonly clock: Clock; readonly call: OpenCall },
 ): Promise<void> {
-  const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    const slice = bytes.subarray(at, at + SLICE_BYTES);
-    if (!response.write(slice)) await drained(response, { clock, call, bytes: slice.length });
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; at += SLICE_BYTES) {
+      if (response.write(piece.subarray(at, at + SLICE_BYTES))) continue;
+      await drained(response, { clock, call, bytes: SLICE_BYTES });
+    }
   }
 }

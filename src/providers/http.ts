@@ -88,8 +88,8 @@ export interface UpstreamAnswer {
    * Failure, or the signal's reason.
    */
   read(waitMs?: number): Promise<readonly Buffer[] | undefined>;
-  /** The whole body as text, without a byte order mark. Throws a Failure, or the signal's reason. */
-  text(): Promise<string>;
+  /** All that is left of the body, in the pieces in which it arrived. Throws a Failure, or the signal's reason. */
+  body(): Promise<readonly Buffer[]>;
   /** Nothing more is wanted, and the answer is complete: keeps the connection if its body ends soon. */
   complete(): void;
   /** Nothing more is wanted: closes the connection unless the body has ended. */
@@ -173,17 +173,15 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     return chunks;
   }
 
-  async text(): Promise<string> {
+  async body(): Promise<readonly Buffer[]> {
     this.#collecting = true;
     if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
     this.#controller?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;
-    const body = this.#arrived.length === 1 ? this.#arrived[0]! : Buffer.concat(this.#arrived);
-    // Pictures make bodies of many megabytes: not one copy more than needed is kept.
+    const pieces = this.#arrived;
     this.#arrived = [];
-    const text = body.toString("utf8");
-    return text.startsWith("\ufeff") ? text.slice(1) : text;
+    return pieces;
   }
 
   complete(): void {
