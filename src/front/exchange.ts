@@ -8,7 +8,7 @@ import { readBody } from "../edge/http/body.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
 import type { JsonText } from "./openai/held-strings.ts";
 import { toErrorBody } from "./openai/error.ts";
-import { isSmall, writeSlices } from "./slices.ts";
+import { isSmall, release, writeSlices } from "./slices.ts";
 
 /** The largest JSON body that is read. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -78,7 +78,9 @@ export class Exchange {
       headers,
     );
     await writeSlices(response, pieces, pace);
-    response.end();
+    response.end(() => {
+      if (!response.destroyed) release(pieces);
+    });
   }
 
   #head(status: number, bytes: number, headers: HeaderList): void {
