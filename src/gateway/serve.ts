@@ -1,9 +1,8 @@
 import type { Config } from "../config/config.ts";
 import type { Output } from "../cli/command.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
-import { startFrontGateway } from "./front-gateway.ts";
 import { formatAddress } from "../config/settings.ts";
-import { type Gateway, startGateway } from "./gateway.ts";
+import type { Gateway } from "./gateway.ts";
 import type { Role } from "./role.ts";
 
 /** What `serve` needs of its process. */
@@ -17,22 +16,26 @@ export interface ServeContext {
 /** Runs the gateway until the process is told to stop: the whole of `parley serve`. Answers with the exit code. */
 export async function serve(config: Config, { stdout, role, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
-  const gateway =
-    role.name === "front"
-      ? await startFrontGateway(config, log, role.core)
-      : await startGateway(config, log, role.name);
-  const stopped = Promise.race([stopSignal(), fault(log)]);
+  const gateway = await start(config, log, role);
+  const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
   process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
   // Last, because whoever reads it may send a signal at once.
   stdout.write(greeting(config, role, gateway));
   const crash = await stopped;
   const hint = "a second signal ends the calls under way at once";
-  log.info({ active_calls: gateway.activeCalls(), hint }, "draining");
   void stopSignal().then(() => gateway.abort());
+  log.info({ active_calls: await gateway.activeCalls(), hint }, "draining");
   await gateway.drain();
   await gateway.close();
   log.info("stopped");
   return crash === undefined ? 0 : 1;
+}
+
+/** Loads what the role needs and nothing else: who only watches over workers needs little. */
+async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
+  if (config.workers > 1) return (await import("./workers/start.ts")).startWorkers(config, log, role);
+  if (role.name === "front") return (await import("./front-gateway.ts")).startFrontGateway(config, log, role.core);
+  return (await import("./gateway.ts")).startGateway(config, log, role.name);
 }
 
 /** Takes over a changed configuration; one that is wrong changes nothing. */
@@ -57,6 +60,7 @@ const AT_RESTART = [
   "http",
   "grpc",
   "operations",
+  "workers",
   "dataDir",
   "databaseUrl",
   "redisUrl",
@@ -82,6 +86,13 @@ function fault(log: Logger): Promise<Error> {
       resolve(error);
     });
   });
+}
+
+/** It cannot go on by itself: whoever started it should hear of it. */
+async function giveUp({ failed }: Gateway, log: Logger): Promise<Error> {
+  const error = await (failed ?? new Promise<never>(() => undefined));
+  log.fatal({ reason: error.message }, "giving up");
+  return error;
 }
 
 function stopSignal(): Promise<undefined> {

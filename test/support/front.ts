@@ -8,7 +8,7 @@ export interface TestFront {
   readonly httpPort: number;
   /** All lines so far. */
   readonly log: readonly LogLine[];
-  activeCalls(): number;
+  activeCalls(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -20,5 +20,10 @@ export async function startTestFront(core: string): Promise<TestFront> {
   const log: LogLine[] = [];
   const logger = pino({ level: "info" }, { write: (line) => void log.push(JSON.parse(line) as LogLine) });
   const gateway = await startFrontGateway(parseConfig({ file: "parley.yaml", text, env: {} }), logger, core);
-  return { httpPort: gateway.httpPort, log, activeCalls: () => gateway.activeCalls(), close: () => gateway.close() };
+  return {
+    httpPort: gateway.httpPort,
+    log,
+    activeCalls: async () => gateway.activeCalls(),
+    close: () => gateway.close(),
+  };
 }

@@ -1,0 +1,45 @@
+import { type RateDecision, type RateStore, RateStoreError } from "../../limits/rates.ts";
+import { Batcher } from "../../store/batcher.ts";
+import type { ParentCalls, RateStep } from "./calls.ts";
+import type { Channel } from "./channel.ts";
+
+/** How long a request waits for the parent's decision: after that the worker's share of the limits will do. */
+const LIMIT_MS = 1_000;
+
+/** The rates that the parent counts for all workers, as a worker asks for them. Rejects with a RateStoreError. */
+export function createWorkerRates(parent: Channel<ParentCalls>): RateStore {
+  const toError = (message: string, cause?: unknown): Error => new RateStoreError(message, { cause });
+  const batcher = new Batcher<RateStep, RateDecision | null>({
+    decide: (steps) => parent.ask("rates", steps),
+    limitMs: LIMIT_MS,
+    toError,
+    onLate(step, decision) {
+      // Nothing of it was ever begun.
+      if ("take" in step && decision?.admitted) giveBack({ id: step.take.id, usedTokens: 0, usedRequests: 0 });
+    },
+  });
+  const giveBack = (release: Extract<RateStep, { readonly release: unknown }>["release"]): void => {
+    batcher.ask({ release }).catch(() => undefined);
+  };
+  return {
+    async take(demand) {
+      if (demand.subjects.length === 0) return { admitted: true, levels: [] };
+      // A demand is always decided on.
+      return (await batcher.ask({ take: demand }))!;
+    },
+    async release({ id, usedTokens, usedRequests, subjects }) {
+      if (subjects.length === 0) return;
+      await batcher.ask({ release: { id, usedTokens, ...(usedRequests !== undefined && { usedRequests }) } });
+    },
+    async renew() {
+      try {
+        return await parent.ask("renewRates", null, LIMIT_MS);
+      } catch (cause) {
+        throw toError("The parent cannot be asked.", cause);
+      }
+    },
+    async close() {
+      // The channel ends with the process.
+    },
+  };
+}
