@@ -17,7 +17,7 @@ export const PARLEY_LAST_WORDS = "data: [DONE]";
 /** Starts Parley as it runs in production, on an empty data directory, with the mock upstream as its only provider. */
 export async function startParley(setting: Setting): Promise<RunningServer> {
   const home = makeHome(setting);
-  const running = await launch(home, setting.nodeOptions);
+  const running = await launch(home, setting);
   const { child, httpPort, grpcPort, key } = running;
   if (key === undefined) {
     await stopChild(child);
@@ -34,12 +34,12 @@ export interface Home {
 }
 
 /** A configuration for the load, and no data yet. */
-export function makeHome({ load, moreModels = [], upstreamPort, folder }: Setting): Home {
+export function makeHome({ load, moreModels = [], upstreamPort, workers = 1, folder }: Setting): Home {
   const home = mkdtempSync(join(folder, "parley-"));
   const configFile = join(home, "parley.yaml");
   const dataDir = join(home, "data");
   // A JSON document is a YAML document.
-  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, moreModels, upstreamPort })));
+  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, moreModels, upstreamPort, workers })));
   return { configFile, dataDir };
 }
 
@@ -49,9 +49,12 @@ export interface Launched extends Greeting {
 }
 
 /** Starts Parley in its home. Throws when it does not come to serve. */
-export async function launch({ configFile }: Home, nodeOptions: readonly string[] = []): Promise<Launched> {
+export async function launch(
+  { configFile }: Home,
+  { nodeOptions = [], serverCores }: Pick<Setting, "nodeOptions" | "serverCores"> = {},
+): Promise<Launched> {
   const child = startPinned({
-    core: SERVER_CORE,
+    core: serverCores ?? SERVER_CORE,
     program: process.execPath,
     args: [...nodeOptions, MAIN, "serve", "--config", configFile],
     // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
@@ -68,6 +71,7 @@ export async function launch({ configFile }: Home, nodeOptions: readonly string[
 interface ConfigOptions extends Pick<Setting, "load" | "upstreamPort"> {
   readonly moreModels: readonly string[];
   readonly dataDir: string;
+  readonly workers: number;
 }
 
 function configOf({
@@ -75,6 +79,7 @@ function configOf({
   load: { model, dialect = "anthropic" },
   moreModels,
   upstreamPort,
+  workers,
 }: ConfigOptions): object {
   const listen = "127.0.0.1:0";
   const base_url = `http://127.0.0.1:${upstreamPort}`;
@@ -82,6 +87,7 @@ function configOf({
     http: { listen },
     grpc: { listen },
     operations: { listen },
+    workers,
     data_dir: dataDir,
     // Counted as ever, and never reached.
     limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },

@@ -1,8 +1,8 @@
 import type { Config } from "../../config/config.ts";
-import type { RateDecision, RateDemand, RateRelease } from "../../limits/rates.ts";
 import type { MetricsSnapshot } from "../../telemetry/metrics.ts";
 import type { Readiness } from "../../telemetry/operations.ts";
 import type { Role } from "../role.ts";
+import type { RateMessage, RateReply } from "./rate-messages.ts";
 
 /** What the parent asks of a worker. */
 export type WorkerCalls = {
@@ -21,8 +21,7 @@ export type WorkerCalls = {
 
 /** What a worker asks of the parent. */
 export type ParentCalls = {
-  /** An answer for each step, in their order. */
-  readonly rates: { readonly input: readonly RateStep[]; readonly output: readonly (RateDecision | null)[] };
+  readonly rates: { readonly input: RateMessage; readonly output: RateReply };
   /** All that was taken and not given back is still under way. Answers how many workers there are. */
   readonly renewRates: { readonly input: null; readonly output: number };
   readonly keyChanged: { readonly input: KeyChange; readonly output: null };
@@ -55,8 +54,3 @@ export interface Started {
 export interface KeyChange {
   readonly hash: string | null;
 }
-
-/** One thing to be done with rates. What was taken is given back by its ID alone: the parent remembers the rest. */
-export type RateStep =
-  | { readonly take: RateDemand }
-  | { readonly release: Pick<RateRelease, "id" | "usedTokens" | "usedRequests"> };

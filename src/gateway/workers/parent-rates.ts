@@ -1,7 +1,14 @@
 import type { Clock } from "../../core/clock.ts";
 import { createMemoryRates } from "../../limits/memory.ts";
-import type { RateDecision, RateDemand, RateStore } from "../../limits/rates.ts";
-import type { RateStep } from "./calls.ts";
+import type { RateDemand, RateStore } from "../../limits/rates.ts";
+import { addDecision, RateListener, type RateMessage, type RateReply, type RateReturn } from "./rate-messages.ts";
+
+/** What the parent knows of one worker. */
+interface Customer {
+  readonly listener: RateListener;
+  /** What it has taken and not given back, by the worker's own numbers. */
+  readonly taken: Map<string, RateDemand>;
+}
 
 /**
  * The rates of all workers, in the parent's memory: decided on at one moment for all of them, and without a round trip to a
@@ -9,33 +16,34 @@ import type { RateStep } from "./calls.ts";
  */
 export class ParentRates {
   readonly #store: RateStore;
-  /** What each worker has taken and not given back. */
-  readonly #taken = new Map<string, Map<string, RateDemand>>();
+  readonly #customers = new Map<string, Customer>();
 
   constructor(options: { readonly clock: Clock; readonly burstMs: number }) {
     this.#store = createMemoryRates(options);
   }
 
-  /** An answer for each step of a worker, in their order. */
-  async perform(worker: string, steps: readonly RateStep[]): Promise<(RateDecision | null)[]> {
-    const taken = this.#takenBy(worker);
-    const answers: (RateDecision | null)[] = [];
-    for (const step of steps) {
-      if ("take" in step) {
-        const decision = await this.#store.take(step.take);
-        if (decision.admitted) taken.set(step.take.id, step.take);
-        answers.push(decision);
-      } else {
+  /** Does what a worker says, in its order. */
+  async perform(worker: string, message: RateMessage): Promise<RateReply> {
+    const { listener, taken } = this.#customer(worker);
+    const reply: number[] = [];
+    for (const step of listener.read(message)) {
+      if ("release" in step) {
         await this.#release(taken, step.release);
-        answers.push(null);
+        continue;
       }
+      // Numbers are the worker's own; IDs are everybody's.
+      const demand = { ...step.take, id: `${worker}/${step.take.id}` };
+      const decision = await this.#store.take(demand);
+      if (decision.admitted) taken.set(step.take.id, demand);
+      addDecision(reply, demand, decision);
     }
-    return answers;
+    return reply;
   }
 
   /** Holds the places of a worker for another lease. */
   async renew(worker: string): Promise<void> {
-    const held = [...this.#takenBy(worker).values()].flatMap(({ id, subjects }) =>
+    const { taken } = this.#customer(worker);
+    const held = [...taken.values()].flatMap(({ id, subjects }) =>
       subjects
         .filter(({ concurrentRequests }) => concurrentRequests !== undefined)
         .map(({ subject }) => ({ id, subject })),
@@ -45,25 +53,24 @@ export class ParentRates {
 
   /** The worker is gone: its places are free at once; what it has taken of rates stays taken. */
   async leave(worker: string): Promise<void> {
-    const taken = this.#takenBy(worker);
-    this.#taken.delete(worker);
-    for (const { id, tokens } of taken.values()) await this.#release(taken, { id, usedTokens: tokens });
+    const { taken } = this.#customer(worker);
+    this.#customers.delete(worker);
+    for (const [id, { tokens }] of taken) await this.#release(taken, { id, usedTokens: tokens });
   }
 
-  async #release(
-    taken: Map<string, RateDemand>,
-    { id, ...used }: { readonly id: string; readonly usedTokens: number; readonly usedRequests?: 0 | 1 },
-  ): Promise<void> {
+  async #release(taken: Map<string, RateDemand>, { id, ...used }: RateReturn): Promise<void> {
     const demand = taken.get(id);
     // What was never admitted has nothing to give back.
     if (demand === undefined) return;
     taken.delete(id);
-    await this.#store.release({ id, subjects: demand.subjects, reservedTokens: demand.tokens, ...used });
+    await this.#store.release({ id: demand.id, subjects: demand.subjects, reservedTokens: demand.tokens, ...used });
   }
 
-  #takenBy(worker: string): Map<string, RateDemand> {
-    let taken = this.#taken.get(worker);
-    if (taken === undefined) this.#taken.set(worker, (taken = new Map<string, RateDemand>()));
-    return taken;
+  #customer(worker: string): Customer {
+    let customer = this.#customers.get(worker);
+    if (customer === undefined) {
+      this.#customers.set(worker, (customer = { listener: new RateListener(), taken: new Map<string, RateDemand>() }));
+    }
+    return customer;
   }
 }

@@ -57,7 +57,7 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
   return startMember(config, log, {
     role: role.name,
     shared: {
-      rates: createWorkerRates(parent),
+      rates: createWorkerRates(parent, config.limits),
       simulator: { url: async () => simulatorUrl },
       keyChanges: {
         subscribe: (changed) => void keyListeners.add(changed),

@@ -48,7 +48,7 @@ async function assemble(
       return { ...inForce, config: { ...inForce.config, ...listens }, role, number };
     },
     handlers: (member) => ({
-      rates: (steps) => rates.perform(member.name, steps),
+      rates: (message) => rates.perform(member.name, message),
       async renewRates() {
         await rates.renew(member.name);
         return Math.max(fleet.serving.length, 1);
