@@ -4,6 +4,7 @@ import { extname } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { Assignment, ParentCalls, Started, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
+import { closeWhenLost } from "./handed-over.ts";
 
 /** How a process ended: by itself with a code, or by a signal. Both null: it could not even be started. */
 export interface Ending {
@@ -33,6 +34,7 @@ export class Member {
     this.assignment = assignment;
     cluster.setupPrimary({ exec: PROGRAM, args: [String(assignment.number)] });
     const worker = cluster.fork();
+    closeWhenLost(worker);
     this.name = `${assignment.number}.${worker.id}`;
     this.#process = worker.process;
     this.pid = worker.process.pid;
