@@ -112,7 +112,7 @@ describe("the figures of a run", () => {
 describe("the document of a run", () => {
   it("says what was measured, in words and in tables", () => {
     const text = toMarkdown(MEASURED, CIRCUMSTANCES);
-    expect(text).toContain("7 of 9 limits that could be checked are kept.");
+    expect(text).toContain("8 of 10 limits that could be checked are kept.");
     expect(text).toContain(
       "Parley takes 65.0 CPU-µs per request where the byte relay (node:http + undici) takes 50.0, in the median round 1.30 times as much. " +
         "By thread: main 55.0, SQLite 6.0, V8 4.0.",
