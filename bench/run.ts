@@ -2,6 +2,7 @@
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { runTool } from "../scripts/tools.ts";
 import type { Ready } from "./child.ts";
 import { PEER_CORE, startOwn, stopChild } from "./children.ts";
 import { writeDocument } from "./document/write.ts";
@@ -12,6 +13,8 @@ import { needsNoServer, type Options, readOptions } from "./options.ts";
 import { measureInProcess, measureServers, type Place, profileServers } from "./parts.ts";
 
 const RESULTS = join(import.meta.dirname, "results");
+/** What `npm start` does when the sources have changed. */
+const BUILD_PROGRAM = join(import.meta.dirname, "../scripts/build-program.mjs");
 const DOCUMENTS = join(import.meta.dirname, "../docs/performance");
 
 try {
@@ -28,6 +31,7 @@ async function bench(options: Options): Promise<void> {
   const measured: Measurements = { loads: [], latency: [], growth: [], workers: [], peers: [] };
   if (!options.profile) await measureInProcess(options, measured);
   if (options.profile || !needsNoServer(options.parts)) {
+    await runTool(process.execPath, [BUILD_PROGRAM]);
     await withUpstream((place) =>
       options.profile ? profileServers(place, options, RESULTS) : measureServers(place, options, measured),
     );

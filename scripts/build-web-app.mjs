@@ -1,29 +1,17 @@
 // npm run build:web: builds the dashboard into dist/console, beside its files compressed ones, and in proto/ the contract
 // as people download it. `npm start` does it by itself when the sources have changed.
-import {
-  chmodSync,
-  mkdtempSync,
-  mkdirSync,
-  readdirSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  writeFileSync,
-} from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { build } from "vite";
+import { replaceBuilt } from "./build.mjs";
 import { buildContract } from "./reference/contract.ts";
 import { makeReference } from "./reference/reference.ts";
-import { hashWebAppSources, webAppFolder, webAppRecord } from "./web-app.mjs";
+import { webApp } from "./web-app.mjs";
 
-const sources = hashWebAppSources();
-const contract = await buildContract();
-mkdirSync(dirname(webAppFolder), { recursive: true });
-// Beside its place, and moved there when it is complete: nobody serves half of it.
-const folder = mkdtempSync(`${webAppFolder}-`);
-try {
+await replaceBuilt(webApp, async (folder) => {
+  const contract = await buildContract();
   await build({
     configFile: fileURLToPath(new URL("../src/console/web/vite.config.ts", import.meta.url)),
     build: { outDir: folder, emptyOutDir: true },
@@ -40,14 +28,7 @@ try {
     mkdirSync(dirname(join(folder, "proto", path)), { recursive: true });
     writeFileSync(join(folder, "proto", path), content);
   }
-  writeFileSync(join(folder, webAppRecord), `${JSON.stringify({ sources })}\n`);
-  // Temporary folders are for their owner alone, and who serves may be somebody else.
-  chmodSync(folder, 0o755);
-  rmSync(webAppFolder, { recursive: true, force: true });
-  renameSync(folder, webAppFolder);
-} finally {
-  rmSync(folder, { recursive: true, force: true });
-}
+});
 
 /** Lets the pages import this value under a name that no file has. */
 function serveModule(name, value) {

@@ -1,7 +1,7 @@
 // node scripts/run.mjs <program> [arguments]: installs what is missing, then runs the program on a Node that is new
 // enough: a .ts or .mjs file of this project, or a tool from node_modules. All npm scripts go through here, so that a
-// fresh clone and an old Node are enough; the dashboard that Parley serves is built here too. Runs on any Node >= 18,
-// without dependencies.
+// fresh clone and an old Node are enough; what of Parley is built is built here too. Runs on any Node >= 18, without
+// dependencies.
 //
 // Hooks such as `prestart` would be skipped under --ignore-scripts, and `node install.mjs && node src/main.ts` would
 // run both on the old Node.
@@ -10,6 +10,7 @@ import { fileURLToPath } from "node:url";
 import { runCommand } from "./child-process.mjs";
 import { ensureInstalled } from "./installation.mjs";
 import { chooseNode } from "./node-version.mjs";
+import { ensureProgram, programEnvironment, programFlags, sourceProgram } from "./program.mjs";
 import { ensureWebApp } from "./web-app.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -22,10 +23,15 @@ try {
   // Tools start Node by its name: it has to be this one for them too.
   const folders = [...(node === process.execPath ? [] : [dirname(node)]), join(root, "node_modules/.bin")];
   process.env.PATH = [...folders, process.env.PATH].join(delimiter);
-  if (program === "src/main.ts" && isServe(args)) await ensureWebApp(node);
-  process.exitCode = /\.(ts|mjs)$/.test(program)
-    ? await runCommand(node, [resolve(root, program), ...args])
-    : await runCommand(program, args);
+  if (program === sourceProgram) {
+    if (isServe(args)) await ensureWebApp(node);
+    for (const [name, value] of Object.entries(programEnvironment)) process.env[name] ??= value;
+    process.exitCode = await runCommand(node, [...programFlags, await ensureProgram(node), ...args]);
+  } else {
+    process.exitCode = /\.(ts|mjs)$/.test(program)
+      ? await runCommand(node, [resolve(root, program), ...args])
+      : await runCommand(program, args);
+  }
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;

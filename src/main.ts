@@ -1,6 +1,5 @@
 import { runCli } from "./cli/cli.ts";
 import { loadConfig, processEnvironment } from "./config/load.ts";
-import { serve } from "./gateway/serve.ts";
 
 /** Flags that mean the program, not the server. */
 const PROGRAM_FLAGS: ReadonlySet<string> = new Set(["-h", "--help", "-v", "--version"]);
@@ -11,11 +10,20 @@ function withDefaultCommand(argv: readonly string[]): readonly string[] {
   return first.startsWith("-") && !PROGRAM_FLAGS.has(first) ? ["serve", ...argv] : argv;
 }
 
-const env = processEnvironment();
-const { stdout, stderr } = process;
-process.exitCode = await runCli(withDefaultCommand(process.argv.slice(2)), {
-  env,
-  stdout,
-  stderr,
-  serve: (config, role) => serve(config, { stdout, role, reread: () => loadConfig({ file: config.file, env }) }),
-});
+/** A function, because the built program is CommonJS, where nothing is awaited outside one. */
+async function main(): Promise<void> {
+  const env = processEnvironment();
+  const { stdout, stderr } = process;
+  process.exitCode = await runCli(withDefaultCommand(process.argv.slice(2)), {
+    env,
+    stdout,
+    stderr,
+    async serve(config, role) {
+      // Most of the program, which no other command waits for.
+      const { serve } = await import("./gateway/serve.ts");
+      return serve(config, { stdout, role, reread: () => loadConfig({ file: config.file, env }) });
+    },
+  });
+}
+
+void main();

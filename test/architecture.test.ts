@@ -31,7 +31,6 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 /** Packages that only some folders may import: a prefix of the name, and the folders. */
 const confinedPackages: readonly (readonly [prefix: string, folders: readonly string[]])[] = [
   ["@grpc/", ["grpc"]],
-  ["grpc-health-check", ["grpc"]],
   ["@connectrpc/", ["front", "console", "edge/http", "edge/connect-error.ts"]],
   // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere. `edge/http` is what
   // the two share.

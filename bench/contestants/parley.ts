@@ -2,10 +2,14 @@ import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { program, programEnvironment, programFlags } from "../../scripts/program.mjs";
 import { SERVER_CORE, startPinned, stopChild } from "../children.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-const MAIN = join(import.meta.dirname, "../../src/main.ts");
+const ROOT = join(import.meta.dirname, "../..");
+/** What `npm start` runs; `bench/run.ts` has built it. */
+const PROGRAM = join(program.folder, "main.cjs");
+const SOURCES = join(ROOT, "src/main.ts");
 
 const START_MS = 20_000;
 
@@ -51,13 +55,18 @@ export interface Launched extends Greeting {
 /** Starts Parley in its home. Throws when it does not come to serve. */
 export async function launch(
   { configFile }: Home,
-  { nodeOptions = [], serverCores }: Pick<Setting, "nodeOptions" | "serverCores"> = {},
+  {
+    nodeOptions = [],
+    fromSources = false,
+    serverCores,
+  }: Pick<Setting, "nodeOptions" | "fromSources" | "serverCores"> = {},
 ): Promise<Launched> {
   const child = startPinned({
     core: serverCores ?? SERVER_CORE,
     program: process.execPath,
-    args: [...nodeOptions, MAIN, "serve", "--config", configFile],
+    args: [...programFlags, ...nodeOptions, fromSources ? SOURCES : PROGRAM, "serve", "--config", configFile],
     // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
+    env: programEnvironment,
     stdio: ["ignore", "pipe", "ignore", ...(nodeOptions.length > 0 ? (["ipc"] as const) : [])],
   });
   try {

@@ -8,6 +8,8 @@ export interface Setting {
   readonly upstreamPort: number;
   /** For servers that are programs of Node. */
   readonly nodeOptions?: readonly string[];
+  /** Whether Parley runs from its sources, whose functions a profile can place. Default: as `npm start` runs it. */
+  readonly fromSources?: boolean;
   /** Models that Parley is to know beside the load's. */
   readonly moreModels?: readonly string[];
   /** Processes that serve behind one address, where the server is Parley. Default: 1. */

@@ -30,7 +30,11 @@ export async function profileLoad(setting: Setting, results: string): Promise<st
   const folder = mkdtempSync(join(setting.folder, "profile-"));
   const allocationsFile = join(folder, "allocations.heapprofile");
   const cpuProfile = ["--cpu-prof", `--cpu-prof-dir=${folder}`, `--cpu-prof-interval=${INTERVAL_US}`];
-  const server = await startParley({ ...setting, nodeOptions: [...cpuProfile, ...INSTRUMENTED] });
+  const server = await startParley({
+    ...setting,
+    nodeOptions: [...cpuProfile, ...INSTRUMENTED],
+    fromSources: true,
+  });
   const span = { fromUs: 0, toUs: 0 };
   let units = 0;
   try {

@@ -134,11 +134,11 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   return {
     async authenticate(key) {
       if (key === undefined || key === "") throw new Failure("unauthenticated", MISSING);
-      if (!isApiKey(key)) throw new Failure("unauthenticated", MALFORMED);
       const hash = hashApiKey(key);
       const nowMs = clock.monotonic();
       const entry = known.get(hash);
       if (entry !== undefined && nowMs < entry.refreshAtMs) return checkExpiry(entry.principal, clock);
+      if (!isApiKey(key)) throw new Failure("unauthenticated", MALFORMED);
       const refusedUntilMs = unknown.get(hash);
       if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
       if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, { key, entry }), clock);

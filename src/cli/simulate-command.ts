@@ -1,6 +1,6 @@
 import { isLoopback, parseListenAddress } from "../config/addresses.ts";
 import type { ListenAddress } from "../config/config.ts";
-import { MODEL_PACE, startSimulator } from "../simulator/server.ts";
+import { MODEL_PACE } from "../simulator/pace.ts";
 import { JSON_FLAG, UsageError, writeJson, type Command, type Invocation } from "./command.ts";
 import { EXIT } from "./exit-code.ts";
 
@@ -20,6 +20,7 @@ export const simulate: Command = {
   },
   async run(invocation, { stdout, untilStopped = untilSignalled }) {
     const { fault } = invocation.flags;
+    const { startSimulator } = await import("../simulator/server.ts");
     const simulator = await startSimulator({
       ...readListen(invocation),
       tokensPerSecond: readNumber(invocation, "tokens-per-second") || undefined,

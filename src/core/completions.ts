@@ -1,10 +1,4 @@
-import { create } from "@bufbuild/protobuf";
-import {
-  type Completion,
-  type CompletionChunk,
-  type CompletionRequest,
-  CompletionSchema,
-} from "../../gen/parley/v1/completion_pb.js";
+import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { admit, type Permit } from "./admission.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
@@ -60,14 +54,15 @@ export function createCompletions(ports: CorePorts): Completions {
         meter.answered(model, answer);
         meter.complete(report);
         const { completionId: id, created } = meter.routerCall;
-        return create(CompletionSchema, {
+        return {
+          $typeName: "parley.v1.Completion",
           id,
           created: BigInt(created),
           model: model.id,
           choices: answer.choices,
           report,
           ...(answer.usage !== undefined && { usage: answer.usage }),
-        });
+        };
       } catch (reason) {
         throw meter.failed(reason);
       } finally {

@@ -25,6 +25,7 @@ const OWN_DEADLINE_MS = 50;
 export class Calls {
   readonly #clock: Clock;
   readonly #open = new Set<AbortController>();
+  #opened = 0;
   /** Who waits for which calls to end. */
   readonly #waiting = new Set<{ readonly left: Set<AbortController>; readonly resolve: () => void }>();
 
@@ -37,10 +38,16 @@ export class Calls {
     return this.#open.size;
   }
 
+  /** How many calls there have been, those under way included. */
+  get opened(): number {
+    return this.#opened;
+  }
+
   /** Opens a call. `deadlineMs` is what is left of the caller's deadline, if it has one. */
   open(deadlineMs: number | undefined): OpenCall {
     const controller = new AbortController();
     this.#open.add(controller);
+    this.#opened += 1;
     const expire = (): void =>
       controller.abort(
         new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done."),

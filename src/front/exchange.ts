@@ -25,8 +25,10 @@ export class Exchange {
   readonly arrivedMs: number;
   /** Path without the query. */
   readonly path: string;
-  /** The caller's limits, as last heard; undefined as long as nobody knows who calls. */
+  /** The caller's limits, once the request has been counted. */
   limits: LimitFacts | undefined;
+  /** The caller's limits as last heard, for what is answered without counting; nothing as long as nobody knows who calls. */
+  limitsKnown: () => LimitFacts | undefined = () => undefined;
   /** Sent with every answer: the request's ID, CORS. */
   readonly #headers: string[];
 
@@ -104,7 +106,8 @@ export class Exchange {
   headerList(first: readonly string[], more: HeaderList): string[] {
     const list = [...this.#headers, ...first];
     for (const [name, value] of more) list.push(name, value);
-    if (this.limits !== undefined) for (const [name, value] of toLimitHeaders(this.limits)) list.push(name, value);
+    const limits = this.limits ?? this.limitsKnown();
+    if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) list.push(name, value);
     return list;
   }
 

@@ -148,7 +148,7 @@ class Front {
     if (route.name === "document") return this.#document(exchange);
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
     const principal = await this.#services.authenticate(exchange.request.headers.authorization);
-    exchange.limits = this.#services.limitsOf(principal);
+    exchange.limitsKnown = () => this.#services.limitsOf(principal);
     const { models } = this.#services;
     const caller = {
       principal,

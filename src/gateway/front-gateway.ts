@@ -15,6 +15,8 @@ import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { documentsOf } from "./documents.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
+import { startHousekeeping } from "./housekeeping.ts";
+import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
 import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 import { Notice } from "./notice.ts";
 import { createObserver } from "./observer.ts";
@@ -42,6 +44,8 @@ async function assemble(
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
+  const housekeeping = startHousekeeping([idleMemoryChore({ calls, ...ownHeap })], { clock, log });
+  undo.push(() => housekeeping.close());
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => new Map(),

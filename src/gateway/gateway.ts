@@ -27,6 +27,7 @@ import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
+import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
 import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
@@ -142,7 +143,9 @@ async function assemble(
   });
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
-  const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });
+  const calls = new Calls(clock);
+  const chores = [...choresOf(config, { store, clock }), idleMemoryChore({ calls, ...ownHeap })];
+  const housekeeping = startHousekeeping(chores, { clock, log });
   undo.push(() => housekeeping.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
@@ -153,7 +156,6 @@ async function assemble(
 
   const { retries, breaker } = config;
   const router = createRouter({ models: catalogue.models, clock, random: Math.random, backoff: retries, breaker });
-  const calls = new Calls(clock);
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => router.health(),

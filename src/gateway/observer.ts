@@ -57,16 +57,14 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
         })),
         ...(failure !== undefined && explain(failure)),
       };
-      if (ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome)))
-        log.error(line, "completion");
-      else log.info(line, "completion");
+      const alarms = ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome));
+      log.line(alarms ? "error" : "info", line, "completion");
     },
 
     refused({ entrance, requestId, target, failure }) {
       metrics.refusal(entrance, failure.code);
       const line = { request_id: requestId, entrance, target, outcome: failure.code, ...explain(failure) };
-      if (ALARMING.has(failure.code)) log.error(line, "refused");
-      else log.info(line, "refused");
+      log.line(ALARMING.has(failure.code) ? "error" : "info", line, "refused");
     },
   };
 }

@@ -2,7 +2,6 @@ import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import { createMemoryRates } from "../limits/memory.ts";
 import type { RateStore } from "../limits/rates.ts";
-import { openRedisRates } from "../limits/redis.ts";
 import { createSharedRates } from "../limits/shared-rates.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -47,6 +46,8 @@ export async function openRates(config: Config, { database, clock, log, replica,
     return { store, place, isAlone: () => store.state() === "local", decidedAlone: () => store.localDecisions() };
   };
   if (config.redisUrl !== undefined) {
+    // Hundreds of modules, for those who have one.
+    const { openRedisRates } = await import("../limits/redis.ts");
     return share("redis", await openRedisRates({ url: config.redisUrl, clock, burstMs }));
   }
   if (database.kind === "postgres") return share("postgres", database.createRates({ burstMs }));

@@ -2,18 +2,21 @@ import {
   logVerbosity,
   Server,
   ServerCredentials,
+  type ServiceDefinition,
   setLogVerbosity,
   type UntypedServiceImplementation,
 } from "@grpc/grpc-js";
-import { HealthImplementation } from "grpc-health-check";
 import { file_google_rpc_error_details } from "../../gen/google/rpc/error_details_pb.js";
+import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { Health } from "../../gen/health/v1/health_pb.js";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../edge/services.ts";
-import { reflectionOf, serviceDefinition } from "./definition.ts";
+import { publicServiceDefinition, serviceDefinition } from "./definition.ts";
 import { completionHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
+import { createHealthService } from "./health.ts";
+import { reflectionHandlers } from "./reflection.ts";
 
 export interface GrpcOptions {
   /** `host:port`; port 0 takes a free one. */
@@ -60,26 +63,35 @@ export async function startGrpcServer(
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });
-  const names = ["", ...served.map((service) => service.typeName)];
-  const health = new HealthImplementation(Object.fromEntries(names.map((name) => [name, "SERVING"])));
-  health.addToServer(server);
-  reflectionOf([...served, Health], [file_google_rpc_error_details]).addToServer(server);
+  const health = createHealthService(["", ...served.map((service) => service.typeName)]);
+  server.addService(publicServiceDefinition(Health), health.handlers);
+  const reflection = reflectionHandlers([...served, Health], [file_google_rpc_error_details]);
+  for (const definition of reflectionDefinitions()) {
+    server.addService(definition, reflection);
+  }
 
   const port = await new Promise<number>((resolve, reject) => {
     server.bindAsync(listen, ServerCredentials.createInsecure(), (error, bound) =>
       error === null ? resolve(bound) : reject(error),
     );
   });
-  const announce = (): void => {
-    for (const name of names) health.setStatus(name, "NOT_SERVING");
-  };
   return {
     port,
-    announce,
+    announce: () => health.announceEnd(),
     async drain() {
-      announce();
+      health.announceEnd();
       await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
     },
     close: () => server.forceShutdown(),
   };
+}
+
+/** Reflection has two names; tools ask for the older one when the newer is not there, and some for that one only. */
+function reflectionDefinitions(): readonly ServiceDefinition[] {
+  const definition = publicServiceDefinition(ServerReflection);
+  const older = Object.entries(definition).map(([name, method]) => [
+    name,
+    { ...method, path: method.path.replace(".v1.", ".v1alpha.") },
+  ]);
+  return [definition, Object.fromEntries(older) as ServiceDefinition];
 }

@@ -12,7 +12,7 @@ type Kind = "requests" | "tokens";
 /** The levels of buckets as this process last heard of them. */
 export class KnownLevels {
   readonly #burstMs: number;
-  readonly #known = new Map<string, SubjectLevels & { readonly atMs: number }>();
+  readonly #known = new Map<string, { readonly levels: SubjectLevels; readonly atMs: number }>();
 
   constructor(burstMs: number) {
     this.#burstMs = burstMs;
@@ -21,7 +21,7 @@ export class KnownLevels {
   note(levels: readonly SubjectLevels[], nowMs: number): void {
     for (const one of levels) {
       this.#known.delete(one.subject);
-      this.#known.set(one.subject, { ...one, atMs: nowMs });
+      this.#known.set(one.subject, { levels: one, atMs: nowMs });
     }
     while (this.#known.size > MAX_SUBJECTS) {
       const [oldest] = this.#known.keys();
@@ -49,7 +49,7 @@ export class KnownLevels {
   /** Carried forward to this moment; undefined when nothing is known. */
   last(kind: Kind, subject: string, nowMs: number): BucketLevel | undefined {
     const known = this.#known.get(subject);
-    const last = known?.[kind];
+    const last = known?.levels[kind];
     if (known === undefined || last === undefined) return undefined;
     const gained = (Math.max(nowMs - known.atMs, 0) * last.perMinute) / 60_000;
     return { ...last, level: Math.min(last.level + gained, last.capacity) };

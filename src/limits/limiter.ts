@@ -35,6 +35,7 @@ const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
 export function createLimiter(options: LimiterOptions): OwnedLimiter {
   const { rates, budgets, defaults, burstMs, clock, replicaId } = options;
   const known = new KnownLevels(burstMs);
+  const limitedOf = rememberLimited(defaults);
   const places = new HeldPlaces({ rates, clock, replica: replicaId });
 
   const takeRates = async (demand: RateDemand): Promise<LimitFacts> => {
@@ -70,9 +71,8 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
 
   return {
     async reserve(demand): Promise<Reservation> {
-      const holds = toHolds(demand.principal, defaults);
+      const { subjects, holds } = limitedOf(demand.principal);
       if (holds[0] !== undefined && demand.costMicroUsd === undefined) throw toUnpricedFailure(holds[0].subject);
-      const subjects = toSubjects(demand.principal, defaults);
       const rateDemand: RateDemand = { id: demand.completionId, subjects, tokens: demand.tokens };
       const facts = await takeRates(rateDemand);
       try {
@@ -94,13 +94,34 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
         },
       };
     },
-    peek: (principal) => known.facts(toSubjects(principal, defaults), clock.monotonic()),
+    peek: (principal) => known.facts(limitedOf(principal).subjects, clock.monotonic()),
     close: () => places.close(),
   };
 }
 
+/** What is limited for a principal: nothing that the key or its account is not limited in is in it. */
+interface Limited {
+  readonly subjects: readonly RateSubject[];
+  readonly holds: readonly BudgetHold[];
+}
+
+/** Works it out once for each principal: the same one comes with all requests of a key, until the key is read again. */
+function rememberLimited(defaults: Limits): (principal: Principal) => Limited {
+  const known = new WeakMap<Principal, Limited>();
+  return (principal) => {
+    let limited = known.get(principal);
+    if (limited === undefined) {
+      const subjects = subjectsOf(principal, defaults);
+      known.set(principal, (limited = { subjects: toRateSubjects(subjects), holds: toHolds(subjects) }));
+    }
+    return limited;
+  };
+}
+
+type Subjects = readonly (readonly [subject: string, limits: Limits])[];
+
 /** The key and its account, each with the limits that apply to it. */
-function subjectsOf(principal: Principal, defaults: Limits): readonly (readonly [subject: string, limits: Limits])[] {
+function subjectsOf(principal: Principal, defaults: Limits): Subjects {
   const { lineId, limits, accountId, accountLimits } = principal;
   const ofAccount: Limits = {
     requestsPerMinute: accountLimits.requestsPerMinute ?? defaults.requestsPerMinute,
@@ -114,8 +135,8 @@ function subjectsOf(principal: Principal, defaults: Limits): readonly (readonly 
   ];
 }
 
-function toSubjects(principal: Principal, defaults: Limits): RateSubject[] {
-  return subjectsOf(principal, defaults)
+function toRateSubjects(subjects: Subjects): RateSubject[] {
+  return subjects
     .map(([subject, { requestsPerMinute, tokensPerMinute, concurrentRequests }]): RateSubject => {
       return { subject, requestsPerMinute, tokensPerMinute, concurrentRequests };
     })
@@ -124,8 +145,8 @@ function toSubjects(principal: Principal, defaults: Limits): RateSubject[] {
     );
 }
 
-function toHolds(principal: Principal, defaults: Limits): BudgetHold[] {
-  return subjectsOf(principal, defaults).flatMap(([subject, { monthlyBudgetMicroUsd }]) =>
+function toHolds(subjects: Subjects): BudgetHold[] {
+  return subjects.flatMap(([subject, { monthlyBudgetMicroUsd }]) =>
     monthlyBudgetMicroUsd === undefined ? [] : [{ subject, limitMicroUsd: monthlyBudgetMicroUsd }],
   );
 }

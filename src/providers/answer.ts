@@ -37,7 +37,7 @@ const FINISHED_WAIT_MS = 10_000;
 
 /** Posts and maps the whole JSON answer. What `map` cannot read becomes `upstream_protocol`. */
 export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
-  const answer = await upstream.post({ ...call, headers: { ...call.headers, accept: "application/json" } });
+  const answer = await upstream.post(call, "application/json");
   try {
     await refuse(answer, call);
     return map(parseExactly(await answer.text()));
@@ -56,7 +56,7 @@ export async function* fetchStream(
   call: DialectCall,
   map: { readonly reader: StreamReader; readonly whole: (json: unknown) => readonly CompletionChunk[] },
 ): AsyncGenerator<readonly CompletionChunk[]> {
-  const answer = await upstream.post({ ...call, headers: { ...call.headers, accept: "text/event-stream" } });
+  const answer = await upstream.post(call, "text/event-stream");
   try {
     await refuse(answer, call);
     const type = String(answer.headers["content-type"] ?? "");

@@ -37,8 +37,11 @@ const LINGER_MS = 1000;
 
 /** The connections to one provider. */
 export interface Upstream {
-  /** Sends the request; the answer's status and headers are in when the promise resolves. Throws a Failure. */
-  post(request: UpstreamRequest): Promise<UpstreamAnswer>;
+  /**
+   * Sends the request and asks for this media type; the answer's status and headers are in when the promise resolves.
+   * Throws a Failure.
+   */
+  post(request: UpstreamRequest, accept: string): Promise<UpstreamAnswer>;
   /** Closes idle connections. */
   close(): Promise<void>;
 }
@@ -56,12 +59,19 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
     connect: { timeout: connectMs, ...(!allowPrivate && { lookup: lookupPublic }) },
   });
   return {
-    post: ({ path, headers, body, signal, idleMs }) =>
+    post: ({ path, headers, body, signal, idleMs }, accept) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         const exchange = new Exchange(signal, resolve, reject);
-        const options = { method: "POST" as const, path: prefix + path, headers, body };
-        pool.dispatch({ ...options, headersTimeout: 0, bodyTimeout: idleMs }, exchange);
+        const options = {
+          method: "POST" as const,
+          path: prefix + path,
+          headers: { ...headers, accept },
+          body,
+          headersTimeout: 0,
+          bodyTimeout: idleMs,
+        };
+        pool.dispatch(options, exchange);
       }),
     async close() {
       if (!pool.closed) await pool.close();

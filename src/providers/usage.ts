@@ -1,5 +1,4 @@
-import { create } from "@bufbuild/protobuf";
-import { type Usage, UsageSchema } from "../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../gen/parley/v1/completion_pb.js";
 
 /** Largest value of the contract's counters. */
 const MAX_TOKENS = 0x7fffffff;
@@ -14,11 +13,31 @@ export type TokenCounts = { readonly promptTokens: number; readonly completionTo
   readonly [Key in Detail]?: number | undefined;
 };
 
+const DETAILS = [
+  "cachedTokens",
+  "cacheWriteTokens",
+  "reasoningTokens",
+  "promptAudioTokens",
+  "promptImageTokens",
+  "completionAudioTokens",
+  "completionImageTokens",
+  "acceptedPredictionTokens",
+  "rejectedPredictionTokens",
+] as const satisfies readonly Detail[];
+
 /** The counts as usage: with their total, and none larger than the contract can hold. */
 export function toUsage(counts: TokenCounts): Usage {
-  const usage = create(UsageSchema);
-  for (const [name, tokens] of Object.entries(counts) as [keyof TokenCounts, number | undefined][])
-    if (tokens !== undefined) usage[name] = Math.min(tokens, MAX_TOKENS);
-  usage.totalTokens = Math.min(usage.promptTokens + usage.completionTokens, MAX_TOKENS);
+  const promptTokens = bounded(counts.promptTokens);
+  const completionTokens = bounded(counts.completionTokens);
+  const totalTokens = bounded(promptTokens + completionTokens);
+  const usage: Usage = { $typeName: "parley.v1.Usage", promptTokens, completionTokens, totalTokens };
+  for (const name of DETAILS) {
+    const tokens = counts[name];
+    if (tokens !== undefined) usage[name] = bounded(tokens);
+  }
   return usage;
+}
+
+function bounded(tokens: number): number {
+  return Math.min(tokens, MAX_TOKENS);
 }

@@ -1,5 +1,4 @@
-import { create } from "@bufbuild/protobuf";
-import { type Attempt, AttemptSchema, type Report, ReportSchema } from "../../gen/parley/v1/report_pb.js";
+import type { Attempt, Report } from "../../gen/parley/v1/report_pb.js";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
@@ -80,12 +79,13 @@ export class AttemptRun {
     attempt.pass.succeeded();
     this.#note(attempt.model, "served", { startedMs: attempt.startedMs, upstreamStatus: 200 });
     const { omitted, clamped } = attempt.translation;
-    return create(ReportSchema, {
+    return {
+      $typeName: "parley.v1.Report",
       attempts: this.#call.attempts,
       omitted: [...omitted],
       clamped: [...clamped],
       upstreamMs: this.#upstreamMs,
-    });
+    };
   }
 
   /** The attempt failed. Throws when that is final: the caller is gone, time is up, or content was already given. */
@@ -211,12 +211,13 @@ export class AttemptRun {
   ): void {
     const tookMs = startedMs === undefined ? 0 : this.#ports.clock.monotonic() - startedMs;
     this.#upstreamMs += tookMs;
-    const attempt: Attempt = create(AttemptSchema, {
+    const attempt: Attempt = {
+      $typeName: "parley.v1.Attempt",
       model: model.id,
       outcome,
       reason,
       durationMs: Math.round(tookMs),
-    });
+    };
     if (upstreamStatus !== undefined) attempt.upstreamStatus = upstreamStatus;
     this.#call.attempts.push(attempt);
   }

@@ -16,7 +16,7 @@ export async function backUp(location: DatabaseLocation, target: string): Promis
   const source = sqliteFile(location.dataDir);
   if (!existsSync(source)) throw new StoreError(`There is no database ${source}.`);
   createTarget(target);
-  const database = connectUnlimited(location);
+  const database = await connectUnlimited(location);
   try {
     await retryWhileBusy(() => sql`vacuum into ${target}`.execute(database.query));
     persist(target);

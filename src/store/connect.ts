@@ -1,13 +1,10 @@
 import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { Kysely, PostgresDialect } from "kysely";
+import { Kysely } from "kysely";
 import { Database } from "./database.ts";
-import { type PoolOptions, PostgresConnections } from "./postgres-pool.ts";
-import { createPostgresStatements } from "./postgres-statements.ts";
+import type { PoolOptions } from "./postgres-pool.ts";
 import { checkPostgresUrl, describePostgresUrl } from "./postgres-url.ts";
-import type { Schema } from "./schema.ts";
 import { SqliteThreadDialect } from "./sqlite-dialect.ts";
-import { runTransaction } from "./transactions.ts";
 
 /** Where the database is. */
 export interface DatabaseLocation {
@@ -37,7 +34,7 @@ export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): st
 }
 
 /** Connects to the database, which has still to be migrated. SQLite's file and its directory are made when missing. */
-export function connect({ dataDir, databaseUrl }: DatabaseLocation): Database {
+export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.usual });
   const file = sqliteFile(dataDir);
   createPrivately(dataDir, file);
@@ -45,26 +42,24 @@ export function connect({ dataDir, databaseUrl }: DatabaseLocation): Database {
 }
 
 /** The same database for reading much: on connections of its own, so that completions wait for none of it. */
-export function connectReports(location: DatabaseLocation): Database {
+export async function connectReports(location: DatabaseLocation): Promise<Database> {
   const { databaseUrl } = location;
   if (databaseUrl === undefined) return connect(location);
   return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
 }
 
 /** The same database on a connection of its own, where statements may take as long as they need. */
-export function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Database {
+export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined)
     return connectPostgres(databaseUrl, { limited: false, connections: CONNECTIONS.usual });
   return connectSqlite(sqliteFile(dataDir), undefined);
 }
 
-function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Database {
+async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Promise<Database> {
   checkPostgresUrl(url);
-  const dialect = new PostgresDialect({ pool: new PostgresConnections({ url, ...options }) });
-  const query = new Kysely<Schema>({ dialect });
-  return new Database("postgres", query, (name, input) =>
-    query.transaction().execute((transaction) => runTransaction(createPostgresStatements(transaction), name, input)),
-  );
+  // Loaded only where there is one.
+  const postgres = await import("./connect-postgres.ts");
+  return postgres.connectPostgres({ url, ...options });
 }
 
 function connectSqlite(file: string, limitMs: number | undefined): Database {

@@ -3,11 +3,12 @@ import { retryWhileBusy } from "./busy.ts";
 import { chunksOf } from "./chunks.ts";
 import { lockRows, type Database } from "./database.ts";
 import type { KeyChanges } from "./key-changes.ts";
+import type { LedgerFolding } from "./ledger-folding.ts";
 import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
 import type { KeyRow } from "./schema.ts";
 
-/** Keys in the database. Every change is told to those who keep keys in memory. */
-export function createKeyStore(database: Database, changes: KeyChanges): KeyStore {
+/** Keys in the database. Every change is told to those who keep keys in memory; the ledger knows when they were used. */
+export function createKeyStore(database: Database, changes: KeyChanges, folding: LedgerFolding): KeyStore {
   const { query } = database;
   return {
     async insert(key) {
@@ -31,6 +32,7 @@ export function createKeyStore(database: Database, changes: KeyChanges): KeyStor
     },
 
     async list(accountId, page) {
+      await folding.caughtUp();
       let rows = query.selectFrom("api_keys").selectAll().orderBy("created_at_ms").orderBy("id");
       if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
       if (page !== undefined) rows = rows.limit(page.limit);
@@ -57,6 +59,7 @@ export function createKeyStore(database: Database, changes: KeyChanges): KeyStor
     },
 
     async find(id) {
+      await folding.caughtUp();
       const found = query.selectFrom("api_keys").selectAll().where("id", "=", id);
       const row = await retryWhileBusy(() => found.executeTakeFirst());
       return row && toRecord(row);

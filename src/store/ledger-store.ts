@@ -2,23 +2,45 @@ import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { retryWhileBusy } from "./busy.ts";
 import { chunksOf } from "./chunks.ts";
 import type { Database } from "./database.ts";
+import type { LedgerFolding } from "./ledger-folding.ts";
 import { createRequestLog } from "./request-log.ts";
 import type { SpendingRow } from "./schema.ts";
 
 /** How many entries are removed at a time: others wait meanwhile. */
 const PRUNE_ROWS = 1_000;
 
-/** The ledger in the database. `reports` is where reading much does not keep others waiting; may be the same. */
-export function createLedgerStore(database: Database, reports: Database): LedgerStore {
+/** Where a ledger is. */
+export interface LedgerPlaces {
+  readonly database: Database;
+  /** Where reading much does not keep others waiting; may be the same. */
+  readonly reports: Database;
+  readonly folding: LedgerFolding;
+}
+
+/** The ledger in the database. */
+export function createLedgerStore({ database, reports, folding }: LedgerPlaces): LedgerStore {
   const { query } = database;
+  const log = createRequestLog(reports);
   return {
     async insert(entries) {
-      if (entries.length > 0) await database.perform("insertEntries", entries);
+      if (entries.length === 0) return;
+      if (database.kind === "postgres") return database.perform("insertEntries", entries);
+      await database.perform("appendSegment", JSON.stringify(entries));
+      folding.appended(entries.length);
     },
 
-    ...createRequestLog(reports),
+    async list(selection) {
+      await folding.caughtUp();
+      return log.list(selection);
+    },
+
+    async find(id, accountId) {
+      await folding.caughtUp();
+      return log.find(id, accountId);
+    },
 
     async spending(subjects, month) {
+      await folding.caughtUp();
       const found = new Map<string, SpendingRow>();
       for (const chunk of chunksOf(subjects)) {
         const rows = query.selectFrom("spending").selectAll().where("subject", "in", chunk).where("month", "=", month);

@@ -29,13 +29,13 @@ const LOCK_PATIENCE = "60s";
  */
 export async function migrate(
   database: Database,
-  connectUnlimited: () => Database,
+  connectUnlimited: () => Promise<Database>,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<MigrationResult> {
   // The usual case needs no lock: a short-lived command must not wait for a busy server.
   const before = await retryWhileBusy(() => readVersion(database.kind, database.query));
   if (checkVersion(before, migrations.length) === migrations.length) return { before, after: before };
-  const unlimited = connectUnlimited();
+  const unlimited = await connectUnlimited();
   try {
     await unlimited.transaction((transaction) => takeSteps(unlimited.kind, transaction, migrations));
   } finally {

@@ -5,7 +5,8 @@ import { ledger } from "./migrations/ledger.ts";
 import { rates } from "./migrations/rates.ts";
 import { requests } from "./migrations/requests.ts";
 import { sessions } from "./migrations/sessions.ts";
+import { segments } from "./migrations/segments.ts";
 import { usage } from "./migrations/usage.ts";
 
 /** In order; a database's version is the number of steps that it has taken. */
-export const MIGRATIONS: readonly Migration[] = [keys, accounts, ledger, rates, requests, usage, sessions];
+export const MIGRATIONS: readonly Migration[] = [keys, accounts, ledger, rates, requests, usage, sessions, segments];

@@ -9,7 +9,7 @@ export async function openDatabase(
 ): Promise<{ readonly database: Database; readonly versions: MigrationResult }> {
   const where = describeLocation(location);
   try {
-    const database = connect(location);
+    const database = await connect(location);
     try {
       return { database, versions: await migrate(database, () => connectUnlimited(location)) };
     } catch (error) {

@@ -1,10 +1,7 @@
-import type { AggregateOptions, DatabaseSync } from "node:sqlite";
 import { type RawBuilder, sql } from "kysely";
 import type { Percentiles } from "../ledger/usage-store.ts";
 import type { Database } from "./database.ts";
-
-/** What must not exceed each of a `Percentiles`. */
-const SHARES = { p50: 0.5, p95: 0.95, p99: 0.99 } as const satisfies Record<keyof Percentiles, number>;
+import { SHARES } from "./sqlite-percentiles.ts";
 
 /**
  * The percentiles of a column as JSON text for `readPercentiles`; null where it has no values. Each is the nearest rank: a
@@ -22,22 +19,4 @@ export function readPercentiles(text: string | null): Percentiles | undefined {
   if (text === null) return undefined;
   const [p50, p95, p99] = JSON.parse(text) as [number, number, number];
   return { p50, p95, p99 };
-}
-
-/** Gives SQLite the function of `percentilesOf`. */
-export function addPercentiles(database: DatabaseSync): void {
-  const percentiles = {
-    start: (): number[] => [],
-    step(values: number[], value: unknown) {
-      if (typeof value === "number") values.push(value);
-      return values;
-    },
-    result(values: number[]) {
-      if (values.length === 0) return null;
-      const sorted = Float64Array.from(values).toSorted();
-      return JSON.stringify(Object.values(SHARES).map((share) => sorted[Math.ceil(sorted.length * share) - 1]));
-    },
-  };
-  // By its types what is gathered must be something that SQLite stores.
-  database.aggregate("percentiles", percentiles as unknown as AggregateOptions);
 }

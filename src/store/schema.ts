@@ -10,6 +10,7 @@ export interface Schema {
   readonly throttles: ThrottleRow;
   readonly security_events: SecurityEventRow;
   readonly completions: CompletionRow;
+  readonly ledger_segments: LedgerSegmentRow;
   readonly usage_hours: UsageHourRow;
   readonly spending: SpendingRow;
   readonly budget_holds: BudgetHoldRow;
@@ -125,6 +126,12 @@ export interface CompletionRow {
   readonly token_limit: number | null;
   readonly token_limit_remaining: number | null;
   readonly token_limit_reset_ms: number | null;
+}
+
+/** Entries that are durable and not in the tables yet: as JSON, because nobody looks for one of them here. */
+export interface LedgerSegmentRow {
+  readonly id: number;
+  readonly entries: string;
 }
 
 /** What the completions of one kind come to that started in one hour. */

@@ -28,7 +28,7 @@ export class SqliteThread {
   /** `limitMs` is how long a statement or a transaction may take; undefined for as long as it needs. */
   constructor({ file, limitMs }: { readonly file: string; readonly limitMs: number | undefined }) {
     this.#limitMs = limitMs;
-    // The published program is JavaScript, the sources are not.
+    // The built program is JavaScript, the sources are not.
     const program = new URL(`./sqlite-worker${extname(import.meta.url)}`, import.meta.url);
     this.#worker = new Worker(program, { workerData: { file }, name: "sqlite" });
     this.#worker.unref();

@@ -1,5 +1,5 @@
 import { DatabaseSync } from "node:sqlite";
-import { addPercentiles } from "./percentiles.ts";
+import { addPercentiles } from "./sqlite-percentiles.ts";
 
 /**
  * How long SQLite itself waits for another process's lock. Reads wait behind it, so the patience is elsewhere: see

@@ -9,8 +9,9 @@ import { createBudgetStore } from "./budget-store.ts";
 import { connectReports, connectUnlimited, type DatabaseLocation } from "./connect.ts";
 import { findDamage } from "./integrity.ts";
 import { KeyChanges } from "./key-changes.ts";
-import { KeyListener } from "./key-listener.ts";
+import type { KeyListener } from "./key-listener.ts";
 import { createKeyStore } from "./key-store.ts";
+import { createLedgerFolding } from "./ledger-folding.ts";
 import { createLedgerStore } from "./ledger-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
@@ -45,30 +46,45 @@ export interface Store {
  */
 export async function openStore(location: DatabaseLocation): Promise<Store> {
   const { database, versions } = await openDatabase(location);
-  const reports = connectReports(location);
+  const reports = await connectReports(location);
+  const folding = createLedgerFolding(database);
+  const ledger = { database, reports, folding };
   const changes = new KeyChanges(database);
+  const listen = await keyListenerOf(location, changes);
   let listener: KeyListener | undefined;
   return {
     kind: database.kind,
-    keys: createKeyStore(database, changes),
+    keys: createKeyStore(database, changes, folding),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
-    ledger: createLedgerStore(database, reports),
-    usage: createUsageStore(database, reports),
+    ledger: createLedgerStore(ledger),
+    usage: createUsageStore(ledger),
     budgets: createBudgetStore(database),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {
         // Only who keeps keys in memory needs to hear of them: a command that ends at once does not.
-        if (location.databaseUrl !== undefined) listener ??= new KeyListener(location.databaseUrl, changes);
+        listener ??= listen?.();
         return changes.subscribe(changed);
       },
     },
     versions,
-    findDamage: () => findDamage(connectUnlimited(location)),
+    findDamage: async () => findDamage(await connectUnlimited(location)),
     async close() {
       listener?.close();
+      await folding.close();
       await Promise.all([database.close(), reports.close()]);
     },
   };
+}
+
+/** What begins to hear of keys that other processes change; undefined with SQLite, which has no way to tell. */
+async function keyListenerOf(
+  { databaseUrl }: DatabaseLocation,
+  changes: KeyChanges,
+): Promise<(() => KeyListener) | undefined> {
+  if (databaseUrl === undefined) return undefined;
+  // Loaded only where there is PostgreSQL.
+  const { KeyListener } = await import("./key-listener.ts");
+  return () => new KeyListener(databaseUrl, changes);
 }

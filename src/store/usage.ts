@@ -4,6 +4,7 @@ import { retryWhileBusy } from "./busy.ts";
 import { chunksOf } from "./chunks.ts";
 import { type Database, inCodeUnits } from "./database.ts";
 import { createLatency } from "./latency.ts";
+import type { LedgerPlaces } from "./ledger-store.ts";
 import type { UsageHourRow } from "./schema.ts";
 import { SUMS } from "./usage-hours.ts";
 
@@ -26,10 +27,12 @@ const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
   day: sql<number>`hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)}`,
 };
 
-/** Reports from the sums of hours, and from the latest entries. `reports` is where reading much keeps nobody waiting. */
-export function createUsageStore(database: Database, reports: Database): UsageStore {
+/** Reports from the sums of hours, and from the latest entries. */
+export function createUsageStore({ database, reports, folding }: LedgerPlaces): UsageStore {
+  const latency = createLatency(reports);
   return {
     async summarize(query) {
+      await folding.caughtUp();
       const groups = await findGroups(reports, query);
       const { rows } = await retryWhileBusy(() => sumsOf(query, groups).execute(reports.query));
       const names = await findNames(reports, query.by, groups.shown);
@@ -40,7 +43,10 @@ export function createUsageStore(database: Database, reports: Database): UsageSt
         .map((row) => toUsageRow(row, { query, names }));
     },
 
-    latency: createLatency(reports),
+    async latency(query) {
+      await folding.caughtUp();
+      return latency(query);
+    },
 
     async prune(beforeMs) {
       const key = sql`(hour_ms, account_id, key_id, model, outcome)`;

@@ -1,4 +1,5 @@
 import { pino } from "pino";
+import { withLines } from "../../src/telemetry/logger.ts";
 import { describe, expect, it } from "vitest";
 import { type Chore, startHousekeeping } from "../../src/gateway/housekeeping.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -6,7 +7,8 @@ import { FakeClock } from "../support/fake-clock.ts";
 function start(...chores: Chore[]) {
   const clock = new FakeClock();
   const lines: Record<string, unknown>[] = [];
-  const log = pino({}, { write: (line) => void lines.push(JSON.parse(line) as Record<string, unknown>) });
+  const to = { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const log = withLines(pino({}, to), { lines: to });
   return { clock, lines, housekeeping: startHousekeeping(chores, { clock, log }) };
 }
 

@@ -33,14 +33,17 @@ async function serve(
 }
 
 const post = (upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promise<UpstreamAnswer> =>
-  upstream.post({
-    path: "/x",
-    headers: {},
-    body: "{}",
-    signal: new AbortController().signal,
-    idleMs: 10_000,
-    ...options,
-  });
+  upstream.post(
+    {
+      path: "/x",
+      headers: {},
+      body: "{}",
+      signal: new AbortController().signal,
+      idleMs: 10_000,
+      ...options,
+    },
+    "application/json",
+  );
 
 /** Everything that is left of an answer. */
 async function readAll(answer: UpstreamAnswer): Promise<string> {

@@ -34,7 +34,7 @@ export async function migrateOldEntries(
   location: DatabaseLocation,
   entries: readonly LedgerEntry[],
 ): Promise<readonly (readonly [model: string, completions: number])[]> {
-  const old = connect(location);
+  const old = await connect(location);
   await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, MIGRATIONS.indexOf(usage)));
   const rows = entries.map((entry) => sql`(${sql.join(Object.values(toCompletionRow(entry)))})`);
   const columns = sql.join(Object.keys(toCompletionRow(entries[0]!)).map((column) => sql.ref(column)));
@@ -51,7 +51,7 @@ export async function migrateOldEntries(
 
 /** Makes a database of the first version with one key in it, and answers what this version reads from it. */
 export async function migrateOldKey(location: DatabaseLocation): Promise<KeyRecord | undefined> {
-  const old = connect(location);
+  const old = await connect(location);
   await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, 1));
   await sql`insert into api_keys (id, account_id, name, hash, display, models, capabilities, created_at_ms)
     values ('key_old', 'acct_default', 'old', 'h', 'sk_parley_ab…wxyz', '["m"]', '["chat"]', 1)`.execute(old.query);

@@ -116,7 +116,7 @@ describe("the database", () => {
 
   it("takes only the steps that it has not taken, all or none", async () => {
     const location = { dataDir, databaseUrl: undefined };
-    const database = connect(location);
+    const database = await connect(location);
     const migrateTo = (migrations: readonly Migration[]) =>
       migrate(database, () => connectUnlimited(location), migrations);
     const taken: string[] = [];

@@ -1,4 +1,5 @@
 import { pino } from "pino";
+import { withLines } from "../../src/telemetry/logger.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { startFrontGateway } from "../../src/gateway/front-gateway.ts";
 import type { LogLine } from "./gateway.ts";
@@ -18,7 +19,8 @@ const FREE_PORT = { listen: "127.0.0.1:0" };
 export async function startTestFront(core: string): Promise<TestFront> {
   const text = JSON.stringify({ http: FREE_PORT, operations: FREE_PORT });
   const log: LogLine[] = [];
-  const logger = pino({ level: "info" }, { write: (line) => void log.push(JSON.parse(line) as LogLine) });
+  const lines = { write: (line: string) => void log.push(JSON.parse(line) as LogLine) };
+  const logger = withLines(pino({ level: "info" }, lines), { lines });
   const gateway = await startFrontGateway(parseConfig({ file: "parley.yaml", text, env: {} }), logger, core);
   return {
     httpPort: gateway.httpPort,

@@ -2,6 +2,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pino } from "pino";
+import { withLines } from "../../src/telemetry/logger.ts";
 import { createKey, type KeyContext } from "../../src/access/keys.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { systemClock } from "../../src/core/clock.ts";
@@ -50,7 +51,8 @@ export async function startTestGateway({ config, prepareKeys }: TestGatewayOptio
   };
   const key = await makeKeys(dataDir, prepareKeys);
   const log: LogLine[] = [];
-  const logger = pino({ level: "info" }, { write: (line) => void log.push(JSON.parse(line) as LogLine) });
+  const lines = { write: (line: string) => void log.push(JSON.parse(line) as LogLine) };
+  const logger = withLines(pino({ level: "info" }, lines), { lines });
   const gateway = await startGateway(parse(config), logger);
   const operations = async (path: string): Promise<Response> =>
     fetch(`http://127.0.0.1:${gateway.operationsPort}${path}`);

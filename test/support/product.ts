@@ -22,6 +22,8 @@ export interface ProductOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of `serve`. */
   readonly flags?: readonly string[];
+  /** Path of the program. Default: the sources. */
+  readonly program?: string;
 }
 
 /** How a process ended: by itself with a code, or by a signal. */
@@ -72,7 +74,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   const writeConfig = (config: object | string): void =>
     writeFileSync(file, typeof config === "string" ? config : JSON.stringify({ ...FREE_PORTS, ...config }, null, 2));
   writeConfig(options.config ?? {});
-  const running = runProduct(["serve", ...(options.flags ?? [])], { home, env: options.env ?? {} });
+  const running = runProduct(["serve", ...(options.flags ?? [])], { ...options, home });
   const { output, child, ending } = running;
   const stop = async (): Promise<void> => {
     if (child.exitCode === null && child.signalCode === null) child.kill("SIGKILL");
@@ -115,9 +117,9 @@ export interface RunningCommand {
 /** Runs one command line of the product, in an environment with nothing of the developer's own. */
 export function runProduct(
   argv: readonly string[],
-  { home, env = {} }: { readonly home: string; readonly env?: Readonly<Record<string, string>> },
+  { home, env = {}, program = MAIN }: { readonly home: string } & Pick<ProductOptions, "env" | "program">,
 ): RunningCommand {
-  const child = spawn(process.execPath, [MAIN, ...argv], {
+  const child = spawn(process.execPath, [program, ...argv], {
     cwd: home,
     env: { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...env },
     stdio: ["ignore", "pipe", "pipe"],

@@ -2,7 +2,6 @@ import { create } from "@bufbuild/protobuf";
 import {
   AudioOptionsSchema,
   type CompletionRequest,
-  CompletionRequestSchema,
   ImageOptionsSchema,
   Modality,
   ReasoningEffort,
@@ -57,8 +56,22 @@ export function readChatRequest(json: unknown): ReadRequest {
 }
 
 function toCompletionRequest(chat: ChatRequest): CompletionRequest {
-  const request = create(CompletionRequestSchema, { model: chat.model });
-  request.messages = chat.messages.map((message, index) => toMessage(message, `messages[${index}]`));
+  // As `create` would make it, which costs more than all that follows; the compiler misses a field that is not here.
+  const request: CompletionRequest = {
+    $typeName: "parley.v1.CompletionRequest",
+    model: chat.model,
+    messages: chat.messages.map((message, index) => toMessage(message, `messages[${index}]`)),
+    stop: [],
+    fallbackModels: [],
+    modalities: [],
+    logitBias: {},
+    tools: [],
+    reasoningEffort: ReasoningEffort.UNSPECIFIED,
+    metadata: {},
+    strict: false,
+    unrecognizedFields: unrecognizedFields(chat),
+    openaiOptionsJson: {},
+  };
   const maxTokens = chat.max_completion_tokens ?? chat.max_tokens;
   if (maxTokens != null)
     request.maxTokens = toInt32(maxTokens, chat.max_completion_tokens == null ? "max_tokens" : "max_completion_tokens");
@@ -79,7 +92,6 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
   if (chat.reasoning_effort != null) request.reasoningEffort = EFFORTS[chat.reasoning_effort];
   readOptions(chat, request);
   if (chat.parley?.strict === true) request.strict = true;
-  request.unrecognizedFields = unrecognizedFields(chat);
   return request;
 }
 

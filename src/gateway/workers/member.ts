@@ -13,7 +13,7 @@ export interface Ending {
 }
 
 // The published program is JavaScript, the sources are not.
-const PROGRAM = fileURLToPath(new URL(`./program${extname(import.meta.url)}`, import.meta.url));
+const PROGRAM = fileURLToPath(new URL(`./worker-program${extname(import.meta.url)}`, import.meta.url));
 
 /** One worker process, as its parent sees it. */
 export class Member {

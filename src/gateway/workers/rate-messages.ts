@@ -88,7 +88,7 @@ export class RateSpeaker {
   }
 
   #readDecision({ id, subjects }: RateDemand, numbers: Iterator<number>): RateDecision {
-    const next = (): number => numbers.next().value ?? 0;
+    const next = (): number => (numbers.next().value as number | undefined) ?? 0;
     const admitted = next() === 1;
     if (!admitted) this.#taken.delete(id);
     const refusal = admitted ? [] : [next(), next(), next()];

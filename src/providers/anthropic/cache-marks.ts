@@ -7,7 +7,8 @@ const MAX_MARKS = 4;
 
 /** The prompt-cache marks of one request, and which request field each came from. */
 export class CacheMarks {
-  readonly #fields = new Map<Markable, string>();
+  /** Made with the first mark: most requests have none. */
+  #fields: Map<Markable, string> | undefined;
   readonly #log: TranslationLog;
 
   constructor(log: TranslationLog) {
@@ -19,12 +20,13 @@ export class CacheMarks {
     if (mark === undefined) return;
     if (target === undefined) return this.#log.omit(`${field}.cache_control`);
     target.cache_control = toCacheControl(mark, field, this.#log);
+    this.#fields ??= new Map();
     this.#fields.set(target, `${field}.cache_control`);
   }
 
   /** The same for a whole message: the mark stands on its last block that can bear one. */
   putLast(blocks: readonly Block[], mark: CacheMark | undefined, field: string): void {
-    this.put(blocks.findLast(isMarkable), mark, field);
+    if (mark !== undefined) this.put(blocks.findLast(isMarkable), mark, field);
   }
 
   /**
@@ -32,7 +34,7 @@ export class CacheMarks {
    * before it do, and an hour's entry may not follow a shorter one.
    */
   settle(body: Pick<MessagesBody, "tools" | "system" | "messages">): void {
-    if (this.#fields.size === 0) return;
+    if (this.#fields === undefined) return;
     const marked = inCacheOrder(body).filter((target) => target.cache_control !== undefined);
     for (const target of marked.slice(0, -MAX_MARKS)) {
       delete target.cache_control;
@@ -49,7 +51,7 @@ export class CacheMarks {
   }
 
   #field(target: Markable): string {
-    return this.#fields.get(target) ?? "cache_control";
+    return this.#fields?.get(target) ?? "cache_control";
   }
 }
 

@@ -30,6 +30,7 @@ export function toSampling(
 
 /** Texts that end the answer. The provider refuses blank ones. */
 export function toStopSequences({ request: { stop }, log }: Job): string[] | undefined {
+  if (stop.length === 0) return undefined;
   stop.forEach((text, index) => log.omitWhen(isBlank(text), `stop[${index}]`));
   const kept = stop.filter((text) => !isBlank(text));
   return kept.length > 0 ? kept : undefined;

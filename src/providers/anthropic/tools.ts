@@ -39,11 +39,11 @@ export function toToolUse(job: Job, turns: readonly Turn[]): ToolUse {
  * called again.
  */
 function toHistoricTools(turns: readonly Turn[]): ToolUse {
+  const called = turns.some(({ content }) => content.some(({ type }) => type === "tool_use"));
+  if (!called) return {};
   const names = new Set(
-    turns.flatMap(({ content }) => content.map((block) => (block.type === "tool_use" ? block.name : ""))),
+    turns.flatMap(({ content }) => content.flatMap((block) => (block.type === "tool_use" ? [block.name] : []))),
   );
-  names.delete("");
-  if (names.size === 0) return {};
   return { tools: [...names].map((name) => ({ name, input_schema: NO_ARGUMENTS })), tool_choice: { type: "none" } };
 }
 

@@ -84,7 +84,8 @@ export function trimPrefill(turns: readonly Turn[]): Turn[] {
  * began with. Manual reasoning is refused then.
  */
 export function lacksReasoningInToolLoop(turns: readonly Turn[]): boolean {
-  for (const { role, content } of turns.toReversed()) {
+  for (let index = turns.length - 1; index >= 0; index--) {
+    const { role, content } = turns[index]!;
     const looped = role !== "user" || content.some(isResult);
     if (!looped) return false;
     if (role === "assistant" && content.some(({ type }) => type === "tool_use") && !beginsWithReasoning(content))

@@ -1,0 +1,4 @@
+/** See program.mjs, which any Node from 18 on runs. */
+export declare const programFlags: readonly string[];
+export declare const programEnvironment: Readonly<Record<string, string>>;
+export declare const program: { readonly folder: string };

@@ -1,0 +1,44 @@
+// Bringing the built program up to date with its sources: what `npm start` and `npx parley` run. See
+// docs/decisions/0014-built-program.md. Runs on any Node >= 18, without dependencies.
+import { join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { ensureBuilt } from "./build.mjs";
+
+/** What the program is without having been built. */
+export const sourceProgram = "src/main.ts";
+
+/** Flags of Node for the program: see src/gateway/idle-memory.ts. */
+export const programFlags = ["--expose-gc"];
+
+/** What the program's environment has beside the user's own, which wins. */
+export const programEnvironment = {
+  // What Node has compiled is kept from one start to the next, where that may be written.
+  NODE_COMPILE_CACHE: fileURLToPath(new URL("../dist/program/compiled", import.meta.url)),
+  // The GNU C library would keep what each of a dozen threads has freed, for that thread alone and without limit.
+  MALLOC_ARENA_MAX: "2",
+  MALLOC_TRIM_THRESHOLD_: String(1024 * 1024),
+  MALLOC_MMAP_THRESHOLD_: String(1024 * 1024),
+};
+
+/** @type {import("./build.mjs").Build} */
+export const program = {
+  name: "Parley",
+  folder: fileURLToPath(new URL("../dist/program", import.meta.url)),
+  // The packages are those of the lock.
+  sources: ["src", "gen", "package-lock.json", "scripts/build-program.mjs"],
+  script: "scripts/build-program.mjs",
+};
+
+/**
+ * Builds the program unless it is up to date.
+ *
+ * @param {string} node the program to build with
+ * @returns {Promise<string>} the path of what to run: the built program, or when it cannot be built, which is said, the
+ *   sources. Never what was built of other sources.
+ * @throws {Error} when a signal ended the build
+ */
+export async function ensureProgram(node) {
+  if (await ensureBuilt(program, node)) return join(program.folder, "main.cjs");
+  console.error("Parley could not be built; it runs from its sources, which start more slowly and take more memory.");
+  return fileURLToPath(new URL(`../${sourceProgram}`, import.meta.url));
+}

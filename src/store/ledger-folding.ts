@@ -1,0 +1,81 @@
+import { sql } from "kysely";
+import { retryWhileBusy } from "./busy.ts";
+import type { Database } from "./database.ts";
+
+/** How long an entry may wait to be folded, unless somebody reads before. */
+const FOLD_AFTER_MS = 250;
+/** So many are folded at once, however young they are: budgets and readers wait for no more than these. */
+const MAX_UNFOLDED = 500;
+
+/** Brings what is in segments of the ledger into its tables. */
+export interface LedgerFolding {
+  /** Is told that a segment of so many entries was written. */
+  appended(entries: number): void;
+  /** Resolves when all that was written before, by any process, can be read: or when that cannot be had. Never rejects. */
+  caughtUp(): Promise<void>;
+  /** Folds what this process has written, and plans nothing more. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Folds by itself a moment after entries were written. On PostgreSQL there are no segments, and nothing is to be done. */
+export function createLedgerFolding(database: Database): LedgerFolding {
+  if (database.kind === "sqlite") return new SegmentFolding(database);
+  const nothing = (): Promise<void> => Promise.resolve();
+  return { appended: () => undefined, caughtUp: nothing, close: nothing };
+}
+
+class SegmentFolding implements LedgerFolding {
+  readonly #database: Database;
+  #unfolded = 0;
+  #timer: NodeJS.Timeout | undefined;
+  #latest: Promise<void> | undefined;
+  /** Begins when the latest has ended: what is written from now on is only in this one for certain. */
+  #next: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  appended(entries: number): void {
+    this.#unfolded += entries;
+    if (this.#unfolded >= MAX_UNFOLDED) void this.#fold();
+    else this.#timer ??= setTimeout(() => void this.#fold(), this.#closed ? 0 : FOLD_AFTER_MS).unref();
+  }
+
+  async caughtUp(): Promise<void> {
+    const waiting = sql`select 1 from ledger_segments limit 1`;
+    try {
+      const { rows } = await retryWhileBusy(() => waiting.execute(this.#database.query));
+      if (rows.length > 0) await this.#fold();
+    } catch {
+      // Whoever reads is told by the reading itself what is wrong with the database.
+    }
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#fold();
+    clearTimeout(this.#timer);
+  }
+
+  #fold(): Promise<void> {
+    if (this.#latest === undefined) return (this.#latest = this.#foldAll().finally(() => (this.#latest = undefined)));
+    return (this.#next ??= this.#latest.then(() => {
+      this.#next = undefined;
+      return this.#fold();
+    }));
+  }
+
+  /** Entries that cannot be folded now are kept: by their segments, and for the next one who folds. */
+  async #foldAll(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#unfolded = 0;
+    try {
+      while (await this.#database.perform("foldSegments", undefined));
+    } catch {
+      if (!this.#closed) this.appended(1);
+    }
+  }
+}

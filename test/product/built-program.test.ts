@@ -1,0 +1,93 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeHome, startProduct } from "../support/product.ts";
+
+const root = join(import.meta.dirname, "../..");
+const COPIED = ["src", "gen", "scripts", "package.json", "package-lock.json"];
+
+let checkout: string;
+let home: string;
+
+/** A checkout in which nothing has been built. */
+beforeAll(() => {
+  checkout = mkdtempSync(join(tmpdir(), "parley-checkout-"));
+  home = makeHome();
+  for (const path of COPIED) cpSync(join(root, path), join(checkout, path), { recursive: true });
+  symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
+});
+afterAll(() => {
+  for (const folder of [checkout, home]) rmSync(folder, { recursive: true, force: true });
+});
+
+/** `npx parley` with these arguments, without what an installation is looked at for. */
+function parley(...args: string[]): { status: number | null; stdout: string; stderr: string; built: boolean } {
+  const { status, stdout, stderr } = spawnSync(process.execPath, [join(checkout, "scripts/parley.mjs"), ...args], {
+    cwd: home,
+    env: { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data") },
+    encoding: "utf8",
+  });
+  return { status, stdout, stderr, built: stderr.includes("Building Parley") };
+}
+
+function edit(path: string, change: (text: string) => string): void {
+  const file = join(checkout, path);
+  const before = readFileSync(file, "utf8");
+  const after = change(before);
+  expect(after).not.toBe(before);
+  writeFileSync(file, after);
+}
+
+describe("the built program", () => {
+  it("is built once, and opens the database in its thread", () => {
+    expect(parley("keys", "create", "--name", "a")).toMatchObject({
+      status: 0,
+      stdout: expect.stringMatching(/^sk_parley_\w+\n$/),
+      built: true,
+    });
+    expect(parley("keys", "list")).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining("sk_parley"),
+      built: false,
+    });
+  });
+
+  it("serves completions, pages, documents and metrics", async () => {
+    mkdirSync(join(checkout, "dist/console"), { recursive: true });
+    writeFileSync(join(checkout, "dist/console/index.html"), "<title>a page</title>");
+    const product = await startProduct({ program: join(checkout, "dist/program/main.cjs") });
+    try {
+      const answer = await fetch(`${product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello" }] }),
+      });
+      expect(await answer.json()).toMatchObject({ object: "chat.completion" });
+      const read = async (url: string): Promise<string> => (await fetch(url)).text();
+      expect(await read(`${product.url}/`)).toContain("a page");
+      expect(JSON.parse(await read(`${product.url}/openapi.json`))).toHaveProperty("openapi");
+      expect(await read(`${product.operationsUrl}/metrics`)).toContain('parley_completions_total{entrance="http"');
+      product.signal("SIGTERM");
+      expect(await product.ending).toEqual({ code: 0, signal: null });
+    } finally {
+      await product.stop();
+    }
+  });
+
+  it("is built again when a source has changed", () => {
+    edit("src/cli/cli.ts", (text) => text.replace("print the version", "print a changed version"));
+    expect(parley("help")).toMatchObject({ stdout: expect.stringContaining("a changed version"), built: true });
+    expect(parley("help")).toMatchObject({ stdout: expect.stringContaining("a changed version"), built: false });
+  });
+
+  it("is never a stale one: when it cannot be built the sources run, and that is said", () => {
+    edit("src/cli/cli.ts", (text) => text.replace("print a changed version", "print the newest version"));
+    edit("scripts/build-program.mjs", () => "process.exitCode = 1;");
+    const { status, stdout, stderr } = parley("help");
+    expect(status).toBe(0);
+    expect(stdout).toContain("print the newest version");
+    expect(stderr).toContain("Parley could not be built; it runs from its sources");
+  });
+});
