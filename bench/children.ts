@@ -26,9 +26,17 @@ process.once("exit", () => {
 /** How long a child may take to end when asked to. */
 const STOP_MS = 10_000;
 
+/** Where there are four cores, a second worker has this one for itself, and the load generator that one. */
+export const SECOND_SERVER_CORE = 2;
+export const SECOND_PEER_CORE = 3;
+
+/** Whether two workers have a core each, and their load too. */
+export const hasCoresForTwo = isPinned && availableParallelism() >= 4;
+
 /** What to start, and where. */
 export interface Command {
-  readonly core: number;
+  /** One core, or several as `taskset` lists them. */
+  readonly core: number | string;
   readonly program: string;
   readonly args: readonly string[];
   readonly stdio: StdioOptions;

@@ -109,6 +109,12 @@ export const LATENCY_LOADS: readonly Load[] = [
   },
 ];
 
+/** What one worker and several are compared with. */
+export const WORKERS_LOADS: readonly Load[] = [
+  { ...UNARY, part: "workers" },
+  { ...FLAT_OUT, part: "workers" },
+];
+
 /** A stream that stays open and says something every so often; for whoever holds many of them open. */
 export function heldStream(part: Part, everyMs: number): Load {
   return { ...UNARY, part, name: "open streams", streamed: true, model: modelOf({ everyMs }), marks: 1 };

@@ -18,11 +18,13 @@ export interface Measurements {
   readonly peers: LoadResult[];
   /** Parley small beside Parley large. */
   readonly growth: LoadResult[];
+  /** One worker process beside two. */
+  readonly workers: LoadResult[];
 }
 
 /** Whether something that was measured is not a figure. */
-export function hasProblem({ loads, peers, growth, latency }: Measurements): boolean {
-  return [...loads, ...peers, ...growth, ...latency].some(({ results }) =>
+export function hasProblem({ loads, peers, growth, workers, latency }: Measurements): boolean {
+  return [...loads, ...peers, ...growth, ...workers, ...latency].some(({ results }) =>
     results.some(({ problem }) => problem !== undefined),
   );
 }

@@ -12,6 +12,7 @@ export const PARTS = [
   "memory",
   "startup",
   "growth",
+  "workers",
   "peers",
 ] as const;
 

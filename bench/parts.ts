@@ -16,6 +16,7 @@ import { profileLoad } from "./profile/run.ts";
 import { formatLoad } from "./report.ts";
 import { formatStartup, measureStartup } from "./startup/measure.ts";
 import { formatTranslation, measureTranslation } from "./translate/measure.ts";
+import { compareWorkers } from "./workers/measure.ts";
 
 /** What all servers are started with, and the mock upstream's process. */
 export interface Place extends Omit<Setting, "load"> {
@@ -58,6 +59,12 @@ export async function measureServers(place: Place, options: Options, measured: M
     for await (const result of measureGrowth(place, rounds, long ? LONG_GROWTH : USUAL_GROWTH)) {
       print(formatLoad(result));
       measured.growth.push(result);
+    }
+  }
+  if (parts.includes("workers")) {
+    for await (const result of compareWorkers(place, rounds)) {
+      print(formatLoad(result));
+      measured.workers.push(result);
     }
   }
   if (parts.includes("peers")) {

@@ -28,7 +28,7 @@ async function bench(options: Options): Promise<void> {
   if (!canReadCpuTime) throw new Error("Only Linux is measured: the CPU time of threads is read from /proc.");
   mkdirSync(RESULTS, { recursive: true });
   console.log(`${conditions().join(", ")}\n`);
-  const measured: Measurements = { loads: [], latency: [], growth: [], peers: [] };
+  const measured: Measurements = { loads: [], latency: [], growth: [], workers: [], peers: [] };
   if (!options.profile) await measureInProcess(options, measured);
   if (options.profile || !needsNoServer(options.parts)) {
     await runTool(process.execPath, [BUILD_PROGRAM]);

@@ -32,7 +32,8 @@ export async function withLineUp<T>(
       if (running === undefined) continue;
       servers.push(running);
       await probe(running, load);
-      const generator = await startGenerator(load, running);
+      const connections = running.connections ?? load.connections;
+      const generator = await startGenerator({ ...load, connections }, running, setting.generatorCore);
       contestants.push({ name: running.name, server: running.process.pid!, generator, running });
     }
     const measured = await measure(contestants);
@@ -45,14 +46,18 @@ export async function withLineUp<T>(
 }
 
 /** Starts a load generator that is ready to send this load to this server. */
-export function startGenerator(load: Load, target: Target): Promise<ChildProcess> {
-  return startCaller("load/generator.ts", { load, target });
+export function startGenerator(load: Load, target: Target, core = PEER_CORE): Promise<ChildProcess> {
+  return startCaller("load/generator.ts", { load, target }, core);
 }
 
 /** Starts one of the programs that make calls. */
-export async function startCaller(file: string, { load, target }: Assignment): Promise<ChildProcess> {
+export async function startCaller(
+  file: string,
+  { load, target }: Assignment,
+  core: number = PEER_CORE,
+): Promise<ChildProcess> {
   const { port, key, keys, headers, lastWords } = target;
   const assignment = { load, target: { port, key, keys, headers, lastWords } };
-  const [caller] = await startOwn<object>({ core: PEER_CORE, file, args: [JSON.stringify(assignment)] });
+  const [caller] = await startOwn<object>({ core, file, args: [JSON.stringify(assignment)] });
   return caller;
 }

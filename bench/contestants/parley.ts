@@ -38,12 +38,12 @@ export interface Home {
 }
 
 /** A configuration for the load, and no data yet. */
-export function makeHome({ load, moreModels = [], upstreamPort, folder }: Setting): Home {
+export function makeHome({ load, moreModels = [], upstreamPort, workers = 1, folder }: Setting): Home {
   const home = mkdtempSync(join(folder, "parley-"));
   const configFile = join(home, "parley.yaml");
   const dataDir = join(home, "data");
   // A JSON document is a YAML document.
-  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, moreModels, upstreamPort })));
+  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, moreModels, upstreamPort, workers })));
   return { configFile, dataDir };
 }
 
@@ -55,10 +55,14 @@ export interface Launched extends Greeting {
 /** Starts Parley in its home. Throws when it does not come to serve. */
 export async function launch(
   { configFile }: Home,
-  { nodeOptions = [], fromSources = false }: Pick<Setting, "nodeOptions" | "fromSources"> = {},
+  {
+    nodeOptions = [],
+    fromSources = false,
+    serverCores,
+  }: Pick<Setting, "nodeOptions" | "fromSources" | "serverCores"> = {},
 ): Promise<Launched> {
   const child = startPinned({
-    core: SERVER_CORE,
+    core: serverCores ?? SERVER_CORE,
     program: process.execPath,
     args: [...programFlags, ...nodeOptions, fromSources ? SOURCES : PROGRAM, "serve", "--config", configFile],
     // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
@@ -76,6 +80,7 @@ export async function launch(
 interface ConfigOptions extends Pick<Setting, "load" | "upstreamPort"> {
   readonly moreModels: readonly string[];
   readonly dataDir: string;
+  readonly workers: number;
 }
 
 function configOf({
@@ -83,6 +88,7 @@ function configOf({
   load: { model, dialect = "anthropic" },
   moreModels,
   upstreamPort,
+  workers,
 }: ConfigOptions): object {
   const listen = "127.0.0.1:0";
   const base_url = `http://127.0.0.1:${upstreamPort}`;
@@ -90,6 +96,7 @@ function configOf({
     http: { listen },
     grpc: { listen },
     operations: { listen },
+    workers,
     data_dir: dataDir,
     // Counted as ever, and never reached.
     limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },

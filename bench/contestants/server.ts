@@ -12,6 +12,12 @@ export interface Setting {
   readonly fromSources?: boolean;
   /** Models that Parley is to know beside the load's. */
   readonly moreModels?: readonly string[];
+  /** Processes that serve behind one address, where the server is Parley. Default: 1. */
+  readonly workers?: number;
+  /** Where the server runs, as `taskset` lists cores. Default: the server's core. */
+  readonly serverCores?: string;
+  /** Where the load generator runs. Default: the core of the mock upstream. */
+  readonly generatorCore?: number;
   /** A folder that is removed at the end. */
   readonly folder: string;
 }
@@ -20,4 +26,6 @@ export interface Setting {
 export interface RunningServer extends Target {
   readonly name: string;
   readonly process: ChildProcess;
+  /** In place of those of the load. */
+  readonly connections?: number;
 }

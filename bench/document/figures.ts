@@ -5,6 +5,7 @@ import type { LoadResult, Result } from "../measure/result.ts";
 import type { Measurements } from "../measurements.ts";
 import { growthKiB } from "../memory/result.ts";
 import { PORTKEY } from "../peers/portkey.ts";
+import { CORES_FOR_TWO } from "../workers/measure.ts";
 
 /** One measured number of Parley, and the most that it may be. */
 export interface Figure {
@@ -44,6 +45,9 @@ const MOST_PER_STREAM_KIB = 48;
 const MOST_MEMORY_GROWTH = 0.05;
 const MOST_START_MS = 500;
 const MOST_GROWTH = 1.1;
+/** Two workers are to carry 1.8 times as much as one; so a request may cost them 2 / 1.8 times as much. */
+const MOST_FOR_TWO_WORKERS = 2 / 1.8;
+const MOST_TIME_OF_TWO_WORKERS = 1 / 1.8;
 /** To Portkey's cost: of whole answers, and of chunks. */
 const MOST_TO_PORTKEY = { request: 1 / 8, chunk: 1 / 3 } as const;
 
@@ -57,23 +61,35 @@ export function figuresOf(measured: Measurements): readonly Figure[] {
     ...(measured.startup ?? [])
       .filter(({ contestant }) => contestant === PARLEY)
       .map(({ medianMs }) => ({ what: "start, median", value: medianMs, limit: MOST_START_MS, unit: "ms" })),
-    ...measured.growth.flatMap(({ load, results }) =>
-      results
-        .filter(({ problem }) => problem === undefined)
-        .slice(1)
-        .map(({ ratio }) => ({
-          what: `cost, large to small: ${load}`,
-          value: ratio.median,
-          limit: MOST_GROWTH,
-          unit: "",
-        })),
-    ),
+    ...measured.growth.flatMap((result) => ratioFigures(result, { what: "cost, large to small", limit: MOST_GROWTH })),
+    ...measured.workers.flatMap((result) => [
+      ...ratioFigures(result, { what: "cost, two workers to one", limit: MOST_FOR_TWO_WORKERS }),
+      ...paceFigures(result),
+    ]),
   ];
 }
 
 /** A result that is a figure. */
 export function resultOf({ results }: LoadResult, contestant: string): Result | undefined {
   return results.find((result) => result.contestant === contestant && result.problem === undefined);
+}
+
+/** What the second contestant and those after it cost to the first. */
+function ratioFigures(
+  { load, results }: LoadResult,
+  { what, limit }: { readonly what: string; readonly limit: number },
+): readonly Figure[] {
+  return results
+    .filter(({ problem }) => problem === undefined)
+    .slice(1)
+    .map(({ ratio }) => ({ what: `${what}: ${load}`, value: ratio.median, limit, unit: "" }));
+}
+
+/** How long a request takes two workers, where each has a core. */
+function paceFigures({ load, results: [one, two] }: LoadResult): readonly Figure[] {
+  if (!load.endsWith(CORES_FOR_TWO) || one?.problem !== undefined || two?.problem !== undefined) return [];
+  const value = (one?.unitsPerSecond ?? Number.NaN) / (two?.unitsPerSecond ?? Number.NaN);
+  return [{ what: `time, two workers to one: ${load}`, value, limit: MOST_TIME_OF_TWO_WORKERS, unit: "" }];
 }
 
 function loadFigures(result: LoadResult): readonly Figure[] {

@@ -106,6 +106,8 @@ export interface Config {
     readonly maxSendBytes: number;
   };
   readonly operations: { readonly listen: ListenAddress };
+  /** How many processes serve behind the same addresses: 1 to 128. */
+  readonly workers: number;
   /** Absolute path. */
   readonly dataDir: string;
   /** PostgreSQL's address, a secret; undefined for SQLite in the data directory. */

@@ -18,6 +18,7 @@ const SETTINGS: Readonly<Record<string, ConfigPath>> = {
   PARLEY_HTTP_LISTEN: ["http", "listen"],
   PARLEY_GRPC_LISTEN: ["grpc", "listen"],
   PARLEY_OPERATIONS_LISTEN: ["operations", "listen"],
+  PARLEY_WORKERS: ["workers"],
   PARLEY_DATA_DIR: ["data_dir"],
   PARLEY_DATABASE_URL: ["database", "url"],
   PARLEY_REDIS_URL: ["redis", "url"],
@@ -35,12 +36,18 @@ export function readOverrides(
   const overrides: Override[] = [];
   for (const [variable, path] of Object.entries(SETTINGS)) {
     const value = read(env, variable, report);
-    if (value !== undefined) overrides.push({ variable, path, value });
+    if (value !== undefined)
+      overrides.push({ variable, path, value: isNumber(variable, value) ? Number(value) : value });
   }
   for (const provider of Object.keys(BUILT_IN_PROVIDERS)) {
     if (!fileProviders.has(provider)) overrides.push(...readProvider(provider, env, report));
   }
   return overrides;
+}
+
+/** The settings of variables are text but for this one. What is no number is left for the schema to refuse. */
+function isNumber(variable: string, value: string): boolean {
+  return variable === "PARLEY_WORKERS" && /^\d{1,9}$/.test(value);
 }
 
 function readProvider(provider: string, env: Environment, report: ReportVariable): Override[] {

@@ -37,6 +37,7 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
       maxSendBytes: Math.round(input.grpc.max_send_mib * MIB),
     },
     operations: { listen: operations },
+    workers: input.workers,
     dataDir: resolvePath(input.data_dir),
     databaseUrl: input.database.url,
     redisUrl: input.redis.url,

@@ -123,6 +123,7 @@ export const fileSchema = section({
     listen: listen.default("127.0.0.1:9464"),
     allow_public: z.boolean().default(false),
   }).prefault({}),
+  workers: z.int().min(1).max(128).default(1),
   data_dir: z.string().min(1).default("./data"),
   database: section({ url: z.exactOptional(databaseUrl) }).prefault({}),
   redis: section({ url: z.exactOptional(redisUrl) }).prefault({}),

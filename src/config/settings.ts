@@ -27,6 +27,7 @@ export function listSettings(config: Config): Setting[] {
     "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,
     "grpc.max_send_mib": grpc.maxSendBytes / MIB,
     "operations.listen": formatAddress(others.operations.listen),
+    workers: others.workers,
     data_dir: others.dataDir,
     "database.url": others.databaseUrl,
     "redis.url": others.redisUrl,

@@ -13,11 +13,11 @@ import { coreTarget } from "../grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../grpc/remote-core.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
-import { startOperationsServer } from "../telemetry/operations.ts";
 import { documentsOf } from "./documents.ts";
-import { drainCalls, type Gateway, startListening, type Teardown, undoneOnFailure } from "./gateway.ts";
+import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
+import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 import { Notice } from "./notice.ts";
 import { createObserver } from "./observer.ts";
 
@@ -26,6 +26,14 @@ import { createObserver } from "./observer.ts";
  * state that would be missed, so that there may be any number of them.
  */
 export function startFrontGateway(config: Config, log: Logger, core: string): Promise<Gateway> {
+  return undoneOnFailure(async (teardown) => {
+    const member = await assemble(config, log, { ...teardown, core });
+    return serveAlone(member, config, teardown);
+  });
+}
+
+/** The same for one of several behind the same address. */
+export function startFrontMember(config: Config, log: Logger, core: string): Promise<MemberGateway> {
   return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, core }));
 }
 
@@ -33,7 +41,7 @@ async function assemble(
   config: Config,
   log: Logger,
   { undo, closeAll, core }: Teardown & { readonly core: string },
-): Promise<Gateway> {
+): Promise<MemberGateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
   const housekeeping = startHousekeeping([idleMemoryChore({ calls, ...ownHeap })], { clock, log });
@@ -69,15 +77,6 @@ async function assemble(
 
   let draining = false;
   const notice = new Notice(clock, config.shutdown.noticeMs);
-  const operations = await startListening("operations", config, () =>
-    startOperationsServer({
-      ...config.operations.listen,
-      metrics,
-      // A front whose cores are away is still the one to say so.
-      readiness: () => ({ ready: !draining, active_calls: calls.active, core: remote.state() }),
-    }),
-  );
-  undo.push(() => operations.close());
   const documents = await documentsOf();
   const http = await startListening("http", config, () =>
     startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents }),
@@ -87,10 +86,14 @@ async function assemble(
   return {
     httpPort: http.port,
     grpcPort: 0,
-    operationsPort: operations.port,
+    operationsPort: 0,
     hasPages: false,
     activeCalls: () => calls.active,
+    metrics,
+    // A front whose cores are away is still the one to say so.
+    readiness: () => ({ ready: !draining, active_calls: calls.active, core: remote.state() }),
     firstKey: undefined,
+    makeFirstKey: async () => undefined,
     // Models and providers are the cores'.
     reload: async () => undefined,
     async drain() {

@@ -15,12 +15,12 @@ import type { EdgeServices } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
 import { createRouter } from "../router/router.ts";
-import type { Simulator } from "../simulator/server.ts";
 import { createLimiter } from "../limits/limiter.ts";
+import type { RateStore } from "../limits/rates.ts";
 import { openStore } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { createMetrics } from "../telemetry/metrics.ts";
-import { startOperationsServer } from "../telemetry/operations.ts";
+import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
+import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
 import { accessOf } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { buildCatalogue } from "./catalogue.ts";
@@ -32,6 +32,8 @@ import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { openRates } from "./rates.ts";
+import { SimulatorOnDemand } from "./simulator-on-demand.ts";
+import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /** A running gateway: everything joined and listening. */
 export interface Gateway {
@@ -42,7 +44,7 @@ export interface Gateway {
   /** Whether the dashboard's pages are served: only beside a core, and when they are built. */
   readonly hasPages: boolean;
   /** Calls under way now. */
-  activeCalls(): number;
+  activeCalls(): number | Promise<number>;
   /** The secret of the key that was made because there was none. */
   readonly firstKey: string | undefined;
   /** From now on these are the models and providers; addresses and the rest stay until a restart. */
@@ -53,6 +55,30 @@ export interface Gateway {
   abort(): void;
   /** Closes everything. */
   close(): Promise<void>;
+  /** Resolves with the reason when it cannot go on. Missing: never. */
+  readonly failed?: Promise<Error>;
+}
+
+/** A gateway that is one of several behind the same addresses: it has no operations port, and makes no first key unasked. */
+export interface MemberGateway extends Gateway {
+  readonly metrics: Metrics;
+  /** What `/readyz` of the operations port says of this process. */
+  readiness(): Readiness;
+  /** Makes the first key when there has never been one; answers its secret. */
+  makeFirstKey(): Promise<string | undefined>;
+}
+
+/** What a member shares with the others. */
+export interface Shared {
+  /** In place of its own memory, where that is where rates would be counted. */
+  readonly rates: RateStore;
+  /** In place of one of its own. */
+  readonly simulator: Pick<SimulatorOnDemand, "url">;
+  /** Which keys the others have changed, and which this one has. */
+  readonly keyChanges: {
+    subscribe(changed: (hash: string | undefined) => void): void;
+    tell(hash: string | undefined): void;
+  };
 }
 
 /** How long connections may take to close once their calls have ended. */
@@ -60,34 +86,44 @@ const CLOSING_MS = 2000;
 
 /** Builds the parts, joins them and listens; what was begun is undone when something fails. A core alone has no HTTP. */
 export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
-  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role }));
+  return undoneOnFailure(async (teardown) => {
+    const member = await assemble(config, log, { ...teardown, role, shared: undefined });
+    return serveAlone(member, config, teardown);
+  });
 }
 
-/** Runs `start`; what it has noted to be undone is undone when it fails. */
-export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<T>): Promise<T> {
-  const undo: (() => Promise<void> | void)[] = [];
-  const closeAll = async (): Promise<void> => {
-    for (const step of undo.splice(0).toReversed()) await step();
-  };
-  try {
-    return await start({ undo, closeAll });
-  } catch (error) {
-    await closeAll();
-    throw error;
-  }
+/** The same for one of several. */
+export function startMember(
+  config: Config,
+  log: Logger,
+  { role, shared }: { readonly role: "all" | "core"; readonly shared: Shared },
+): Promise<MemberGateway> {
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role, shared }));
 }
 
-/** What was begun, and how it ends. */
-export interface Teardown {
-  readonly undo: (() => Promise<void> | void)[];
-  readonly closeAll: () => Promise<void>;
+/** Gives a gateway that serves what a program has once: the operations port and the first key. */
+export async function serveAlone(
+  member: MemberGateway,
+  config: Config,
+  { undo }: Pick<Teardown, "undo">,
+): Promise<Gateway> {
+  const operations = await startListening("operations", config, () =>
+    startOperationsServer({
+      ...config.operations.listen,
+      metrics: member.metrics,
+      readiness: () => member.readiness(),
+    }),
+  );
+  undo.push(() => operations.close());
+  // Last, when nothing can fail any more: a secret that nobody was shown would be a key that nobody has.
+  return { ...member, operationsPort: operations.port, firstKey: await member.makeFirstKey() };
 }
 
 async function assemble(
   config: Config,
   log: Logger,
-  { undo, closeAll, role }: Teardown & { readonly role: "all" | "core" },
-): Promise<Gateway> {
+  { undo, closeAll, role, shared }: Teardown & { readonly role: "all" | "core"; readonly shared: Shared | undefined },
+): Promise<MemberGateway> {
   const clock = systemClock;
   const store = await openStore(config);
   undo.push(() => store.close());
@@ -95,7 +131,7 @@ async function assemble(
   undo.push(() => accounting.close());
   const { ledger } = accounting;
   const replica = randomUUID();
-  const rates = await openRates(config, { database: store, clock, log, replica });
+  const rates = await openRates(config, { database: store, clock, log, replica, shared: shared?.rates });
   undo.push(() => rates.store.close());
   const limiter = createLimiter({
     rates: rates.store,
@@ -111,8 +147,9 @@ async function assemble(
   const chores = [...choresOf(config, { store, clock }), idleMemoryChore({ calls, ...ownHeap })];
   const housekeeping = startHousekeeping(chores, { clock, log });
   undo.push(() => housekeeping.close());
-  const simulator = new SimulatorOnDemand(config);
-  undo.push(() => simulator.close());
+  const own = new SimulatorOnDemand(config);
+  undo.push(() => own.close());
+  const simulator = shared?.simulator ?? own;
   let catalogue = buildCatalogue(config, await simulator.url(config));
   let inForce = config;
   undo.push(() => catalogue.close());
@@ -135,6 +172,11 @@ async function assemble(
   ]);
   const authenticator = createAuthenticator({ store: store.keys, clock });
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
+  // PostgreSQL tells all processes by itself.
+  if (shared !== undefined && store.kind === "sqlite") {
+    shared.keyChanges.subscribe((hash) => authenticator.invalidate(hash));
+    undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
+  }
   const services: EdgeServices = {
     completions: createCompletions({ router, permit, limiter, ledger, recorder: observer, clock }),
     models: createModels(router, limiter),
@@ -147,20 +189,6 @@ async function assemble(
 
   let draining = false;
   const notice = new Notice(clock, config.shutdown.noticeMs);
-  const operations = await startListening("operations", config, () =>
-    startOperationsServer({
-      ...config.operations.listen,
-      metrics,
-      readiness: () => ({
-        ready: !draining,
-        active_calls: calls.active,
-        rates: { counted_in: rates.place, alone: rates.isAlone() },
-        ledger: ledger.state(),
-        breakers: Object.fromEntries(router.health()),
-      }),
-    }),
-  );
-  undo.push(() => operations.close());
   const grpc = await startListening("grpc", config, () =>
     startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
   );
@@ -192,16 +220,24 @@ async function assemble(
     ));
   undo.push(() => http?.close());
 
-  // Last, when nothing can fail any more: a secret that nobody was shown would be a key that nobody has.
-  const firstKey = await createFirstKey({ store: store.keys, clock });
-
   return {
     httpPort: http?.port ?? 0,
     grpcPort: grpc.port,
-    operationsPort: operations.port,
+    operationsPort: 0,
     hasPages: mounted?.hasPages === true,
     activeCalls: () => calls.active,
-    firstKey: firstKey?.secret,
+    metrics,
+    readiness: () => ({
+      ready: !draining,
+      active_calls: calls.active,
+      rates: { counted_in: rates.place, alone: rates.isAlone() },
+      ledger: ledger.state(),
+      breakers: Object.fromEntries(router.health()),
+    }),
+    firstKey: undefined,
+    async makeFirstKey() {
+      return (await createFirstKey({ store: store.keys, clock }))?.secret;
+    },
     async reload(next) {
       const simulatorUrl = await simulator.url(next);
       // From here on without a pause, so that two reloads cannot replace the same catalogue.
@@ -248,48 +284,4 @@ export async function drainCalls(
   });
   await Promise.race([Promise.all(connectionsEnded), waited]);
   cancelWait();
-}
-
-/** Starts one entrance. Rejects with a message that names its setting and its address when it cannot listen. */
-export async function startListening<T>(
-  name: "http" | "grpc" | "operations",
-  config: Config,
-  start: () => Promise<T>,
-): Promise<T> {
-  try {
-    return await start();
-  } catch (cause) {
-    const { message } = cause as Error;
-    const why = message.includes("EADDRINUSE") ? "another program listens there" : message;
-    throw new Error(`${name}.listen: cannot use ${formatAddress(config[name].listen)}: ${why}`, { cause });
-  }
-}
-
-/** The embedded simulator: started when a configuration first needs it, and kept from then on. */
-class SimulatorOnDemand {
-  readonly #options: Config["simulator"];
-  #running: Promise<Simulator> | undefined;
-
-  constructor({ simulator }: Config) {
-    this.#options = simulator;
-  }
-
-  /** Its address; undefined when every provider of the configuration is a real one. */
-  async url({ providers }: Config): Promise<string | undefined> {
-    if (!providers.some((provider) => provider.simulated)) return undefined;
-    this.#running ??= this.#start().catch((error: unknown) => {
-      this.#running = undefined;
-      throw error;
-    });
-    return (await this.#running).url;
-  }
-
-  async close(): Promise<void> {
-    await (await this.#running)?.close();
-  }
-
-  async #start(): Promise<Simulator> {
-    const { startSimulator } = await import("../simulator/server.ts");
-    return startSimulator(this.#options);
-  }
 }

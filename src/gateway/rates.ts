@@ -25,10 +25,12 @@ interface RatesPorts {
   readonly log: Logger;
   /** This process among the replicas. */
   readonly replica: string;
+  /** Whose memory is used in place of this process's. Default: this one's. */
+  readonly shared?: RateStore | undefined;
 }
 
 /** Opens the rates where the configuration says: Redis if there is one, else PostgreSQL if there is that. */
-export async function openRates(config: Config, { database, clock, log, replica }: RatesPorts): Promise<Rates> {
+export async function openRates(config: Config, { database, clock, log, replica, shared }: RatesPorts): Promise<Rates> {
   const { burstMs } = config.limits;
   const share = (place: RatesPlace, remote: RateStore): Rates => {
     const store = createSharedRates({
@@ -49,5 +51,6 @@ export async function openRates(config: Config, { database, clock, log, replica 
     return share("redis", await openRedisRates({ url: config.redisUrl, clock, burstMs }));
   }
   if (database.kind === "postgres") return share("postgres", database.createRates({ burstMs }));
+  if (shared !== undefined) return share("memory", shared);
   return { store: createMemoryRates({ clock, burstMs }), place: "memory", isAlone: () => false, decidedAlone: () => 0 };
 }

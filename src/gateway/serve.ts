@@ -17,28 +17,25 @@ export interface ServeContext {
 export async function serve(config: Config, { stdout, role, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
   const gateway = await start(config, log, role);
-  const stopped = Promise.race([stopSignal(), fault(log)]);
+  const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
   process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
   // Last, because whoever reads it may send a signal at once.
   stdout.write(greeting(config, role, gateway));
   const crash = await stopped;
   const hint = "a second signal ends the calls under way at once";
-  log.info({ active_calls: gateway.activeCalls(), hint }, "draining");
   void stopSignal().then(() => gateway.abort());
+  log.info({ active_calls: await gateway.activeCalls(), hint }, "draining");
   await gateway.drain();
   await gateway.close();
   log.info("stopped");
   return crash === undefined ? 0 : 1;
 }
 
-/** Only what the role needs is loaded. */
+/** Loads what the role needs and nothing else: who only watches over workers needs little. */
 async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
-  if (role.name === "front") {
-    const { startFrontGateway } = await import("./front-gateway.ts");
-    return startFrontGateway(config, log, role.core);
-  }
-  const { startGateway } = await import("./gateway.ts");
-  return startGateway(config, log, role.name);
+  if (config.workers > 1) return (await import("./workers/start.ts")).startWorkers(config, log, role);
+  if (role.name === "front") return (await import("./front-gateway.ts")).startFrontGateway(config, log, role.core);
+  return (await import("./gateway.ts")).startGateway(config, log, role.name);
 }
 
 /** Takes over a changed configuration; one that is wrong changes nothing. */
@@ -63,6 +60,7 @@ const AT_RESTART = [
   "http",
   "grpc",
   "operations",
+  "workers",
   "dataDir",
   "databaseUrl",
   "redisUrl",
@@ -88,6 +86,13 @@ function fault(log: Logger): Promise<Error> {
       resolve(error);
     });
   });
+}
+
+/** It cannot go on by itself: whoever started it should hear of it. */
+async function giveUp({ failed }: Gateway, log: Logger): Promise<Error> {
+  const error = await (failed ?? new Promise<never>(() => undefined));
+  log.fatal({ reason: error.message }, "giving up");
+  return error;
 }
 
 function stopSignal(): Promise<undefined> {

@@ -2,6 +2,8 @@
 export interface BatcherOptions<D, A> {
   /** Decides all demands, in their order, in one transaction; an answer for each. */
   readonly decide: (demands: readonly D[]) => Promise<readonly A[]>;
+  /** Waits for those who belong to a batch that is about to begin. Default: for those who ask in the same microtasks. */
+  readonly gather?: () => Promise<void>;
   /** How long a demand waits for its answer. */
   readonly limitMs: number;
   /** What it is rejected with, when that time is over, too many wait, or the transaction fails. */
@@ -80,9 +82,8 @@ export class Batcher<D, A> {
 
   async #run(): Promise<void> {
     this.#running = true;
-    // Those who ask in the same turn of the event loop belong together.
-    await Promise.resolve();
     while (this.#waiting.length > 0) {
+      await (this.#options.gather?.() ?? Promise.resolve());
       await this.#decide(this.#waiting.splice(0, MAX_BATCH));
       this.#overdue = false;
     }

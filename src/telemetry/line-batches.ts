@@ -1,5 +1,8 @@
 import { write, writeSync } from "node:fs";
 
+/** Pipes take so many bytes as a whole or not at all. */
+const WHOLE_BYTES = 4096;
+
 /** Lines are written together when they are so long, or after so many milliseconds: a system call costs more than a line. */
 const BATCH_CHARS = 64 * 1024;
 const BATCH_MS = 100;
@@ -10,13 +13,18 @@ const BATCH_MS = 100;
  */
 export class LineBatches {
   readonly #descriptor: number;
+  readonly #isShared: boolean;
+  readonly #batchChars: number;
   #lines: string[] = [];
   #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing = false;
 
-  constructor(descriptor: number) {
+  /** Where other processes write into the same file, lines are not mixed with theirs: at most 4 KiB are written at once. */
+  constructor(descriptor: number, { isShared = false }: { readonly isShared?: boolean } = {}) {
     this.#descriptor = descriptor;
+    this.#isShared = isShared;
+    this.#batchChars = isShared ? WHOLE_BYTES : BATCH_CHARS;
     process.once("exit", () => this.#writeAll());
   }
 
@@ -24,7 +32,7 @@ export class LineBatches {
   write(line: string): void {
     this.#lines.push(line);
     this.#size += line.length;
-    if (this.#size >= BATCH_CHARS) this.#flush();
+    if (this.#size >= this.#batchChars) this.#flush();
     else this.#plan();
   }
 
@@ -39,10 +47,16 @@ export class LineBatches {
   }
 
   #take(): Buffer {
-    const bytes = Buffer.from(this.#lines.join(""));
-    this.#lines = [];
-    this.#size = 0;
-    return bytes;
+    const text = this.#lines.splice(0, this.#isShared ? this.#countWhole() : Infinity).join("");
+    this.#size -= text.length;
+    return Buffer.from(text);
+  }
+
+  /** How many lines the file takes as a whole; a longer one goes by itself. */
+  #countWhole(): number {
+    let bytes = 0;
+    const first = this.#lines.findIndex((line) => (bytes += Buffer.byteLength(line)) > WHOLE_BYTES);
+    return first === -1 ? this.#lines.length : Math.max(first, 1);
   }
 
   #write(bytes: Buffer): void {
@@ -59,13 +73,13 @@ export class LineBatches {
 
   #written(): void {
     this.#writing = false;
-    if (this.#size >= BATCH_CHARS) this.#flush();
+    if (this.#size >= this.#batchChars) this.#flush();
     else if (this.#size > 0) this.#plan();
   }
 
   #writeAll(): void {
     try {
-      if (this.#lines.length > 0) writeSync(this.#descriptor, this.#take());
+      while (this.#lines.length > 0) writeSync(this.#descriptor, this.#take());
     } catch {
       // There is nobody left to tell.
     }

@@ -12,11 +12,11 @@ export interface Logger extends Pino {
 
 /**
  * JSON lines on standard error, which leaves standard output to people. Never blocks; what is lost when the process is
- * killed is the lines of the last tenth of a second.
+ * killed is the lines of the last tenth of a second. With a number of a worker each line says it.
  */
-export function createLogger(level: string): Logger {
-  const lines = new LineBatches(2);
-  const time = timestamps();
+export function createLogger(level: string, worker?: number): Logger {
+  const lines = new LineBatches(2, { isShared: worker !== undefined });
+  const time = timestamps(worker === undefined ? "" : `,"worker":${worker}`);
   const log = pino(
     {
       level,
@@ -49,14 +49,14 @@ export function withLines(
   });
 }
 
-/** The time as a piece of a line's JSON: written once for all lines of a millisecond. */
-function timestamps(): () => string {
+/** The time, and what is in every line, as a piece of its JSON: written once for all lines of a millisecond. */
+function timestamps(more = ""): () => string {
   let atMs = 0;
   let text = "";
   return () => {
     const nowMs = Date.now();
     if (nowMs === atMs) return text;
     atMs = nowMs;
-    return (text = `,"time":"${new Date(nowMs).toISOString()}"`);
+    return (text = `,"time":"${new Date(nowMs).toISOString()}"${more}`);
   };
 }

@@ -1,4 +1,12 @@
-import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from "prom-client";
+import {
+  collectDefaultMetrics,
+  Counter,
+  Gauge,
+  Histogram,
+  type MetricObjectWithValues,
+  type MetricValue,
+  Registry,
+} from "prom-client";
 
 /** The numbers of one process, in Prometheus' format. Labels come from closed sets: configuration and our own words. */
 export interface Metrics {
@@ -9,7 +17,12 @@ export interface Metrics {
   /** The text for `/metrics`. */
   text(): Promise<string>;
   readonly contentType: string;
+  /** The same as data, to be added up with those of other processes: see `FleetMetrics`. */
+  snapshot(): Promise<MetricsSnapshot>;
 }
+
+/** All numbers of one process at one moment; JSON can hold it. */
+export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 export interface CompletionSample {
   readonly entrance: string;
@@ -108,6 +121,7 @@ export function createMetrics(gauges: Gauges): Metrics {
     name: "parley_breaker_open",
     help: "1 while an upstream model rests after failures, 0.5 when its next call is a probe.",
     labelNames: ["upstream"],
+    aggregator: "max",
     registers: [],
     collect() {
       this.reset();
@@ -126,6 +140,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   const local = new Gauge({
     name: "parley_rates_local",
     help: "1 while this process counts its share of the rates alone, because Redis or the database is away.",
+    aggregator: "max",
     registers: [],
     collect() {
       this.set(Number(ratesLocal()));
@@ -163,5 +178,6 @@ export function createMetrics(gauges: Gauges): Metrics {
     refusal: (entrance, code) => refusals.inc({ entrance, code }),
     text: () => registry.metrics(),
     contentType: registry.contentType,
+    snapshot: () => registry.getMetricsAsJSON(),
   };
 }

@@ -6,9 +6,14 @@ export interface OperationsOptions {
   readonly host: string;
   /** 0 takes a free one. */
   readonly port: number;
-  readonly metrics: Metrics;
-  /** What `/readyz` says: whether new work is taken, and the facts behind it. */
-  readonly readiness: () => { readonly ready: boolean; readonly [fact: string]: unknown };
+  readonly metrics: Pick<Metrics, "text" | "contentType">;
+  readonly readiness: () => Readiness | Promise<Readiness>;
+}
+
+/** What `/readyz` says: whether new work is taken, and the facts behind it. */
+export interface Readiness {
+  readonly ready: boolean;
+  readonly [fact: string]: unknown;
 }
 
 /** The operations port, listening. */
@@ -40,11 +45,12 @@ export async function startOperationsServer({
       case "/healthz":
         json(200, { status: "ok" });
         break;
-      case "/readyz": {
-        const facts = readiness();
-        json(facts.ready ? 200 : 503, facts);
+      case "/readyz":
+        Promise.resolve(readiness()).then(
+          (facts) => json(facts.ready ? 200 : 503, facts),
+          () => json(500, { error: "readiness could not be asked for" }),
+        );
         break;
-      }
       default:
         json(404, { error: "here are /metrics, /healthz and /readyz" });
     }

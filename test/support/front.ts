@@ -9,7 +9,7 @@ export interface TestFront {
   readonly httpPort: number;
   /** All lines so far. */
   readonly log: readonly LogLine[];
-  activeCalls(): number;
+  activeCalls(): Promise<number>;
   close(): Promise<void>;
 }
 
@@ -22,5 +22,10 @@ export async function startTestFront(core: string): Promise<TestFront> {
   const lines = { write: (line: string) => void log.push(JSON.parse(line) as LogLine) };
   const logger = withLines(pino({ level: "info" }, lines), { lines });
   const gateway = await startFrontGateway(parseConfig({ file: "parley.yaml", text, env: {} }), logger, core);
-  return { httpPort: gateway.httpPort, log, activeCalls: () => gateway.activeCalls(), close: () => gateway.close() };
+  return {
+    httpPort: gateway.httpPort,
+    log,
+    activeCalls: async () => gateway.activeCalls(),
+    close: () => gateway.close(),
+  };
 }

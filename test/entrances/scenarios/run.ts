@@ -23,7 +23,7 @@ export type Calls = Readonly<Record<ModelName, number>>;
 
 /** How many calls are under way. */
 export async function activeCalls({ world }: Run): Promise<number> {
-  return (await world.gateway.readiness()).active_calls + world.front.activeCalls();
+  return (await world.gateway.readiness()).active_calls + (await world.front.activeCalls());
 }
 
 /** The calls up to now. */

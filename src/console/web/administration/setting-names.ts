@@ -8,7 +8,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
   ["Data", ["data_dir", "database", "redis", "ledger"]],
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "grpc", "operations"]],
   ["Time and trouble", ["timeouts", "retries", "breaker"]],
-  ["Process", ["log", "shutdown", "simulator"]],
+  ["Process", ["workers", "log", "shutdown", "simulator"]],
 ];
 
 const NAMES: Readonly<Record<string, string>> = {
@@ -21,6 +21,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "grpc.max_receive_mib": "Largest gRPC request, in MiB",
   "grpc.max_send_mib": "Largest gRPC answer, in MiB",
   "operations.listen": "Metrics and health listen on",
+  workers: "Processes that serve",
   data_dir: "Folder for data",
   "database.url": "PostgreSQL",
   "redis.url": "Redis",

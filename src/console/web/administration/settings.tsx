@@ -85,7 +85,7 @@ function Installation({ of }: { readonly of: GetConfigurationResponse }) {
 }
 
 const RATES: Readonly<Record<string, string>> = {
-  memory: "In this process",
+  memory: "In memory, for all workers together",
   redis: "In Redis, for all processes together",
   postgres: "In PostgreSQL, for all processes together",
 };

@@ -1,0 +1,47 @@
+import type { Readiness } from "../../telemetry/operations.ts";
+
+/** The breaker of the worker that suffers most is the one to show. */
+const BREAKER_STATES = ["closed", "half_open", "open"];
+
+/** What a worker's `/readyz` would say: of a gateway, or of a front. */
+interface Facts extends Readiness {
+  readonly active_calls: number;
+  readonly rates?: { readonly counted_in: string; readonly alone: boolean };
+  readonly ledger?: { readonly waiting: number; readonly away: boolean };
+  readonly breakers?: Readonly<Record<string, string>>;
+  readonly core?: string;
+}
+
+/** What several processes say of themselves as if they were one: sums, and the worst that any of them says. */
+export function mergeReadiness(answers: readonly Readiness[]): Readiness {
+  const all = answers as readonly Facts[];
+  const [first] = all;
+  const merged = { ready: all.some(({ ready }) => ready), active_calls: sum(all.map((one) => one.active_calls)) };
+  if (first === undefined) return merged;
+  if (first.rates === undefined) return { ...first, ...merged };
+  const ledgers = all.flatMap(({ ledger }) => ledger ?? []);
+  return {
+    ...first,
+    ...merged,
+    rates: { ...first.rates, alone: all.some(({ rates }) => rates?.alone) },
+    ledger: {
+      ...first.ledger,
+      waiting: sum(ledgers.map(({ waiting }) => waiting)),
+      away: ledgers.some(({ away }) => away),
+    },
+    breakers: worst(all.map(({ breakers = {} }) => breakers)),
+  };
+}
+
+function worst(each: readonly Readonly<Record<string, string>>[]): Record<string, string> {
+  const states: Record<string, string> = {};
+  for (const [upstream, state] of each.flatMap(Object.entries<string>)) {
+    const known = states[upstream];
+    if (known === undefined || BREAKER_STATES.indexOf(state) > BREAKER_STATES.indexOf(known)) states[upstream] = state;
+  }
+  return states;
+}
+
+function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
+}

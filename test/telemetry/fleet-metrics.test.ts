@@ -1,0 +1,37 @@
+import { expect, it } from "vitest";
+import { FleetMetrics } from "../../src/telemetry/fleet-metrics.ts";
+import { createMetrics, type MetricsSnapshot } from "../../src/telemetry/metrics.ts";
+
+const createWorker = (breaker: string) =>
+  createMetrics({
+    activeCalls: () => 3,
+    breakers: () => new Map([["alpha/one", breaker]]),
+    ledgerWaiting: () => 1,
+    ratesLocal: () => false,
+    ratesDecidedLocally: () => 0,
+  });
+
+const overTheChannel = async (snapshot: Promise<MetricsSnapshot>): Promise<MetricsSnapshot> =>
+  JSON.parse(JSON.stringify(await snapshot)) as MetricsSnapshot;
+
+it("adds up what processes count, and keeps the counts of those that are gone", async () => {
+  const [one, other] = [createWorker("open"), createWorker("closed")];
+  const fleet = new FleetMetrics({ ready: () => 2, replaced: () => 0 });
+  one.refusal("http", "unauthenticated");
+  for (let count = 0; count < 4; count++) other.refusal("http", "unauthenticated");
+  fleet.note("1.1", await overTheChannel(one.snapshot()));
+  fleet.note("2.2", await overTheChannel(other.snapshot()));
+  const refused = 'parley_refusals_total{entrance="http",code="unauthenticated"}';
+  const both = await fleet.text();
+  expect(both).toContain(`${refused} 5\n`);
+  expect(both).toContain("\nparley_active_calls 6\n");
+  expect(both).toContain('\nparley_breaker_open{upstream="alpha/one"} 1\n');
+  expect(both).toContain("\nparley_workers_ready 2\n");
+
+  await fleet.forget("2.2");
+  const left = await fleet.text();
+  expect(left).toContain(`${refused} 5\n`);
+  expect(left).toContain("\nparley_active_calls 3\n");
+  await fleet.forget("1.1");
+  expect(await fleet.text()).toContain(`${refused} 5\n`);
+});
