@@ -15,7 +15,7 @@ export class LineBatches {
   readonly #descriptor: number;
   readonly #isShared: boolean;
   readonly #batchChars: number;
-  #lines: string[] = [];
+  readonly #lines: string[] = [];
   #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing = false;
