@@ -88,7 +88,11 @@ async function streamed(
       facts = routingOf(batch, read.request.model, clock.monotonic() - call.arrivedMs) ?? facts;
       const text = chunks.write(batch);
       if (chunks.ended) last = text;
-      else if (text !== "") await writer.write(text);
+      else if (text !== "") {
+        const room = writer.write(text);
+        // Waiting for nothing takes a turn, too.
+        if (room !== undefined) await room;
+      }
     }
     writer.end(last);
   } catch (reason) {

@@ -1,7 +1,7 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
 import type { OpenCall } from "../edge/calls.ts";
-import { drained } from "../edge/drain.ts";
+import { type Drainable, drained } from "../edge/drain.ts";
 import { KEEP_ALIVE } from "./openai/stream.ts";
 import { isSmall, writeSlices } from "./slices.ts";
 
@@ -15,6 +15,7 @@ export class StreamWriter {
   readonly #call: OpenCall;
   readonly #head: () => string[];
   #cancelTimer: () => void;
+  #wroteMs: number;
 
   /** `head` gives the response's headers when they are needed. */
   constructor(response: ServerResponse, { clock, call, head }: { clock: Clock; call: OpenCall; head: () => string[] }) {
@@ -22,7 +23,8 @@ export class StreamWriter {
     this.#clock = clock;
     this.#call = call;
     this.#head = head;
-    this.#cancelTimer = this.#keepAlive();
+    this.#wroteMs = clock.monotonic();
+    this.#cancelTimer = this.#keepAlive(KEEP_ALIVE_MS);
   }
 
   /** Whether anything, be it only a comment, went out. */
@@ -32,10 +34,12 @@ export class StreamWriter {
 
   /** Writes; resolves when the caller has room for more. Throws the call's reason when it leaves or reads nothing. */
   write(text: string): Promise<void> | undefined {
-    this.#cancelTimer();
-    this.#cancelTimer = this.#keepAlive();
+    this.#wroteMs = this.#clock.monotonic();
     const pace = { clock: this.#clock, call: this.#call };
-    if (isSmall(text)) return this.#send(text) ? undefined : drained(this.#response, { ...pace, bytes: text.length });
+    if (isSmall(text)) {
+      const sink = this.#send(text);
+      return sink && drained(sink, { ...pace, bytes: text.length });
+    }
     if (!this.begun) this.#response.writeHead(200, this.#head());
     return writeSlices(this.#response, [Buffer.from(text)], pace);
   }
@@ -59,15 +63,27 @@ export class StreamWriter {
     this.#cancelTimer();
   }
 
-  #send(text: string): boolean {
-    if (!this.begun) this.#response.writeHead(200, this.#head());
-    return this.#response.write(text);
+  /** Writes one piece; what has no room for more, if anything. */
+  #send(text: string): Drainable | undefined {
+    const response = this.#response;
+    const { socket } = response;
+    // Once its head is out, a piece is put into the chunked coding here, and goes out as one string: the response would
+    // write four, gathered for the end of the turn, which costs as much as all else that is done with it.
+    if (response.headersSent && response.chunkedEncoding && socket !== null && response.writableLength === 0) {
+      const chunk = `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+      return socket.write(chunk) ? undefined : socket;
+    }
+    if (!this.begun) response.writeHead(200, this.#head());
+    return response.write(text) ? undefined : response;
   }
 
-  #keepAlive(): () => void {
-    return this.#clock.after(KEEP_ALIVE_MS, () => {
-      this.#cancelTimer = this.#keepAlive();
-      if (!this.#response.writableNeedDrain) this.#send(KEEP_ALIVE);
+  /** One timer, however often is written: it looks whether there was silence, and waits for what is left of it. */
+  #keepAlive(waitMs: number): () => void {
+    return this.#clock.after(waitMs, () => {
+      const leftMs = this.#wroteMs + KEEP_ALIVE_MS - this.#clock.monotonic();
+      this.#cancelTimer = this.#keepAlive(leftMs > 0 ? leftMs : KEEP_ALIVE_MS);
+      const isFull = this.#response.writableNeedDrain || this.#response.socket?.writableNeedDrain === true;
+      if (leftMs <= 0 && !isFull) this.#send(KEEP_ALIVE);
     });
   }
 }

@@ -10,6 +10,7 @@ import {
 import type { MethodDefinition, ServiceDefinition } from "@grpc/grpc-js";
 import { Failure, invalidField } from "../core/failure.ts";
 import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../edge/message-size.ts";
+import { encode } from "./encoding.ts";
 
 /**
  * A request as it reaches a handler: bytes, which the handler decodes when it knows who is calling. Throws
@@ -40,10 +41,7 @@ function methodDefinition(method: DescMethod): MethodDefinition<Encoded<Message>
     responseStream: method.methodKind === "server_streaming" || method.methodKind === "bidi_streaming",
     requestSerialize: (message) => Buffer.from(toBinary(method.input, message())),
     requestDeserialize: (bytes) => () => decode(method.input, bytes),
-    responseSerialize: (message) => {
-      const bytes = toBinary(method.output, message);
-      return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
-    },
+    responseSerialize: (message) => encode(method.output, message),
     responseDeserialize: (bytes) => fromBinary(method.output, bytes),
   };
 }

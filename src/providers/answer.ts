@@ -57,41 +57,24 @@ export async function* fetchStream(
   map: { readonly reader: StreamReader; readonly whole: (json: unknown) => readonly CompletionChunk[] },
 ): AsyncGenerator<readonly CompletionChunk[]> {
   const answer = await upstream.post(call, "text/event-stream");
+  let over = false;
   try {
     await refuse(answer, call);
     const type = String(answer.headers["content-type"] ?? "");
-    if (/^application\/json\b/i.test(type)) yield map.whole(parseAnswer(await answer.body()));
-    else if (/^text\/event-stream\b/i.test(type)) yield* readEvents(answer, map.reader);
-    else throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
+    if (/^application\/json\b/i.test(type)) return yield map.whole(parseAnswer(await answer.body()));
+    if (!/^text\/event-stream\b/i.test(type))
+      throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
+    const events = new SseParser();
+    while (!over) {
+      const bytes = await readMore(answer, map.reader);
+      const { chunks, failure } = readChunks(bytes, events, map.reader);
+      if (chunks.length > 0) yield chunks;
+      if (failure !== undefined) throw failure.reason;
+      over = map.reader.complete || bytes === undefined;
+    }
   } catch (reason) {
     answer.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, answer);
-  }
-}
-
-async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncGenerator<readonly CompletionChunk[]> {
-  const parser = new SseParser();
-  let over = false;
-  try {
-    while (!over) {
-      const bytes = await readMore(answer, reader);
-      const out: CompletionChunk[] = [];
-      let failure: { readonly reason: unknown } | undefined;
-      try {
-        if (bytes === undefined) {
-          readAll(parser.end(), reader, out);
-          if (!reader.complete) reader.end(out);
-        } else {
-          for (const piece of bytes) readAll(parser.push(piece), reader, out);
-        }
-      } catch (reason) {
-        failure = { reason };
-      }
-      // What came before the failure in the same read was said, and is delivered: how bytes are split changes nothing.
-      if (out.length > 0) yield out;
-      if (failure !== undefined) throw failure.reason;
-      over = reader.complete || bytes === undefined;
-    }
   } finally {
     if (over) answer.complete();
     else answer.abandon();
@@ -99,13 +82,30 @@ async function* readEvents(answer: UpstreamAnswer, reader: StreamReader): AsyncG
 }
 
 /** The next bytes. When every choice has finished, a connection that is cut or stays silent has nothing to add. */
-async function readMore(answer: UpstreamAnswer, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
-  if (reader.finished !== true) return answer.read();
+function readMore(answer: UpstreamAnswer, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
+  return reader.finished === true ? answer.read(FINISHED_WAIT_MS).catch(() => undefined) : answer.read();
+}
+
+/**
+ * What these bytes say, or the end of them. What came before a failure in the same read was said, and is delivered: how
+ * bytes are split changes nothing.
+ */
+function readChunks(
+  bytes: readonly Buffer[] | undefined,
+  events: SseParser,
+  reader: StreamReader,
+): { readonly chunks: readonly CompletionChunk[]; readonly failure?: { readonly reason: unknown } } {
+  const chunks: CompletionChunk[] = [];
   try {
-    return await answer.read(FINISHED_WAIT_MS);
-  } catch {
-    return undefined;
+    if (bytes !== undefined) for (const piece of bytes) readAll(events.push(piece), reader, chunks);
+    else {
+      readAll(events.end(), reader, chunks);
+      if (!reader.complete) reader.end(chunks);
+    }
+  } catch (reason) {
+    return { chunks, failure: { reason } };
   }
+  return { chunks };
 }
 
 function readAll(events: readonly SseEvent[], reader: StreamReader, out: CompletionChunk[]): void {

@@ -79,7 +79,30 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
       try {
         for (;;) {
           const attempt = await run.next();
-          if (yield* streamAttempt(run, attempt, call)) return;
+          // Once it has yielded, a failure is final.
+          let committed = false;
+          let over = false;
+          try {
+            for await (const batch of attempt.model.provider.stream(attempt.call)) {
+              if (committed) yield batch;
+              else {
+                committed = true;
+                attempt.limit.stop();
+                attempt.pass.committed();
+                yield [startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch];
+              }
+            }
+            if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+            over = true;
+            yield [reportChunk(run.served(attempt))];
+            return;
+          } catch (reason) {
+            over = true;
+            run.failed(attempt, reason, { committed });
+          } finally {
+            if (!over) run.abandoned(attempt);
+            attempt.limit.close();
+          }
         }
       } finally {
         run.close();
@@ -108,38 +131,6 @@ async function fetchAnswer({ model, call, pass, limit, translation }: RunningAtt
     for (const chunk of batch) builder.add(chunk);
   }
   return builder.build();
-}
-
-/** One attempt of a stream; returns whether it served. Once it has yielded, a failure is final. */
-async function* streamAttempt(
-  run: AttemptRun,
-  attempt: RunningAttempt,
-  call: RouterCall,
-): AsyncGenerator<readonly CompletionChunk[], boolean> {
-  let committed = false;
-  let over = false;
-  try {
-    for await (const batch of attempt.model.provider.stream(attempt.call)) {
-      if (committed) yield batch;
-      else {
-        committed = true;
-        attempt.limit.stop();
-        attempt.pass.committed();
-        yield [startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch];
-      }
-    }
-    if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
-    over = true;
-    yield [reportChunk(run.served(attempt))];
-    return true;
-  } catch (reason) {
-    over = true;
-    run.failed(attempt, reason, { committed });
-    return false;
-  } finally {
-    if (!over) run.abandoned(attempt);
-    attempt.limit.close();
-  }
 }
 
 function startChunk(
