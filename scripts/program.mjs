@@ -14,10 +14,8 @@ export const programFlags = ["--expose-gc"];
 export const programEnvironment = {
   // What Node has compiled is kept from one start to the next, where that may be written.
   NODE_COMPILE_CACHE: fileURLToPath(new URL("../dist/program/compiled", import.meta.url)),
-  // The GNU C library would keep what each of a dozen threads has freed, for that thread alone and without limit.
+  // The GNU C library would keep what each of a dozen threads has freed, for that thread alone.
   MALLOC_ARENA_MAX: "2",
-  MALLOC_TRIM_THRESHOLD_: String(1024 * 1024),
-  MALLOC_MMAP_THRESHOLD_: String(1024 * 1024),
 };
 
 /** @type {import("./build.mjs").Build} */

@@ -2,8 +2,6 @@ import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import { displayApiKey, generateApiKey, hashApiKey } from "../../src/access/api-key.ts";
 
-/** Hexadecimal digits that spread made IDs over all of an index, as random ones are. */
-const SPREAD = 2 ** 48;
 const MONTH_MS = 30 * 24 * 3600 * 1000;
 
 /** Makes a database of Parley's, which nobody has open, as large as it would be after much use. */
@@ -40,10 +38,11 @@ export class Filler {
   addEntries(count: number): void {
     const template = this.#template("completions");
     const age = `(:count - number) * ${MONTH_MS} / :count`;
-    const spread = `printf('%012x', number * ${Math.floor(SPREAD / count)})`;
+    // Before those that Parley will make, and in the order of their time as those are.
+    const inOrder = `printf('0%023d', number)`;
     const changed: Readonly<Record<string, string>> = {
-      id: `'chatcmpl-' || ${spread}`,
-      request_id: `'req-' || ${spread}`,
+      id: `'chatcmpl-' || ${inOrder}`,
+      request_id: `'req_' || ${inOrder}`,
       started_at_ms: `started_at_ms - ${age}`,
       ended_at_ms: `ended_at_ms - ${age}`,
     };

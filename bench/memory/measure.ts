@@ -21,8 +21,10 @@ export const USUAL_SIZE: MemorySize = { requests: 40_000, streams: 5_000 };
 /** Some minutes. */
 export const LONG_SIZE: MemorySize = { requests: 2_000_000, streams: 5_000 };
 
-/** Until collectors have done what they do when nothing else is to be done. */
+/** Until collectors have done what they do when nothing else is to be done, Parley's own too. */
 const REST_MS = 25_000;
+/** Until streams that were opened or ended have settled. */
+const SETTLE_MS = 3_000;
 /** Looks at the memory while requests go on. */
 const SAMPLES = 40;
 /** Each open stream says something so often. */
@@ -81,10 +83,10 @@ async function measureStreams(
     try {
       await streams.hold(WARM_UP_STREAMS);
       await streams.hold(0);
-      await delay(REST_MS);
+      await delay(SETTLE_MS);
       const before = residentKiB(server.process.pid!);
       await streams.hold(count);
-      await delay(REST_MS);
+      await delay(SETTLE_MS);
       const after = residentKiB(server.process.pid!);
       // Still there, all of them.
       await streams.hold(count);

@@ -11,7 +11,7 @@ import type { Exchange } from "./exchange.ts";
 import { parseBody } from "../edge/http/json.ts";
 import { toErrorEvent } from "./openai/error.ts";
 import { type ReadRequest, readChatRequest } from "./openai/request.ts";
-import { toChatCompletion } from "./openai/response.ts";
+import { writeChatCompletion } from "./openai/response.ts";
 import { ChunkWriter } from "./openai/stream.ts";
 import { StreamWriter } from "./stream.ts";
 
@@ -65,7 +65,7 @@ async function whole(
 ): Promise<void> {
   const completion = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  await exchange.largeJson(toChatCompletion(completion), facts, { clock: services.clock, call: open });
+  await exchange.largeJson(writeChatCompletion(completion), facts, { clock: services.clock, call: open });
 }
 
 async function streamed(

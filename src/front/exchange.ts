@@ -6,8 +6,9 @@ import type { OpenCall } from "../edge/calls.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
 import { readBody } from "../edge/http/body.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
+import type { JsonText } from "./openai/held-strings.ts";
 import { toErrorBody } from "./openai/error.ts";
-import { isSmall, writeSlices } from "./slices.ts";
+import { isSmall, release, writeSlices } from "./slices.ts";
 
 /** The largest JSON body that is read. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -55,30 +56,36 @@ export class Exchange {
     const { response } = this;
     if (response.destroyed || response.headersSent) return;
     const text = JSON.stringify(body);
-    this.#head(status, text, headers);
+    this.#head(status, Buffer.byteLength(text), headers);
     response.end(text);
   }
 
   /** Writes a whole JSON answer that may be large, as fast as it is read. Throws the call's reason. */
   async largeJson(
-    body: object,
+    json: JsonText,
     headers: HeaderList,
     pace: { readonly clock: Clock; readonly call: OpenCall },
   ): Promise<void> {
     const { response } = this;
-    const text = JSON.stringify(body);
-    this.#head(200, text, headers);
-    if (isSmall(text)) return void response.end(text);
-    await writeSlices(response, text, pace);
-    response.end();
+    if (typeof json === "string" && isSmall(json)) {
+      this.#head(200, Buffer.byteLength(json), headers);
+      return void response.end(json);
+    }
+    const pieces = typeof json === "string" ? [Buffer.from(json)] : json;
+    this.#head(
+      200,
+      pieces.reduce((sum, piece) => sum + piece.length, 0),
+      headers,
+    );
+    await writeSlices(response, pieces, pace);
+    response.end(() => {
+      if (!response.destroyed) release(pieces);
+    });
   }
 
-  #head(status: number, text: string, headers: HeaderList): void {
-    const length = String(Buffer.byteLength(text));
-    this.response.writeHead(
-      status,
-      this.headerList(["content-type", "application/json", "content-length", length], headers),
-    );
+  #head(status: number, bytes: number, headers: HeaderList): void {
+    const first = ["content-type", "application/json", "content-length", String(bytes)];
+    this.response.writeHead(status, this.headerList(first, headers));
   }
 
   /** Writes a failure as the OpenAI format's error. One whose caller has left is not written at all. */

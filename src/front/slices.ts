@@ -11,15 +11,27 @@ export function isSmall(text: string): boolean {
   return text.length <= SLICE_BYTES / 4;
 }
 
-/** Writes a long text as fast as it is read. Throws the call's reason when the reader leaves, or reads nothing. */
+/** Writes many bytes as fast as they are read. Throws the call's reason when the reader leaves, or reads nothing. */
 export async function writeSlices(
   response: ServerResponse,
-  text: string,
+  pieces: readonly Buffer[],
   { clock, call }: { readonly clock: Clock; readonly call: OpenCall },
 ): Promise<void> {
-  const bytes = Buffer.from(text);
-  for (let at = 0; at < bytes.length; at += SLICE_BYTES) {
-    const slice = bytes.subarray(at, at + SLICE_BYTES);
-    if (!response.write(slice)) await drained(response, { clock, call, bytes: slice.length });
+  for (const piece of pieces) {
+    for (let at = 0; at < piece.length; at += SLICE_BYTES) {
+      if (response.write(piece.subarray(at, at + SLICE_BYTES))) continue;
+      await drained(response, { clock, call, bytes: SLICE_BYTES });
+    }
+  }
+}
+
+/**
+ * Gives the memory of large pieces back at once. They must be out, and nobody may look at them again: they are empty
+ * then. V8 would find them in a collection of the whole heap, which costs more than all else that is done with them.
+ */
+export function release(pieces: readonly Buffer[]): void {
+  for (const { buffer, byteLength } of pieces) {
+    // Smaller ones may share their memory with others.
+    if (byteLength > buffer.byteLength / 2 && buffer instanceof ArrayBuffer) buffer.transfer(0);
   }
 }

@@ -37,7 +37,7 @@ export class StreamWriter {
     const pace = { clock: this.#clock, call: this.#call };
     if (isSmall(text)) return this.#send(text) ? undefined : drained(this.#response, { ...pace, bytes: text.length });
     if (!this.begun) this.#response.writeHead(200, this.#head());
-    return writeSlices(this.#response, text, pace);
+    return writeSlices(this.#response, [Buffer.from(text)], pace);
   }
 
   /** Writes the last words and ends the stream. */

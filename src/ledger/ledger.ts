@@ -6,11 +6,6 @@ import type { LedgerStore } from "./ledger-store.ts";
 
 /** How many entries are written at once at most. */
 const MAX_BATCH = 500;
-/**
- * The least time between the beginnings of two batches. A commit costs as much as twenty entries, so under load it is
- * worth waiting for more of them; an entry that comes after a quiet moment waits for nobody.
- */
-const GATHER_MS = 4;
 /** How many entries may wait for a database that is away, before no more requests are taken. */
 export const MAX_WAITING = 10_000;
 /** How long the database is left alone after it could not write. */
@@ -37,8 +32,8 @@ interface Waiting {
 }
 
 /**
- * Writes entries in batches: while one batch is being written, and a few milliseconds from its beginning on, the next one
- * gathers, so that the cost of a durable commit is shared by many, and nobody waits for more than two.
+ * Writes entries in batches: while one batch is being written the next one gathers, so that under load the cost of a durable
+ * commit is shared by many, and nobody waits for more than two.
  */
 export function createLedger(options: LedgerOptions): OwnedLedger {
   return new BatchingLedger(options);
@@ -49,7 +44,6 @@ class BatchingLedger implements OwnedLedger {
   /** In the order of their ends; those of the batch that is being written are still at the front. */
   readonly #waiting: Waiting[] = [];
   #writing: Promise<boolean> | undefined;
-  #batchBeganMs = -Infinity;
   #away = false;
   #closed = false;
   #cancelRetry = (): void => undefined;
@@ -98,17 +92,9 @@ class BatchingLedger implements OwnedLedger {
     if (this.#away && !this.#closed) this.#cancelRetry = this.#options.clock.after(RETRY_MS, () => void this.#write());
   }
 
-  async #gather(): Promise<void> {
-    const { clock } = this.#options;
-    const waitMs = this.#batchBeganMs + GATHER_MS - clock.monotonic();
-    // Completions that end in the same turn of the event loop are written together in any case.
-    if (waitMs <= 0) await nextTurn();
-    else await new Promise<void>((resolve) => void clock.after(waitMs, resolve));
-    this.#batchBeganMs = clock.monotonic();
-  }
-
   async #writeBatch(): Promise<boolean> {
-    await this.#gather();
+    // Completions that end in the same turn of the event loop are written together.
+    await nextTurn();
     const batch = this.#waiting.slice(0, MAX_BATCH);
     try {
       await this.#options.store.insert(batch.map(({ entry }) => entry));

@@ -1,6 +1,6 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../core/failure.ts";
-import { parseExactly } from "./exact-json.ts";
+import { parseAnswer } from "./answer-json.ts";
 import type { Upstream, UpstreamAnswer, UpstreamRequest } from "./http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 
@@ -40,7 +40,7 @@ export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: 
   const answer = await upstream.post(call, "application/json");
   try {
     await refuse(answer, call);
-    return map(parseExactly(await answer.text()));
+    return map(parseAnswer(await answer.body()));
   } catch (reason) {
     answer.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, answer);
@@ -60,7 +60,7 @@ export async function* fetchStream(
   try {
     await refuse(answer, call);
     const type = String(answer.headers["content-type"] ?? "");
-    if (/^application\/json\b/i.test(type)) yield map.whole(parseExactly(await answer.text()));
+    if (/^application\/json\b/i.test(type)) yield map.whole(parseAnswer(await answer.body()));
     else if (/^text\/event-stream\b/i.test(type)) yield* readEvents(answer, map.reader);
     else throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
   } catch (reason) {

@@ -3,6 +3,7 @@ import { isIP, type LookupFunction } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import { Failure } from "../core/failure.ts";
 import { isPrivateAddress } from "../net/private-addresses.ts";
+import { ReadingTurns, TURN_BYTES } from "./reading-turns.ts";
 
 /** Where a provider is and how it is reached. */
 export interface UpstreamOptions {
@@ -58,11 +59,12 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
     keepAliveTimeout: 30_000,
     connect: { timeout: connectMs, ...(!allowPrivate && { lookup: lookupPublic }) },
   });
+  const turns = new ReadingTurns();
   return {
     post: ({ path, headers, body, signal, idleMs }, accept) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
-        const exchange = new Exchange(signal, resolve, reject);
+        const exchange = new Exchange({ signal, turns }, resolve, reject);
         const options = {
           method: "POST" as const,
           path: prefix + path,
@@ -88,8 +90,8 @@ export interface UpstreamAnswer {
    * Failure, or the signal's reason.
    */
   read(waitMs?: number): Promise<readonly Buffer[] | undefined>;
-  /** The whole body as text, without a byte order mark. Throws a Failure, or the signal's reason. */
-  text(): Promise<string>;
+  /** All that is left of the body, in the pieces in which it arrived. Throws a Failure, or the signal's reason. */
+  body(): Promise<readonly Buffer[]>;
   /** Nothing more is wanted, and the answer is complete: keeps the connection if its body ends soon. */
   complete(): void;
   /** Nothing more is wanted: closes the connection unless the body has ended. */
@@ -101,6 +103,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   status = 0;
   headers: Readonly<Record<string, string | string[] | undefined>> = {};
   readonly #signal: AbortSignal;
+  readonly #turns: ReadingTurns;
   readonly #resolve: (answer: UpstreamAnswer) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
@@ -111,11 +114,19 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   #arrivedBytes = 0;
   #wake: (() => void) | undefined;
   #lingering: NodeJS.Timeout | undefined;
-  /** Set while the whole body is collected: then the socket is read without a pause, up to the limit. */
+  /** Set while the whole body is collected: then the socket is read up to the limit, and pauses only for others. */
   #collecting = false;
+  /** When collecting began, by the monotonic clock, and what has arrived since its last turn. */
+  #collectingSince = 0;
+  #turnBytes = 0;
 
-  constructor(signal: AbortSignal, resolve: (answer: UpstreamAnswer) => void, reject: (reason: unknown) => void) {
+  constructor(
+    { signal, turns }: { readonly signal: AbortSignal; readonly turns: ReadingTurns },
+    resolve: (answer: UpstreamAnswer) => void,
+    reject: (reason: unknown) => void,
+  ) {
     this.#signal = signal;
+    this.#turns = turns;
     this.#resolve = resolve;
     this.#reject = reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -140,7 +151,9 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#arrived.push(chunk);
     this.#arrivedBytes += chunk.length;
     if (this.#collecting) {
+      this.#turnBytes += chunk.length;
       if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
+      else if (this.#turnBytes > TURN_BYTES) this.#waitForTurn(controller);
       return;
     }
     if (this.#arrivedBytes > HIGH_WATER_BYTES) controller.pause();
@@ -173,17 +186,16 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     return chunks;
   }
 
-  async text(): Promise<string> {
+  async body(): Promise<readonly Buffer[]> {
     this.#collecting = true;
+    this.#collectingSince = performance.now();
     if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
     this.#controller?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;
-    const body = this.#arrived.length === 1 ? this.#arrived[0]! : Buffer.concat(this.#arrived);
-    // Pictures make bodies of many megabytes: not one copy more than needed is kept.
+    const pieces = this.#arrived;
     this.#arrived = [];
-    const text = body.toString("utf8");
-    return text.startsWith("\ufeff") ? text.slice(1) : text;
+    return pieces;
   }
 
   complete(): void {
@@ -197,6 +209,12 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   abandon(): void {
     if (this.#state === "open" || this.#state === "lingering")
       this.#fail(new Failure("cancelled", "The answer was abandoned."));
+  }
+
+  #waitForTurn(controller: Dispatcher.DispatchController): void {
+    controller.pause();
+    this.#turnBytes = 0;
+    this.#turns.wait(this.#collectingSince, () => controller.resume());
   }
 
   #arrival(): Promise<void> {

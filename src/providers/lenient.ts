@@ -1,3 +1,4 @@
+import { Base64 } from "../core/base64.ts";
 import { isExactNumber, parseExactly } from "./exact-json.ts";
 
 /*
@@ -8,9 +9,10 @@ import { isExactNumber, parseExactly } from "./exact-json.ts";
 /** A JSON object that somebody else wrote. */
 export type Json = Readonly<Record<string, unknown>>;
 
-/** Whether `value` is an object, and neither an array nor a number that kept its characters. */
+/** Whether `value` is an object, and neither an array nor a number or a string that kept its characters. */
 export function isObject(value: unknown): value is Json {
-  return typeof value === "object" && value !== null && !Array.isArray(value) && !isExactNumber(value);
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return !isExactNumber(value) && !(value instanceof Base64);
 }
 
 /** `value` as an object; an empty one when it is not. */
@@ -23,9 +25,10 @@ export function array(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : [];
 }
 
-/** `value` as a string; empty when it is not. */
+/** `value` as a string, also when it kept its characters; empty when it is none. */
 export function string(value: unknown): string {
-  return typeof value === "string" ? value : "";
+  if (typeof value === "string") return value;
+  return value instanceof Base64 ? value.toString() : "";
 }
 
 /** `value` as a number, also when it kept its characters; undefined when it is none. */

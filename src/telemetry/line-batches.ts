@@ -4,7 +4,7 @@ import { write, writeSync } from "node:fs";
 const WHOLE_BYTES = 4096;
 
 /** Lines are written together when they are so long, or after so many milliseconds: a system call costs more than a line. */
-const BATCH_CHARS = 8 * 1024;
+const BATCH_CHARS = 64 * 1024;
 const BATCH_MS = 100;
 
 /**
@@ -15,7 +15,7 @@ export class LineBatches {
   readonly #descriptor: number;
   readonly #isShared: boolean;
   readonly #batchChars: number;
-  #lines: string[] = [];
+  readonly #lines: string[] = [];
   #size = 0;
   #timer: NodeJS.Timeout | undefined;
   #writing = false;

@@ -87,7 +87,8 @@ describe("npm start", () => {
     appendFileSync(join(folder, "src/console/web/main.tsx"), "// changed");
     expect(start("--config", "parley.yaml")).toMatchObject({ stdout: "serving\n", built: true });
     expect(start()).toMatchObject({ built: false });
-    expect(readdirSync(join(folder, "dist"))).toEqual(["console"]);
+    // Nothing half-done is left behind; Node keeps what it has compiled beside the program.
+    expect(readdirSync(join(folder, "dist"))).toEqual(["console", "program"]);
   });
 
   it("builds the contract's files too, and again when a proto has changed", () => {

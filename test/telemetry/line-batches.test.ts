@@ -14,7 +14,7 @@ describe("lines of a log", () => {
     const file = join(folder, "many");
     const descriptor = openSync(file, "w");
     const lines = new LineBatches(descriptor);
-    const written = Array.from({ length: 3_000 }, (_, index) => `line ${index} ${"é".repeat(index % 50)}\n`);
+    const written = Array.from({ length: 10_000 }, (_, index) => `line ${index} ${"é".repeat(index % 50)}\n`);
     for (const line of written) lines.write(line);
     await expect.poll(() => readFileSync(file, "utf8").length).toBe(written.join("").length);
     lines.write("the last one\n");

@@ -1,6 +1,8 @@
 import { FinishReason, type Logprobs, type TokenLogprob, type Usage } from "../../../gen/parley/v1/completion_pb.js";
 import type { Annotation, Audio, Image, ReasoningBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Attempt, Report } from "../../../gen/parley/v1/report_pb.js";
+import { EncodedSource } from "../../core/base64.ts";
+import type { HeldStrings } from "./held-strings.ts";
 
 /*
  * The pieces of an answer in the OpenAI format, written the same way whole and streamed.
@@ -62,18 +64,20 @@ export function attempt(of: Attempt): object {
   };
 }
 
-/** An `image_url` part with the picture in a data URL. */
-export function imagePart(image: Image): object {
+/** An `image_url` part with the picture in a data URL; `held` keeps characters that need not be copied. */
+export function imagePart(image: Image, held?: HeldStrings): object {
   return {
     type: "image_url",
-    image_url: { url: imageUrl(image) },
+    image_url: { url: imageUrl(image, held) },
     ...(image.signature !== "" && { extra_content: thoughtSignature(image.signature) }),
   };
 }
 
-function imageUrl({ source, mediaType }: Image): string {
+function imageUrl({ source, mediaType }: Image, held: HeldStrings | undefined): string {
   if (source.case === "url") return source.value;
-  return `data:${mediaType};base64,${base64(source.case === "data" ? source.value : new Uint8Array())}`;
+  const head = `data:${mediaType};base64,`;
+  if (source instanceof EncodedSource) return head + (held?.hold(source.base64) ?? source.base64.toString());
+  return head + base64(source.case === "data" ? source.value : new Uint8Array());
 }
 
 /** Provider state where Google's own compatible endpoint puts it. */

@@ -15,7 +15,7 @@ const isBoolean: Check = (value) => typeof value === "boolean";
 const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant"]);
 
 /** The keys of a plain request, and what their values are; `null` is for the schema. */
-const PLAIN: ReadonlyMap<string, Check> = new Map<keyof ChatRequest & string, Check>([
+const PLAIN: ReadonlyMap<string, Check> = new Map<string, Check>([
   ["model", isText],
   ["messages", (value) => Array.isArray(value) && value.every(isPlainMessage)],
   ["stream", isBoolean],

@@ -1,37 +1,44 @@
 import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Message, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import * as write from "./answer.ts";
+import { HeldStrings, type JsonText } from "./held-strings.ts";
 
-/** A whole completion as OpenAI's `chat.completion`. */
-export function toChatCompletion(completion: Completion): object {
+/** A whole completion as OpenAI's `chat.completion`, written. */
+export function writeChatCompletion(completion: Completion): JsonText {
+  const held = new HeldStrings();
+  return held.putBack(JSON.stringify(toChatCompletion(completion, held)));
+}
+
+/** A whole completion as OpenAI's `chat.completion`; `held` keeps characters that need not be copied. */
+export function toChatCompletion(completion: Completion, held?: HeldStrings): object {
   return {
     id: completion.id,
     object: "chat.completion",
     created: Number(completion.created),
     model: completion.model,
-    choices: completion.choices.map(toChoice),
+    choices: completion.choices.map((choice) => toChoice(choice, held)),
     ...(completion.usage !== undefined && { usage: write.usage(completion.usage) }),
     ...(completion.report !== undefined && { parley: write.parley(completion.report) }),
   };
 }
 
-function toChoice(choice: Choice): object {
+function toChoice(choice: Choice, held: HeldStrings | undefined): object {
   return {
     index: choice.index,
-    message: toMessage(choice.message!),
+    message: toMessage(choice.message!, held),
     logprobs: write.logprobs(choice.logprobs),
     finish_reason: write.finishReason(choice.finishReason),
     native_finish_reason: choice.nativeFinishReason,
   };
 }
 
-function toMessage(message: Message): object {
+function toMessage(message: Message, held: HeldStrings | undefined): object {
   const reasoning = message.reasoning.map((block) => block.text).join("");
   const signed = message.reasoning.filter((block) => block.signature !== "" || block.redacted !== "");
   const speech = message.content.find(({ content }) => content.case === "audio")?.content;
   return {
     role: "assistant",
-    content: toContent(message),
+    content: toContent(message, held),
     refusal: message.refusal ?? null,
     ...(reasoning !== "" && { reasoning_content: reasoning }),
     ...(signed.length > 0 && { thinking_blocks: signed.map(write.thinkingBlock) }),
@@ -43,11 +50,11 @@ function toMessage(message: Message): object {
 }
 
 /** A string for text, parts in the provider's order as soon as there is a picture. */
-function toContent({ content, toolCalls, refusal }: Message): string | null | object[] {
+function toContent({ content, toolCalls, refusal }: Message, held: HeldStrings | undefined): string | null | object[] {
   if (content.some((part) => part.content.case === "image")) {
     return content.flatMap(({ content: part }) => {
       if (part.case === "text") return [{ type: "text", text: part.value }];
-      return part.case === "image" ? [write.imagePart(part.value)] : [];
+      return part.case === "image" ? [write.imagePart(part.value, held)] : [];
     });
   }
   const text = content.map(({ content: part }) => (part.case === "text" ? part.value : "")).join("");

@@ -1,7 +1,8 @@
 import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
-import { ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
+import { Base64, EncodedSource } from "../../core/base64.ts";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
 import { brokenCall } from "../broken-answer.ts";
 import { array, isObject, type Json, object, string } from "../lenient.ts";
@@ -92,14 +93,20 @@ export class CandidateReader {
 
   #picture({ mimeType, data }: Json, signature: string): Delta["content"] | undefined {
     const mediaType = string(mimeType);
-    const bytes = Buffer.from(string(data), "base64");
-    if (!mediaType.startsWith("image/") || bytes.length === 0) return undefined;
+    const source = readBytes(data);
+    if (!mediaType.startsWith("image/") || source === undefined) return undefined;
     this.#pictures = true;
-    return {
-      case: "image",
-      value: create(ImageSchema, { source: { case: "data", value: bytes }, mediaType, signature }),
-    };
+    const image = create(ImageSchema, { mediaType, signature });
+    image.source = source;
+    return { case: "image", value: image };
   }
+}
+
+/** The bytes that base64 stands for; undefined when there are none. */
+function readBytes(data: unknown): Image["source"] | undefined {
+  if (data instanceof Base64) return new EncodedSource(data);
+  const value = Buffer.from(string(data), "base64");
+  return value.length === 0 ? undefined : { case: "data", value };
 }
 
 /** In the provider's JSON null is another way to leave a field out. */
