@@ -49,12 +49,12 @@ describe("lines of a log", () => {
     const program = `import { createLogger } from ${JSON.stringify(module)};
       const log = createLogger("info", Number(process.argv[1]));
       for (let n = 0; n < 2_000; n++) log.line("info", { n, text: "x".repeat(n % 900) }, "a line");`;
-    const script = '"$0" --input-type=module -e "$1" 1 & "$0" --input-type=module -e "$1" 2 & wait';
-    const { stderr } = spawnSync("sh", ["-c", script, process.execPath, program], {
+    const script = '{ "$0" --input-type=module -e "$1" 1 & "$0" --input-type=module -e "$1" 2 & wait; } 2>&1 | cat';
+    const { stdout } = spawnSync("sh", ["-c", script, process.execPath, program], {
       encoding: "utf8",
       maxBuffer: 16 * 1024 * 1024,
     });
-    const lines = stderr.trim().split("\n");
+    const lines = stdout.trim().split("\n");
     const workers = lines.map((line) => (JSON.parse(line) as { worker: number }).worker);
     expect(workers.filter((worker) => worker === 1)).toHaveLength(2_000);
     expect(workers.filter((worker) => worker === 2)).toHaveLength(2_000);
