@@ -76,6 +76,19 @@ describe("the built program", () => {
     }
   });
 
+  it("serves with several workers, which are programs beside it", async () => {
+    const program = join(checkout, "dist/program/main.cjs");
+    const product = await startProduct({ program, config: { workers: 2 } });
+    try {
+      const headers = { authorization: `Bearer ${product.firstKey}` };
+      expect((await fetch(`${product.url}/v1/models`, { headers })).status).toBe(200);
+      const readiness = (await (await fetch(`${product.operationsUrl}/readyz`)).json()) as object;
+      expect(readiness).toMatchObject({ ready: true, workers: { configured: 2, ready: 2 } });
+    } finally {
+      await product.stop();
+    }
+  });
+
   it("is built again when a source has changed", () => {
     edit("src/cli/cli.ts", (text) => text.replace("print the version", "print a changed version"));
     expect(parley("help")).toMatchObject({ stdout: expect.stringContaining("a changed version"), built: true });

@@ -44,6 +44,20 @@ describe("lines of a log", () => {
     for (const { time } of lines) expect(Date.parse(String(time))).toBeGreaterThan(Date.now() - 60_000);
   });
 
+  it("of several workers say whose they are, and are not mixed in one pipe", () => {
+    const module = join(import.meta.dirname, "../../src/telemetry/logger.ts");
+    const program = `import { createLogger } from ${JSON.stringify(module)};
+      const log = createLogger("info", Number(process.argv[1]));
+      // Both together less than a pipe holds: at the end of a process nobody waits for a reader.
+      for (let n = 0; n < 100; n++) log.line("info", { n, text: "x".repeat(n) }, "a line");`;
+    const script = '{ "$0" --input-type=module -e "$1" 1 & "$0" --input-type=module -e "$1" 2 & wait; } 2>&1 | cat';
+    const { stdout } = spawnSync("sh", ["-c", script, process.execPath, program], { encoding: "utf8" });
+    const lines = stdout.trim().split("\n");
+    const workers = lines.map((line) => (JSON.parse(line) as { worker: number }).worker);
+    expect(workers.filter((worker) => worker === 1)).toHaveLength(100);
+    expect(workers.filter((worker) => worker === 2)).toHaveLength(100);
+  });
+
   it("are lost when nobody reads them any more, and nothing else is", async () => {
     const module = join(import.meta.dirname, "../../src/telemetry/logger.ts");
     const program = `import { createLogger } from ${JSON.stringify(module)};

@@ -1,7 +1,6 @@
 // One of the processes behind the same addresses. It does what its parent says, and ends when that is gone.
 import { createLogger } from "../../telemetry/logger.ts";
-import { startFrontMember } from "../front-gateway.ts";
-import { type MemberGateway, startMember } from "../gateway.ts";
+import type { MemberGateway } from "../gateway.ts";
 import type { Assignment, ParentCalls, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
 import { createWorkerRates } from "./worker-rates.ts";
@@ -53,7 +52,11 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
     process.exitCode = 1;
     void leave();
   });
-  if (role.name === "front") return startFrontMember(config, log, role.core);
+  if (role.name === "front") {
+    const { startFrontMember } = await import("../front-gateway.ts");
+    return startFrontMember(config, log, role.core);
+  }
+  const { startMember } = await import("../gateway.ts");
   return startMember(config, log, {
     role: role.name,
     shared: {
