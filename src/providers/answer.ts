@@ -61,7 +61,10 @@ export async function* fetchStream(
   try {
     await refuse(answer, call);
     const type = String(answer.headers["content-type"] ?? "");
-    if (/^application\/json\b/i.test(type)) return yield map.whole(parseAnswer(await answer.body()));
+    if (/^application\/json\b/i.test(type)) {
+      yield map.whole(parseAnswer(await answer.body()));
+      return;
+    }
     if (!/^text\/event-stream\b/i.test(type))
       throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
     const events = new SseParser();
