@@ -1,4 +1,4 @@
-import { closeSync, existsSync, mkdirSync, openSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely } from "kysely";
 import { Database } from "./database.ts";
@@ -75,6 +75,11 @@ function createPrivately(dataDir: string, file: string): void {
   closeSync(openSync(file, "a", 0o600));
 }
 
+/** Also when another process makes it at the same moment. */
 function makeDirectory(path: string): void {
-  if (!existsSync(path)) mkdirSync(path, { mode: 0o700 });
+  try {
+    mkdirSync(path, { mode: 0o700 });
+  } catch (error) {
+    if (!existsSync(path) || !statSync(path).isDirectory()) throw error;
+  }
 }
