@@ -15,5 +15,9 @@ export function conditions(): readonly string[] {
 /** The machine as a document says it. */
 export function machine(): readonly string[] {
   const memory = `${Math.round(totalmem() / 1024 ** 3)} GiB of memory`;
-  return [...conditions(), `${cpus().length} processors, ${memory}`, `Linux ${release()}`];
+  return [
+    ...conditions(),
+    `${cpus().length} processors, ${memory}`,
+    `Linux ${/^\d+\.\d+/.exec(release())?.[0] ?? release()}`,
+  ];
 }

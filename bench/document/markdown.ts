@@ -28,7 +28,7 @@ export function toMarkdown(measured: Measurements, circumstances: Circumstances)
   const figures = figuresOf(measured);
   const sections = [
     "# Performance",
-    `Written by \`${command}\` on ${date}; [bench/README.md](../../bench/README.md) has the method, and how to read it.`,
+    `Written by \`${command}\` on ${date}; [bench/README.md](../../bench/README.md) has the method, and how to read it; [what-remains.md](what-remains.md) says where the costs are and what was tried.`,
     `## Machine\n\n${machine.map((fact) => `- ${fact}`).join("\n")}\n- ${rounds} slices of ${seconds} s for each contestant and load, in turns`,
     ...(figures.length === 0 ? [] : [`## Figures and limits\n\n${figureTable(figures)}`]),
     ...(measured.loads.length === 0 ? [] : [`## Cost\n\n![CPU time under each load](${PLOT_FILE})`]),
