@@ -72,9 +72,10 @@ describe("docs/configuration.md", () => {
 });
 
 describe("the documentation", () => {
-  const files = ["README.md", "CHANGELOG.md", ...readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })]
+  const inDocs = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".md"))
-    .map((path) => (path.endsWith("README.md") || path === "CHANGELOG.md" ? path : join("docs", path)));
+    .map((path) => join("docs", path));
+  const files = ["README.md", "CHANGELOG.md", ...inDocs];
 
   it.each(files)("%s has no link that leads nowhere", (file) => {
     const targets = [...read(file).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);
