@@ -11,7 +11,7 @@ import { idsIn } from "./support/written-ids.ts";
 
 const CALLERS = 16;
 /** Each takes more than a second, and a merge has not so much time. */
-const SQLITE_KILLS = process.env["CI"] === "true" ? 30 : 100;
+const SQLITE_KILLS = process.env["CI"] === "true" ? 40 : 100;
 /** A kill comes at a random moment of the load's first so many milliseconds. */
 const LOAD_MS = 400;
 const START_MS = 2_000;
