@@ -1,9 +1,10 @@
-import { lookup, type LookupAddress } from "node:dns";
-import { isIP, type LookupFunction } from "node:net";
+import { isIP } from "node:net";
 import { type Dispatcher, Pool } from "undici";
 import { Failure } from "../core/failure.ts";
 import { isPrivateAddress } from "../net/private-addresses.ts";
+import { lookupPublic } from "./public-lookup.ts";
 import { ReadingTurns, TURN_BYTES } from "./reading-turns.ts";
+import { toTransportFailure } from "./transport-failure.ts";
 
 /** Where a provider is and how it is reached. */
 export interface UpstreamOptions {
@@ -245,59 +246,3 @@ const asError = (reason: unknown): Error =>
 
 const tooLarge = (): Failure =>
   new Failure("upstream_protocol", "The upstream provider's answer is larger than this gateway reads.");
-
-/** What undici and the system call a broken connection, in our words. */
-function toTransportFailure(error: Error, answered: boolean): Failure {
-  const code = "code" in error ? String(error.code) : "";
-  if (code === "UND_ERR_CONNECT_TIMEOUT") {
-    return new Failure("upstream_timeout", "The upstream provider did not accept a connection in time.", {
-      cause: error,
-      transient: true,
-    });
-  }
-  if (code === "UND_ERR_BODY_TIMEOUT" || code === "UND_ERR_HEADERS_TIMEOUT") {
-    return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", {
-      cause: error,
-    });
-  }
-  const contradictory = code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" && !answered;
-  const garbled = code.startsWith("HPE_") || error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW";
-  if (garbled || contradictory) {
-    return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
-  }
-  if (answered) {
-    const kind = code === "ECONNRESET" ? "upstream_unavailable" : "upstream_protocol";
-    const message = "The upstream provider closed the connection before its answer was complete.";
-    return new Failure(kind, message, { cause: error });
-  }
-  const untrusted = code.startsWith("CERT_") || code.startsWith("ERR_TLS_") || /SIGNATURE|CERT|SELF_SIGNED/.test(code);
-  if (untrusted) {
-    return new Failure("upstream_unavailable", "The upstream provider's certificate is not valid.", {
-      cause: error,
-      transient: false,
-    });
-  }
-  const transient = code !== PRIVATE_ADDRESS;
-  return new Failure("upstream_unavailable", "The upstream provider could not be reached.", {
-    cause: error,
-    transient,
-  });
-}
-
-/** The code of our own refusal to connect. */
-const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";
-
-/** Resolves a name and refuses private addresses, so that the address that was checked is the one connected to. */
-const lookupPublic: LookupFunction = (hostname, options, callback) => {
-  lookup(hostname, options, (error, address: string | LookupAddress[], family?: number) => {
-    const addresses = typeof address === "string" ? [address] : (address ?? []).map((entry) => entry.address);
-    if (error === null && addresses.some(isPrivateAddress)) {
-      const refused: NodeJS.ErrnoException = new Error(
-        `${hostname} leads to a private address; set allow_private if that is meant`,
-      );
-      refused.code = PRIVATE_ADDRESS;
-      return callback(refused, "", 0);
-    }
-    callback(error, address, family);
-  });
-};
