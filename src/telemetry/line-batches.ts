@@ -7,6 +7,9 @@ const WHOLE_BYTES = 4096;
 const BATCH_CHARS = 64 * 1024;
 const BATCH_MS = 100;
 
+/** More than this does not wait for a reader that has stopped reading. */
+const MAX_WAITING_CHARS = 16 * 1024 * 1024;
+
 /**
  * Writes lines to an open file, many at a time and in their order, and waits for none of it. What is left at the end of the
  * process is written then. What cannot be written is lost: a reader of the log that went away takes nobody with it.
@@ -30,6 +33,7 @@ export class LineBatches {
 
   /** The line, its line feed included. */
   write(line: string): void {
+    if (this.#size > MAX_WAITING_CHARS) return;
     this.#lines.push(line);
     this.#size += line.length;
     if (this.#size >= this.#batchChars) this.#flush();
