@@ -21,6 +21,12 @@ export function choresOf(
       run: (signal) => untilNone(() => store.budgets.reap(), signal),
     },
     {
+      name: "bring entries of the ledger into its tables",
+      everyMs: MINUTE_MS,
+      // Done all the time, and nobody waits for it: here it is said when it fails.
+      run: () => store.ledger.catchUp().then(() => 0),
+    },
+    {
       name: "remove sessions, invitations, throttles and security events that have ended",
       everyMs: HOUR_MS,
       async run() {

@@ -11,7 +11,9 @@ const MAX_UNFOLDED = 500;
 export interface LedgerFolding {
   /** Is told that a segment of so many entries was written. */
   appended(entries: number): void;
-  /** Resolves when all that was written before, by any process, can be read: or when that cannot be had. Never rejects. */
+  /** Resolves when all that was written before, by any process, can be read. Rejects when that cannot be had. */
+  catchUp(): Promise<void>;
+  /** The same for readers: never rejects, because the reading itself tells them what is wrong with the database. */
   caughtUp(): Promise<void>;
   /** Folds what this process has written, and plans nothing more. Never rejects. */
   close(): Promise<void>;
@@ -21,7 +23,7 @@ export interface LedgerFolding {
 export function createLedgerFolding(database: Database): LedgerFolding {
   if (database.kind === "sqlite") return new SegmentFolding(database);
   const nothing = (): Promise<void> => Promise.resolve();
-  return { appended: () => undefined, caughtUp: nothing, close: nothing };
+  return { appended: () => undefined, catchUp: nothing, caughtUp: nothing, close: nothing };
 }
 
 class SegmentFolding implements LedgerFolding {
@@ -38,44 +40,46 @@ class SegmentFolding implements LedgerFolding {
   }
 
   appended(entries: number): void {
+    if (this.#closed) return;
     this.#unfolded += entries;
-    if (this.#unfolded >= MAX_UNFOLDED) void this.#fold();
-    else this.#timer ??= setTimeout(() => void this.#fold(), this.#closed ? 0 : FOLD_AFTER_MS).unref();
+    if (this.#unfolded >= MAX_UNFOLDED) this.#foldUnasked();
+    else this.#timer ??= setTimeout(() => this.#foldUnasked(), FOLD_AFTER_MS).unref();
+  }
+
+  async catchUp(): Promise<void> {
+    const waiting = sql`select 1 from ledger_segments limit 1`;
+    const { rows } = await retryWhileBusy(() => waiting.execute(this.#database.query));
+    if (rows.length > 0) await this.#fold();
   }
 
   async caughtUp(): Promise<void> {
-    const waiting = sql`select 1 from ledger_segments limit 1`;
-    try {
-      const { rows } = await retryWhileBusy(() => waiting.execute(this.#database.query));
-      if (rows.length > 0) await this.#fold();
-    } catch {
-      // Whoever reads is told by the reading itself what is wrong with the database.
-    }
+    await this.catchUp().catch(() => undefined);
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    await this.#fold();
     clearTimeout(this.#timer);
+    await this.#fold().catch(() => undefined);
+  }
+
+  /** Entries that cannot be folded now are kept, by their segments. Housekeeping says so in the log. */
+  #foldUnasked(): void {
+    this.#fold().catch(() => this.appended(1));
   }
 
   #fold(): Promise<void> {
     if (this.#latest === undefined) return (this.#latest = this.#foldAll().finally(() => (this.#latest = undefined)));
-    return (this.#next ??= this.#latest.then(() => {
+    const again = (): Promise<void> => {
       this.#next = undefined;
       return this.#fold();
-    }));
+    };
+    return (this.#next ??= this.#latest.then(again, again));
   }
 
-  /** Entries that cannot be folded now are kept: by their segments, and for the next one who folds. */
   async #foldAll(): Promise<void> {
     clearTimeout(this.#timer);
     this.#timer = undefined;
     this.#unfolded = 0;
-    try {
-      while (await this.#database.perform("foldSegments", undefined));
-    } catch {
-      if (!this.#closed) this.appended(1);
-    }
+    while (await this.#database.perform("foldSegments", undefined));
   }
 }

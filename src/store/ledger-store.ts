@@ -29,6 +29,8 @@ export function createLedgerStore({ database, reports, folding }: LedgerPlaces):
       folding.appended(entries.length);
     },
 
+    catchUp: () => folding.catchUp(),
+
     async list(selection) {
       await folding.caughtUp();
       return log.list(selection);
