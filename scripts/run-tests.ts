@@ -1,24 +1,39 @@
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, readFile, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { type Check, reportResults, runChecks } from "./checks.ts";
-import { countTests } from "./test-count.ts";
+import type { Summary } from "./summary-reporter.ts";
 import { runTool } from "./tools.ts";
 
-/** Runs vitest with these arguments, after the checks, and says at the end how many tests passed and failed. */
+const REPORTER = fileURLToPath(new URL("./summary-reporter.ts", import.meta.url));
+
+/**
+ * Runs vitest with these arguments, after the checks. Says at the end what failed, once more, because in a log of
+ * thousands of lines nobody finds it, and how many tests passed and failed.
+ */
 export async function runTests(args: readonly string[], checks: readonly Check[] = []): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "parley-tests-"));
-  const reportPath = join(folder, "report.json");
+  const path = join(folder, "summary.json");
+  process.env["PARLEY_TEST_SUMMARY"] = path;
   const tests: Check = {
     name: "tests",
-    run: () =>
-      runTool("vitest", ["run", "--reporter=default", "--reporter=json", `--outputFile=${reportPath}`, ...args]),
+    run: () => runTool("vitest", ["run", "--reporter=default", `--reporter=${REPORTER}`, ...args]),
   };
   try {
     reportResults(await runChecks([...checks, tests]));
-    const { passed, failed } = await countTests(reportPath);
-    console.log(`${passed} passed, ${failed} failed`);
+    const { passed, failures, errors } = await readSummary(path);
+    for (const failure of failures) console.log(`\nfailed: ${failure}`);
+    for (const error of errors) console.log(`\noutside of every test: ${error}`);
+    console.log(`${passed} passed, ${failures.length + errors.length} failed`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+/** A run that broke off leaves no summary, and counts as one failure: "0 failed" means what it says. */
+async function readSummary(path: string): Promise<Summary> {
+  const text = await readFile(path, "utf8").catch(() => undefined);
+  if (text === undefined) return { passed: 0, failures: ["vitest broke off"], errors: [] };
+  return JSON.parse(text) as Summary;
 }
