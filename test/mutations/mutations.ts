@@ -49,10 +49,10 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/router/promises.test.ts"],
   },
   {
-    promise: "a caller whose time is up is not kept by another attempt",
+    promise: "all attempts together take no longer than a completion may",
     file: "src/router/attempts.ts",
-    text: "    const over = this.#overall.signal.aborted;",
-    by: "    const over = false;",
+    text: '    this.#overall.start(primary.timeouts.totalMs, "The completion took longer than this gateway allows.");\n',
+    by: "",
     tests: ["test/router/attempts.test.ts", "test/router/promises.test.ts"],
   },
   {
