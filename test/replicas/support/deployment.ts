@@ -1,7 +1,7 @@
 import { rmSync } from "node:fs";
 import { join } from "node:path";
 import { openStore, type Store } from "../../../src/store/store.ts";
-import { makeHome, type Product, startProduct } from "../../support/product.ts";
+import { makeHome, type Product, type ProductOptions, startProduct } from "../../support/product.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
 
 /** Where a deployment keeps its state. */
@@ -16,6 +16,8 @@ export interface DeploymentOptions extends Backing {
   readonly replicas: number;
   /** What `parley.yaml` says beside the model, its provider and the limits. */
   readonly config?: object;
+  /** What is run, and with which variables beside those of the backing. Default: the sources. */
+  readonly program?: Pick<ProductOptions, "program" | "env">;
 }
 
 /** Some running replicas with the same state, in front of an upstream that does what the test says. */
@@ -46,10 +48,12 @@ export async function startDeployment({
   databaseUrl,
   redisUrl,
   config,
+  program = {},
 }: DeploymentOptions): Promise<Deployment> {
   const upstream = await startScriptedUpstream();
   const homes = Array.from({ length: replicas }, makeHome);
   const env = {
+    ...program.env,
     ...(databaseUrl !== undefined && { PARLEY_DATABASE_URL: databaseUrl }),
     ...(redisUrl !== undefined && { PARLEY_REDIS_URL: redisUrl }),
   };
@@ -68,7 +72,7 @@ export async function startDeployment({
     },
     ...config,
   };
-  const start = (home: string): Promise<Product> => startProduct({ home, config: full, env });
+  const start = (home: string): Promise<Product> => startProduct({ ...program, home, config: full, env });
   const products = await Promise.all(homes.map(start));
   const store = await openStore({ dataDir: join(homes[0]!, "data"), databaseUrl });
   return {
