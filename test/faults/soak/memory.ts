@@ -1,0 +1,57 @@
+import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import type { Product } from "../../support/product.ts";
+
+/** What a process holds at one moment, right after a collection of all garbage. */
+export interface Held {
+  /** Of `performance.now()`. */
+  readonly atMs: number;
+  /** V8's heap, and what buffers hold outside of it. */
+  readonly heapBytes: number;
+  readonly descriptors: number;
+  readonly rssBytes: number;
+}
+
+/** How a program is started whose garbage can be collected from outside; beside `--expose-gc`. */
+export const COLLECT_ON_SIGNAL = `--import=${fileURLToPath(new URL("collect-on-signal.mjs", import.meta.url))}`;
+
+const PATIENCE_MS = 60_000;
+const MAJOR_COLLECTIONS = 'nodejs_gc_duration_seconds_count{kind="major"}';
+
+/** Lets the product collect its garbage, and reads from its own metrics what is left. */
+export async function readHeld(product: Product): Promise<Held> {
+  const before = (await readMetrics(product)).get(MAJOR_COLLECTIONS) ?? 0;
+  product.signal("SIGUSR2");
+  const untilMs = performance.now() + PATIENCE_MS;
+  for (;;) {
+    const metrics = await readMetrics(product);
+    const read = (name: string): number => metrics.get(name) ?? Number.NaN;
+    if ((metrics.get(MAJOR_COLLECTIONS) ?? 0) > before) {
+      return {
+        atMs: performance.now(),
+        heapBytes: read("nodejs_heap_size_used_bytes") + read("nodejs_external_memory_bytes"),
+        descriptors: read("process_open_fds"),
+        rssBytes: read("process_resident_memory_bytes"),
+      };
+    }
+    if (performance.now() > untilMs) throw new Error("the product has not collected its garbage");
+    await delay(50);
+  }
+}
+
+/** The slope of a line through the points, per unit of x, by Theil and Sen: the median of all pairs' slopes, so that outliers weigh nothing. */
+export function slopeOf(points: readonly (readonly [x: number, y: number])[]): number {
+  const slopes = points.flatMap(([x1, y1], index) => points.slice(index + 1).map(([x2, y2]) => (y2 - y1) / (x2 - x1)));
+  const sorted = slopes.toSorted((a, b) => a - b);
+  const middle = sorted.length >> 1;
+  return sorted.length % 2 === 1 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
+}
+
+/** All samples of `/metrics` by their name and labels. */
+export async function readMetrics({ operationsUrl }: Pick<Product, "operationsUrl">): Promise<Map<string, number>> {
+  const text = await (await fetch(`${operationsUrl}/metrics`)).text();
+  const lines = text.split("\n").filter((line) => line !== "" && !line.startsWith("#"));
+  return new Map(
+    lines.map((line) => [line.slice(0, line.lastIndexOf(" ")), Number(line.slice(line.lastIndexOf(" ")))]),
+  );
+}
