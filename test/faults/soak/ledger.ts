@@ -1,21 +1,13 @@
-import { DatabaseSync } from "node:sqlite";
-import { join } from "node:path";
-import { openStore } from "../../../src/store/store.ts";
+import { type LedgerEntry, readLedger } from "../support/ledger.ts";
 import type { SeenCompletion } from "./traffic.ts";
 
 /** The IDs of requests that are made before the soak begin like this; they are none of its own. */
 export const BEFORE = "before-";
 
-/** What the ledger says of one request. */
-interface Entry {
-  readonly outcome: string;
-  /** `prompt+completion`. */
-  readonly usage: string;
-}
-
 /** Where the ledger and the callers differ, in words: each completion is in it once, as its caller saw it. */
 export async function findDifferences(dataDir: string, seen: readonly SeenCompletion[]): Promise<string[]> {
-  const entries = await readLedger(dataDir);
+  const own = (await readLedger(dataDir)).filter(({ requestId }) => !requestId.startsWith(BEFORE));
+  const entries = Map.groupBy(own, ({ requestId }) => requestId);
   const differences = seen.flatMap((one) => {
     const found = entries.get(one.requestId) ?? [];
     const difference = differ(one, found);
@@ -26,7 +18,7 @@ export async function findDifferences(dataDir: string, seen: readonly SeenComple
   return [...differences, ...foreign.map((requestId) => `${requestId}: nobody asked for it`)];
 }
 
-function differ({ left, reply }: SeenCompletion, entries: readonly Entry[]): string | undefined {
+function differ({ left, reply }: SeenCompletion, entries: readonly LedgerEntry[]): string | undefined {
   const [entry] = entries;
   if (entries.length > 1) return `${entries.length} entries`;
   // Whoever leaves may have left before the request was read, and may have missed an end that was already written.
@@ -38,23 +30,4 @@ function differ({ left, reply }: SeenCompletion, entries: readonly Entry[]): str
   return served && reply.usage !== entry.usage
     ? `${entry.usage} tokens, and its caller was told ${reply.usage}`
     : undefined;
-}
-
-async function readLedger(dataDir: string): Promise<ReadonlyMap<string, readonly Entry[]>> {
-  // Whoever closes the database brings into the table what was written in short.
-  await (await openStore({ dataDir, databaseUrl: undefined })).close();
-  const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
-  try {
-    const sql = `select request_id, outcome, prompt_tokens, completion_tokens from completions
-      where request_id not like '${BEFORE}%'`;
-    const entries = new Map<string, Entry[]>();
-    for (const row of database.prepare(sql).all()) {
-      const requestId = String(row["request_id"]);
-      const usage = `${Number(row["prompt_tokens"])}+${Number(row["completion_tokens"])}`;
-      entries.set(requestId, [...(entries.get(requestId) ?? []), { outcome: String(row["outcome"]), usage }]);
-    }
-    return entries;
-  } finally {
-    database.close();
-  }
 }
