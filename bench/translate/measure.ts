@@ -22,7 +22,7 @@ export interface TranslationResult {
 
 interface Contestant {
   readonly name: string;
-  readonly run: () => string;
+  readonly run: () => string | Buffer;
 }
 
 const SLICE_MS = 60;

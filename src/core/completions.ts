@@ -7,10 +7,13 @@ import type { Limiter, Reservation } from "./limiter.ts";
 import { Meter } from "./meter.ts";
 import type { Recorder } from "./record.ts";
 import type { Mode, Plan, Router } from "./router.ts";
-import { measurePrompt } from "./token-estimate.ts";
+import { measurePrompt, type PromptSize } from "./token-estimate.ts";
 import { worstCase } from "./worst-case.ts";
 
-/** The completion service, as both entrances call it. */
+/**
+ * The completion service, as all entrances call it. A request belongs to it from then on, and may be empty of its
+ * conversation afterwards.
+ */
 export interface Completions {
   /** One whole completion. Throws a Failure. */
   create(request: CompletionRequest, call: Call): Promise<Completion>;
@@ -42,7 +45,9 @@ export function createCompletions(ports: CorePorts): Completions {
   const begin = async (meter: Meter, request: CompletionRequest, { call, mode }: CallAndMode): Promise<Plan> => {
     const plan = admit(ports, request, { principal: call.principal, mode });
     meter.planned(plan);
-    meter.reserved(await reserve(ports, plan, call));
+    const prompt = measurePrompt(request);
+    meter.reserved(await reserve(ports, plan, { call, prompt }), prompt);
+    if (plan.candidates.length === 1) letGo(request);
     return plan;
   };
   return {
@@ -93,13 +98,27 @@ interface CallAndMode {
 }
 
 /** Takes the worst case of the plan. Throws what the limiter and the ledger throw. */
-async function reserve({ limiter, ledger }: CorePorts, plan: Plan, call: Call): Promise<Reservation> {
+async function reserve(
+  { limiter, ledger }: CorePorts,
+  plan: Plan,
+  { call, prompt }: { readonly call: Call; readonly prompt: PromptSize },
+): Promise<Reservation> {
   ledger.admit();
   const { principal, completionId } = call;
   const [primary] = plan.candidates;
   const lastsMs = primary!.timeouts.totalMs + SETTLING_MS;
-  const worst = worstCase(plan.request, measurePrompt(plan.request), plan.candidates);
+  const worst = worstCase(plan.request, prompt, plan.candidates);
   const reservation = await limiter.reserve({ principal, completionId, lastsMs, ...worst });
   call.admitted(reservation.facts);
   return reservation;
+}
+
+/**
+ * Lets go of a conversation that has been translated for the only model it may go to: while its answer is under way, which
+ * may take minutes, the bytes that are sent are kept and nothing else, or the garbage collector would copy it again and
+ * again. Whoever called may still hold the request itself, so it is emptied.
+ */
+function letGo(request: CompletionRequest): void {
+  request.messages = [];
+  request.tools = [];
 }

@@ -10,7 +10,7 @@ import type { Model } from "./model.ts";
 import type { Answer } from "./provider.ts";
 import { type CompletionRecord, type Recorder, STOPPED } from "./record.ts";
 import type { Mode, Plan, RouterCall } from "./router.ts";
-import { estimateAnswerTokens, estimateTokens, measurePrompt, sizeOfChoices, sizeOfDelta } from "./token-estimate.ts";
+import { estimateAnswerTokens, estimateTokens, type PromptSize, sizeOfChoices, sizeOfDelta } from "./token-estimate.ts";
 
 /** Where a meter writes what it saw. */
 export interface MeterPorts {
@@ -44,6 +44,7 @@ export class Meter {
   #failure: Failure | undefined;
   #candidates: readonly Model[] = [];
   #reservation: Reservation | undefined;
+  #prompt: PromptSize | undefined;
   #model: Model | undefined;
   #usage: Usage | undefined;
   #firstContentMs: number | undefined;
@@ -62,9 +63,10 @@ export class Meter {
     this.#candidates = candidates;
   }
 
-  /** From now on a ledger entry is owed. */
-  reserved(reservation: Reservation): void {
+  /** From now on a ledger entry is owed. The prompt may be asked for when the request no longer holds it. */
+  reserved(reservation: Reservation, prompt: PromptSize): void {
     this.#reservation = reservation;
+    this.#prompt = prompt;
   }
 
   observe({ event }: CompletionChunk): void {
@@ -170,7 +172,7 @@ export class Meter {
     if (this.#usage !== undefined) return { tokens: toTokenCounts(this.#usage), model: this.#model, estimated: false };
     const model = this.#model ?? this.#stoppedModel();
     if (model === undefined) return { tokens: NO_TOKENS, model, estimated: false };
-    const prompt = estimateTokens(measurePrompt(this.#request));
+    const prompt = this.#prompt === undefined ? 0 : estimateTokens(this.#prompt);
     const completion = estimateAnswerTokens(this.#answer);
     return { tokens: { ...NO_TOKENS, prompt, completion }, model, estimated: true };
   }

@@ -21,7 +21,7 @@ export interface UpstreamRequest {
   /** Appended to the base URL's path; begins with a slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string;
+  readonly body: string | Buffer;
   /** Aborts with a Failure as its reason. */
   readonly signal: AbortSignal;
   /** The longest silence between two reads of the body. */

@@ -29,6 +29,6 @@ export class TranslationLog {
 
   /** The finished translation: `body` as JSON text, absent (undefined) fields left out. */
   finish(body: object, { streamed }: { readonly streamed: boolean }): Translation {
-    return { body: JSON.stringify(body), omitted: this.#omitted, clamped: this.#clamped, streamed };
+    return { body: Buffer.from(JSON.stringify(body)), omitted: this.#omitted, clamped: this.#clamped, streamed };
   }
 }

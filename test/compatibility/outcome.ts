@@ -29,7 +29,7 @@ export function observe({ given, without = {} }: RequestSample, dialect: Dialect
   }
   const plain = translate(without);
   return {
-    changed: changes(leaves(JSON.parse(plain.body)), leaves(JSON.parse(translation.body))),
+    changed: changes(leaves(JSON.parse(plain.body.toString())), leaves(JSON.parse(translation.body.toString()))),
     omitted: translation.omitted.filter((field) => !plain.omitted.includes(field)).map(open),
     clamped: translation.clamped.map(({ field, to }) => ({ field, to })),
     refused: undefined,

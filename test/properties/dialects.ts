@@ -127,5 +127,5 @@ export function translated(
   model: UpstreamModel,
 ): ReturnType<Provider["translate"]> & { readonly json: Readonly<Record<string, unknown>> } {
   const translation = dialect.translate(request, model, "whole");
-  return { ...translation, json: parseExactly(translation.body) as Readonly<Record<string, unknown>> };
+  return { ...translation, json: parseExactly(translation.body.toString()) as Readonly<Record<string, unknown>> };
 }

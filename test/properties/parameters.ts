@@ -104,7 +104,7 @@ export function losesParameter(
     const said = path === undefined ? undefined : look(json, path);
     if (EXACT.has(name)) return said !== value && !(value === 0 && said === 0);
     if (name === "response_format" && request.responseFormat?.format.case === "jsonObject")
-      return !/JSON|json/u.test(body);
+      return !/JSON|json/u.test(body.toString());
     return said === undefined;
   });
   const clamps = translation.clamped.filter(({ field, to }) => look(json, NAMES[dialect]?.[field] ?? "") !== to);

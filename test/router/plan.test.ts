@@ -18,10 +18,13 @@ const strict = create(CompletionRequestSchema, { strict: true });
 const clamp = create(ClampSchema, { field: "temperature", from: 1.5, to: 1 });
 
 it("keeps the candidates in order and has the primary's request ready", () => {
-  const models = candidates({ "a-upstream": { body: "for a" }, "b-upstream": { body: "for b" } });
+  const models = candidates({
+    "a-upstream": { body: Buffer.from("for a") },
+    "b-upstream": { body: Buffer.from("for b") },
+  });
   const plan = planAttempts(ordinary, models, "stream");
   expect(plan.candidates.map((model) => model.id)).toEqual(["a", "b"]);
-  expect(plan).toMatchObject({ mode: "stream", primary: { body: "for a" } });
+  expect(plan).toMatchObject({ mode: "stream", primary: { body: Buffer.from("for a") } });
 });
 
 it("does not translate for fallbacks that may never be needed", () => {

@@ -34,7 +34,7 @@ export interface ScriptedCall {
   state: "open" | "ended" | "failed" | "aborted" | "left";
 }
 
-const NOTHING_LOST: Translation = { body: "{}", omitted: [], clamped: [], streamed: false };
+const NOTHING_LOST: Translation = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false };
 
 /**
  * A provider without a network. Each upstream model has its scripts, one per call, the last one for all further calls;

@@ -47,7 +47,7 @@ export function isSigned({ translation: { body } }: UpstreamCall): boolean {
 
 function unsignedOrThrow(call: UpstreamCall, reason: unknown): UpstreamCall {
   if (!isRefusedSignature(reason)) throw reason;
-  const request = parseExactly(call.translation.body) as GenerateContentRequest;
+  const request = parseExactly(call.translation.body.toString()) as GenerateContentRequest;
   let changed = false;
   for (const part of request.contents.flatMap(({ parts }) => parts)) {
     if (part.thoughtSignature === undefined || part.thoughtSignature === SENTINEL) continue;
@@ -55,5 +55,5 @@ function unsignedOrThrow(call: UpstreamCall, reason: unknown): UpstreamCall {
     changed = true;
   }
   if (!changed) throw reason;
-  return { ...call, translation: { ...call.translation, body: JSON.stringify(request) } };
+  return { ...call, translation: { ...call.translation, body: Buffer.from(JSON.stringify(request)) } };
 }

@@ -23,7 +23,7 @@ describe("prompt-cache marks", () => {
       messages: [user([cached(text("a"), "5m"), text("b")]), cached(assistant("c")), user("d")],
     });
     const { body, omitted } = translate(marked, budgetModel());
-    expect(JSON.parse(body)).toMatchObject({
+    expect(JSON.parse(body.toString())).toMatchObject({
       tools: [{ cache_control: { ...MARK, ttl: "1h" } }],
       messages: [
         { content: [{ text: "a", cache_control: { ...MARK, ttl: "5m" } }, { text: "b" }] },
@@ -40,9 +40,11 @@ describe("prompt-cache marks", () => {
       assistant(undefined, { toolCalls: [PARIS] }),
       toolResult(PARIS.id, [cached(text("18C"))]),
     ];
-    expect(JSON.parse(translate(request({ messages, tools: [WEATHER] }), budgetModel()).body)).toMatchObject({
-      messages: [{}, {}, { content: [{ content: [{ type: "text", text: "18C", cache_control: MARK }] }] }],
-    });
+    expect(JSON.parse(translate(request({ messages, tools: [WEATHER] }), budgetModel()).body.toString())).toMatchObject(
+      {
+        messages: [{}, {}, { content: [{ content: [{ type: "text", text: "18C", cache_control: MARK }] }] }],
+      },
+    );
   });
 
   it("are at most four, the longer-lived ones first; what must give way is listed", () => {
@@ -57,7 +59,7 @@ describe("prompt-cache marks", () => {
       ],
     });
     const { body, omitted } = translate(marked, budgetModel());
-    expect(JSON.parse(body)).toEqual({
+    expect(JSON.parse(body.toString())).toEqual({
       model: "claude-sonnet-4-5-20250929",
       max_tokens: 8192,
       tools: [{ name: "get_weather", description: "Current weather for a city", input_schema: WEATHER_SCHEMA }],

@@ -129,7 +129,9 @@ describe("messages", () => {
       assistant(undefined, { toolCalls: [{ ...PARIS, arguments: written }] }),
       toolResult(PARIS.id, "r"),
     ];
-    expect(translate(request({ messages, tools: [WEATHER] }), budgetModel()).body).toContain(`"input":${expected}}`);
+    expect(translate(request({ messages, tools: [WEATHER] }), budgetModel()).body.toString()).toContain(
+      `"input":${expected}}`,
+    );
   });
 
   it("trap 48: declares a picture by its bytes, whatever its type is said to be", () => {

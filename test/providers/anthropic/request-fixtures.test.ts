@@ -207,7 +207,7 @@ describe("the request of fixture", () => {
   ];
 
   it.each(rows)("%s: %s", (number, _, asked, model, mode) => {
-    const body: unknown = JSON.parse(translate(asked, model, mode).body);
+    const body: unknown = JSON.parse(translate(asked, model, mode).body.toString());
     expect(withResultLists(body)).toEqual(withResultLists(readFixtureJson(number, "upstream-request.json")));
   });
 });

@@ -301,6 +301,6 @@ describe("the rest of the body", () => {
   it("trap 17: streams a whole answer that may be long", () => {
     expect(translate(request({ maxTokens: 21_333 }), budgetModel())).toMatchObject({ streamed: false });
     const long = translate(request({ maxTokens: 21_334 }), budgetModel());
-    expect([long.streamed, JSON.parse(long.body)]).toMatchObject([true, { stream: true }]);
+    expect([long.streamed, JSON.parse(long.body.toString())]).toMatchObject([true, { stream: true }]);
   });
 });

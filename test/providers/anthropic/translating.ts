@@ -15,7 +15,7 @@ export function translate(
 
 /** The body that is sent. */
 export function bodyOf(request: CompletionRequest, model: UpstreamModel = budgetModel()): Record<string, unknown> {
-  return JSON.parse(translate(request, model).body) as Record<string, unknown>;
+  return JSON.parse(translate(request, model).body.toString()) as Record<string, unknown>;
 }
 
 /** The turns in it. */

@@ -55,7 +55,8 @@ export interface Body {
 }
 
 /** The body that a request becomes. */
-export const body = (fields: Fields, model?: UpstreamModel): Body => JSON.parse(translate(fields, model).body) as Body;
+export const body = (fields: Fields, model?: UpstreamModel): Body =>
+  JSON.parse(translate(fields, model).body.toString()) as Body;
 
 /** The generation config of that body. */
 export const config = (fields: Fields, model?: UpstreamModel): unknown => body(fields, model).generationConfig;

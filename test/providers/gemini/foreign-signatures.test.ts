@@ -39,7 +39,7 @@ function provider(...reasons: Failure[]): {
   return {
     sent,
     answer: ({ translation: { body } }) => {
-      sent.push(body);
+      sent.push(body.toString());
       const reason = left.shift();
       if (reason !== undefined) throw reason;
       return "answer";

@@ -69,7 +69,7 @@ describe("messages", () => {
     const messages = [ask("a"), callTurn(call("x", { arguments: digits })), result("x", digits)];
     const schema = '{"maximum":9223372036854775807}';
     const text = translate({ messages, tools: [{ function: { name: "f", parametersJson: schema } }] }).body;
-    expect(text.match(/:9223372036854775807\b/g)).toHaveLength(3);
+    expect(text.toString().match(/:9223372036854775807\b/g)).toHaveLength(3);
   });
 
   it("passes a result on as it is only when it is an object without a reserved key", () => {
@@ -81,7 +81,7 @@ describe("messages", () => {
 
   it("trap 47: a speaker's name has no place there and is listed", () => {
     expect(translate({ messages: [{ role: "ROLE_USER", name: "Ann", content: [{ text: "hi" }] }] })).toMatchObject({
-      body: '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      body: Buffer.from('{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}'),
       omitted: ["messages[0].name"],
     });
   });

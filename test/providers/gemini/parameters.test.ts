@@ -41,7 +41,7 @@ describe("parameters", () => {
       "verbosity",
       "web_search_options",
     ]);
-    expect(Object.keys(JSON.parse(text) as object)).toEqual(["contents", "tools"]);
+    expect(Object.keys(JSON.parse(text.toString()) as object)).toEqual(["contents", "tools"]);
   });
 
   it("what changes nothing is neither sent nor listed", () => {
@@ -63,7 +63,7 @@ describe("parameters", () => {
       responseFormat: { text: {} },
     };
     expect(translate(asked, fixed)).toMatchObject({
-      body: '{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}',
+      body: Buffer.from('{"contents":[{"role":"user","parts":[{"text":"hi"}]}]}'),
       omitted: [],
       clamped: [],
     });
@@ -117,7 +117,9 @@ describe("parameters", () => {
 
   it("trap 58 and 60: values beyond the model's range are moved into it and listed", () => {
     const { body: text, clamped } = translate({ temperature: 1.4, maxTokens: 100_000 }, flash({ maxTemperature: 1 }));
-    expect(JSON.parse(text)).toMatchObject({ generationConfig: { temperature: 1, maxOutputTokens: 65_536 } });
+    expect(JSON.parse(text.toString())).toMatchObject({
+      generationConfig: { temperature: 1, maxOutputTokens: 65_536 },
+    });
     expect(clamped).toMatchObject([
       { field: "temperature", from: 1.4, to: 1 },
       { field: "max_tokens", from: 100_000, to: 65_536 },

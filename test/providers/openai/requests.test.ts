@@ -25,7 +25,7 @@ function translate(request: RequestInit, model: UpstreamModel = modelThat(), mod
   );
   const { omitted, clamped, streamed } = translation;
   return {
-    body: JSON.parse(translation.body),
+    body: JSON.parse(translation.body.toString()),
     omitted,
     clamped: clamped.map(({ field, from, to }) => ({ field, from, to })),
     streamed,
