@@ -16,24 +16,54 @@ export interface FoundRoute {
   readonly allow?: string;
 }
 
-const CHAT: Route = { name: "chat" };
-const MODELS: Route = { name: "models" };
-const PREFLIGHT: Route = { name: "preflight" };
 const CONNECT: Route = { name: "connect" };
-const HEALTH: Route = { name: "health" };
-const READY: Route = { name: "ready" };
-const DOCUMENT: Route = { name: "document" };
+const PREFLIGHT: Route = { name: "preflight" };
+
+/** A route, and the method that it is served with. */
+interface ServedRoute {
+  readonly method: "GET" | "POST";
+  readonly route: Route;
+}
+
+const CONNECT_PATHS = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
+  methods.map(({ name }) => `/${typeName}/${name}`),
+);
+
+/** What is served at exactly these paths. */
+const AT: ReadonlyMap<string, ServedRoute> = new Map<string, ServedRoute>([
+  ["/v1/chat/completions", { method: "POST", route: { name: "chat" } }],
+  ["/v1/models", { method: "GET", route: { name: "models" } }],
+  ["/openapi.json", { method: "GET", route: { name: "document" } }],
+  ["/healthz", { method: "GET", route: { name: "health" } }],
+  ["/readyz", { method: "GET", route: { name: "ready" } }],
+  ...CONNECT_PATHS.map((path): [string, ServedRoute] => [path, { method: "POST", route: CONNECT }]),
+]);
+
+/** What is served with GET below these paths: the rest says which one, if there is such a one. */
+const BELOW: readonly { readonly path: string; readonly rest: string; routeOf(rest: string): Route | undefined }[] = [
+  { path: "/proto/", rest: "file", routeOf: () => ({ name: "document" }) },
+  {
+    path: "/v1/models/",
+    rest: "id",
+    routeOf(rest) {
+      const id = decode(rest);
+      return id === undefined || id === "" ? undefined : { name: "model", id };
+    },
+  },
+];
+
+/** Every route there is, as `GET /v1/models/{id}`: there is no other way in. */
+export const ROUTES: readonly string[] = [
+  ...[...AT].map(([path, { method }]) => `${method} ${path}`),
+  ...BELOW.map(({ path, rest }) => `GET ${path}{${rest}}`),
+];
 
 /** Routes for whoever asks, with nothing that a browser would ask about before. */
 const WITHOUT_PREFLIGHT: ReadonlySet<Route["name"]> = new Set(["health", "ready", "document"]);
 
-const CONNECT_PATHS: ReadonlySet<string> = new Set(
-  CONNECT_SERVICES.flatMap(({ typeName, methods }) => methods.map(({ name }) => `/${typeName}/${name}`)),
-);
-
 /** Whether this is a path of the Connect protocol, whose clients read errors in its own form. */
 export function isConnect(path: string): boolean {
-  return CONNECT_PATHS.has(path);
+  return AT.get(path)?.route === CONNECT;
 }
 
 /** Whether pages of other origins may be allowed to call this: everything that asks for a key. */
@@ -43,22 +73,11 @@ export function isForPages(target: string): boolean {
 
 /** Finds the route of a path, exactly as it is written: no case folding, no dot segments, no doubled slashes. */
 export function findRoute(path: string, method: string): FoundRoute {
-  switch (path) {
-    case "/v1/chat/completions":
-      return only("POST", method, CHAT);
-    case "/v1/models":
-      return only("GET", method, MODELS);
-    case "/openapi.json":
-      return only("GET", method, DOCUMENT);
-    case "/healthz":
-      return only("GET", method, HEALTH);
-    case "/readyz":
-      return only("GET", method, READY);
-  }
-  if (CONNECT_PATHS.has(path)) return only("POST", method, CONNECT);
-  if (path.startsWith("/proto/")) return only("GET", method, DOCUMENT);
-  const id = path.startsWith("/v1/models/") ? decode(path.slice("/v1/models/".length)) : undefined;
-  return id === undefined || id === "" ? {} : only("GET", method, { name: "model", id });
+  const exact = AT.get(path);
+  if (exact !== undefined) return only(exact.method, method, exact.route);
+  const below = BELOW.find((one) => path.startsWith(one.path));
+  const route = below?.routeOf(path.slice(below.path.length));
+  return route === undefined ? {} : only("GET", method, route);
 }
 
 function only(served: "GET" | "POST", method: string, route: Route): FoundRoute {

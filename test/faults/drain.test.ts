@@ -55,7 +55,7 @@ async function newcomer({ url, grpcPort }: Product, entrance: "http" | "grpc"): 
   if (entrance === "http") {
     return fetch(`${url}/v1/models`).then(
       ({ status }) => `answered with ${status}`,
-      (error: { cause?: { code?: string } }) => error.cause?.code ?? String(error),
+      (error: Error & { cause?: { code?: string } }) => error.cause?.code ?? error.message,
     );
   }
   const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${grpcPort}` });

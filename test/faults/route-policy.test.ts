@@ -1,0 +1,236 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { createClient } from "@connectrpc/connect";
+import { createGrpcTransport } from "@connectrpc/connect-node";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { Client, credentials } from "@grpc/grpc-js";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+import { POLICIES } from "../../src/console/policy.ts";
+import { PAGE_PATHS, requestPath } from "../../src/console/web/paths.ts";
+import { ROUTES } from "../../src/front/routes.ts";
+import { askConsole, askGrpc, askHttp, type Outcome } from "./routes/ask.ts";
+import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow } from "./routes/rows.ts";
+import { type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
+import { figure } from "./support/figures.ts";
+
+let world: RoutesWorld;
+let grpc: Client;
+beforeAll(async () => {
+  world = await startRoutesWorld();
+  grpc = new Client(`127.0.0.1:${world.product.grpcPort}`, credentials.createInsecure());
+});
+afterAll(async () => {
+  grpc?.close();
+  await world?.close();
+});
+
+/** What was checked, for the figures at the end. */
+const checked = { routes: 0, ofRoutes: 0, cells: 0 };
+
+/** Every route has its row and every row its route; each caller fares in each as the row says. */
+async function check(
+  routes: readonly string[],
+  rows: Readonly<Record<string, unknown>>,
+  cellsOf: (route: string) => Promise<readonly Cell[]>,
+): Promise<void> {
+  checked.ofRoutes += routes.length;
+  expect(Object.keys(rows).toSorted()).toEqual(routes.toSorted());
+  const wrong: string[] = [];
+  for (const route of routes) {
+    const cells = await cellsOf(route);
+    checked.routes += 1;
+    checked.cells += cells.length;
+    for (const { caller, expected, outcome } of cells) {
+      if (!expected.includes(outcome))
+        wrong.push(`${route} by ${caller}: ${outcome}, and not ${expected.join(" or ")}`);
+    }
+  }
+  expect(wrong).toEqual([]);
+}
+
+interface Cell {
+  readonly caller: string;
+  readonly expected: readonly Outcome[];
+  readonly outcome: Outcome;
+}
+
+const LET_IN: readonly Outcome[] = ["done"];
+/** Let in: what the message asks for may still be wrong. */
+const ANSWERED: readonly Outcome[] = ["done", "wrong"];
+/** Who may not use a model is told so, and where models are looked up, that it does not exist. */
+const WITHOUT_PERMISSION: readonly Outcome[] = ["denied", "wrong"];
+const VALID = new Set(["a key for another model", "a key", "another account's key", "an administrator's key"]);
+
+function expectedOfKey(row: KeyRow, caller: string): readonly Outcome[] {
+  // The contract's files are only there when the dashboard is built.
+  if (row === "everybody") return ANSWERED;
+  if (!VALID.has(caller)) return ["unauthenticated"];
+  return row === "permission" && caller === "a key for another model" ? WITHOUT_PERMISSION : LET_IN;
+}
+
+async function keyCells(row: KeyRow, ask: (sent: RoutesWorld["keys"][string]) => Promise<Outcome>): Promise<Cell[]> {
+  return Promise.all(
+    Object.entries(world.keys).map(async ([caller, sent]) => {
+      return { caller, expected: expectedOfKey(row, caller), outcome: await ask(sent) };
+    }),
+  );
+}
+
+const NOBODY = new Set([
+  "no session",
+  "a text that is no session",
+  "a session that nobody has",
+  "an API key",
+  "an administrator's API key",
+  "a session that is over",
+  "a session of a disabled account",
+]);
+
+function expectedOfSession({ who, fresh, others }: ConsoleRow, caller: string): readonly Outcome[] {
+  if (who === "anybody") return ANSWERED;
+  if (NOBODY.has(caller)) return ["unauthenticated"];
+  const isAdministrator = caller.startsWith("an administrator");
+  if (who === "administrator" && !isAdministrator) return ["denied"];
+  if (fresh && caller.endsWith("long after the password")) return ["denied"];
+  if (others === undefined) return ANSWERED;
+  // About something that exists: its owner and administrators see it, and nobody else.
+  if (caller === "another one's session") return [others === "hidden" ? "wrong" : "denied"];
+  return LET_IN;
+}
+
+/** What a call is about, where that is somebody's: the owner's. */
+async function messageOf(method: string): Promise<object> {
+  const { accountId, completionId, newKeyId } = world.owner;
+  switch (method) {
+    case "SessionService/SignUp":
+    case "SessionService/SignIn":
+      return { email: "nobody" };
+    case "AccountService/Update":
+      return { id: accountId, name: "The owner" };
+    case "KeyService/Create":
+      return { accountId, name: "made by the matrix" };
+    case "KeyService/Update":
+      return { id: await newKeyId(), name: "changed by the matrix" };
+    case "KeyService/Rotate":
+    case "KeyService/Revoke":
+      return { id: await newKeyId(), ...(method.endsWith("Rotate") && { grace: "ROTATION_GRACE_NONE" }) };
+    case "RequestService/Get":
+      return { id: completionId };
+    case "UsageService/Summarize":
+    case "UsageService/GetLatency":
+    case "RequestService/List":
+    case "RequestService/Watch":
+      return { filter: { accountId } };
+    case "AccountService/ListSecurityEvents":
+    case "KeyService/List":
+    case "UsageService/GetSpending":
+      return { accountId };
+    default:
+      return {};
+  }
+}
+
+describe("every way into the running server", () => {
+  it("by HTTP with a key has a row, and lets in exactly who may", async () => {
+    await check(ROUTES, HTTP_ROWS, (route) => keyCells(HTTP_ROWS[route]!, (sent) => askHttp(world, route, sent)));
+  });
+
+  it("by gRPC, as reflection tells of it, has a row, and lets in exactly who may", async () => {
+    const paths = await reflectedPaths();
+    await check(paths, GRPC_ROWS, (path) => keyCells(GRPC_ROWS[path]!, (sent) => askGrpc(grpc, path, sent)));
+  });
+
+  it("by the dashboard's services has a row, and lets in exactly who may", async () => {
+    const streams = new Map([...POLICIES].map(([path, policy]) => [methodOf(path), policy.streams] as const));
+    await check([...streams.keys()], CONSOLE_ROWS, async (method) => {
+      const cells: Cell[] = [];
+      for (const [caller, open] of Object.entries(world.sessions)) {
+        const asking = { message: await messageOf(method), streams: streams.get(method)!, credentials: await open() };
+        const expected = expectedOfSession(CONSOLE_ROWS[method]!, caller);
+        cells.push({ caller, expected, outcome: await askConsole(world, method, asking) });
+      }
+      return cells;
+    });
+  });
+
+  it("is one of these: other methods and addresses near them are nothing, with the best of keys and sessions", async () => {
+    const { product, keys, sessions } = world;
+    const all = { ...keys["an administrator's key"], ...(await sessions["an administrator's session"]!()) };
+    const wrong: string[] = [];
+    const expectStatus = async (method: string, path: string, statuses: readonly number[]): Promise<void> => {
+      const response = await fetch(product.url + path, { method, headers: all, redirect: "manual" });
+      await response.body?.cancel();
+      if (!statuses.includes(response.status)) wrong.push(`${method} ${path}: ${response.status}`);
+    };
+    for (const route of ROUTES) {
+      const [served = "", path = ""] = route.split(" ");
+      for (const method of ["GET", "POST", "PUT", "PATCH", "DELETE"])
+        if (method !== served) await expectStatus(method, path.replace(/\{.*\}/, "x"), [404]);
+    }
+    for (const path of POLICIES.keys()) await expectStatus("GET", path, [400]);
+    for (const path of [
+      "/v1/chat/completions/",
+      "/V1/models",
+      "//v1/models",
+      "/v1",
+      "/metrics",
+      "/parley.v1.KeyService/",
+    ])
+      await expectStatus("GET", path, [404]);
+    for (const path of ["/parley.v1.CompletionService/create", "/grpc.health.v1.Health/Check"])
+      await expectStatus("POST", path, [404]);
+    expect(wrong).toEqual([]);
+  });
+
+  it("that is a page is the same for everybody: nothing of anybody is in it", async () => {
+    const { product, sessions } = world;
+    const differing: string[] = [];
+    for (const path of [...PAGE_PATHS, requestPath("chatcmpl-x")]) {
+      const texts = new Set<string>();
+      for (const open of Object.values(sessions)) {
+        const response = await fetch(product.url + path, { headers: await open() });
+        texts.add(`${response.status} ${await response.text()}`);
+        checked.cells += 1;
+      }
+      checked.routes += 1;
+      checked.ofRoutes += 1;
+      if (texts.size !== 1) differing.push(path);
+    }
+    expect(differing).toEqual([]);
+  });
+
+  it("was looked at", () => {
+    const percent = Math.floor((100 * checked.routes) / checked.ofRoutes);
+    figure({ name: "routes and RPCs in the policy matrix", value: percent, unit: "%", atLeast: 100 });
+    figure({ name: "calls by every kind of caller in it", value: checked.cells, unit: "", atLeast: 700 });
+  });
+});
+
+const methodOf = (path: string): string => path.slice("/parley.console.v1.".length);
+
+/** All methods that the server's own reflection tells of, and those of reflection itself, under both of its names. */
+async function reflectedPaths(): Promise<string[]> {
+  const transport = createGrpcTransport({ baseUrl: `http://127.0.0.1:${world.product.grpcPort}` });
+  const client = createClient(ServerReflection, transport);
+  const ask = async (messageRequest: { case: "listServices" | "fileContainingSymbol"; value: string }) => {
+    async function* question() {
+      yield { messageRequest };
+    }
+    for await (const { messageResponse } of client.serverReflectionInfo(question())) return messageResponse;
+    throw new Error("reflection has said nothing");
+  };
+  const listed = await ask({ case: "listServices", value: "*" });
+  if (listed.case !== "listServicesResponse") throw new Error("reflection lists no services");
+  const paths: string[] = [];
+  for (const { name } of listed.value.service) {
+    const found = await ask({ case: "fileContainingSymbol", value: name });
+    if (found.case !== "fileDescriptorResponse") throw new Error(`reflection does not know ${name}`);
+    const files = found.value.fileDescriptorProto.map((bytes) => fromBinary(FileDescriptorProtoSchema, bytes));
+    const service = files.flatMap((file) => file.service.filter((one) => `${file.package}.${one.name}` === name))[0];
+    paths.push(...service!.method.map((method) => `/${name}/${method.name}`));
+  }
+  const reflection = ["v1", "v1alpha"].map(
+    (version) => `/grpc.reflection.${version}.ServerReflection/ServerReflectionInfo`,
+  );
+  return [...paths, ...reflection];
+}

@@ -1,0 +1,143 @@
+import { join } from "node:path";
+import { generateApiKey } from "../../../src/access/api-key.ts";
+import { createKey, revokeKey } from "../../../src/access/keys.ts";
+import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { openStore, type Store } from "../../../src/store/store.ts";
+import { type Product, startProduct } from "../../support/product.ts";
+import { builtProgram } from "../support/built-program.ts";
+import { ConsoleCaller } from "../support/console.ts";
+
+/** What is sent along with a call to say who calls. */
+export type Credentials = Readonly<Record<string, string>>;
+
+/** The running server, and everybody there is. */
+export interface RoutesWorld {
+  readonly product: Product;
+  /** Callers with a key, or with what is none here, by what they have. */
+  readonly keys: Readonly<Record<string, Credentials>>;
+  /** The same with sessions. Each call is made with a new session: some of them end it. */
+  readonly sessions: Readonly<Record<string, () => Promise<Credentials>>>;
+  /** Whose things the calls are about. */
+  readonly owner: { readonly accountId: string; readonly completionId: string; newKeyId(): Promise<string> };
+  close(): Promise<void>;
+}
+
+/** The model that everybody asks for. */
+export const MODEL = "alpha-haiku-4.5";
+
+const MINUTE_MS = 60_000;
+const DAY_MS = 24 * 60 * MINUTE_MS;
+
+/** Starts the product with its simulator, and makes an administrator, three members, and keys and sessions of all kinds. */
+export async function startRoutesWorld(): Promise<RoutesWorld> {
+  const unlimited = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited" };
+  const config = { sign_up: "open", limits: unlimited, simulator: { tokens_per_second: 100_000, first_token_ms: 0 } };
+  const product = await startProduct({ ...(await builtProgram()), config });
+  const people = await signUpAll(product);
+  const store = await openStore({ dataDir: join(product.home, "data"), databaseUrl: undefined });
+  const { administrator, owner, other, disabled } = people;
+  const keys = await makeKeys(store, people);
+  await store.accounts.update(disabled!, { disabledAtMs: Date.now() });
+  return {
+    product,
+    keys,
+    sessions: {
+      "no session": async () => ({}),
+      "a text that is no session": async () => ({ cookie: "sid=nothing" }),
+      "a session that nobody has": async () => ({ cookie: `sid=${generateToken()}` }),
+      "an API key": async () => keys["a key"]!,
+      "an administrator's API key": async () => keys["an administrator's key"]!,
+      "a session that is over": () => openSession(store, owner!, { ageMs: 2 * DAY_MS }),
+      "a session of a disabled account": () => openSession(store, disabled!),
+      "the owner's session": () => openSession(store, owner!),
+      "the owner's session, long after the password": () => openSession(store, owner!, { passwordMs: 11 * MINUTE_MS }),
+      "another one's session": () => openSession(store, other!),
+      "an administrator's session": () => openSession(store, administrator!),
+      "an administrator's session, long after the password": () =>
+        openSession(store, administrator!, { passwordMs: 11 * MINUTE_MS }),
+    },
+    owner: {
+      accountId: owner!,
+      completionId: await completeOnce(product, keys["a key"]!),
+      newKeyId: async () => {
+        const made = await createKey({ store: store.keys, clock: systemClock }, { name: "a key", accountId: owner });
+        return made.record.id;
+      },
+    },
+    async close() {
+      await store.close();
+      await product.stop();
+    },
+  };
+}
+
+type People = Readonly<Record<"administrator" | "owner" | "other" | "disabled", string | undefined>>;
+
+async function signUpAll(product: Product): Promise<People> {
+  const ids: string[] = [];
+  for (const name of ["administrator", "owner", "other", "disabled"]) {
+    const person = new ConsoleCaller(product);
+    await person.signUp(`${name}@example.com`);
+    const { session } = await person.call("SessionService/GetSession");
+    ids.push((session as { account: { id: string } }).account.id);
+  }
+  const [administrator, owner, other, disabled] = ids;
+  return { administrator, owner, other, disabled };
+}
+
+async function makeKeys(store: Store, people: People): Promise<Record<string, Credentials>> {
+  const context = { store: store.keys, clock: systemClock };
+  const make = async (accountId: string | undefined, more: object = {}) =>
+    createKey(context, { name: "a key", accountId, ...more });
+  const bearer = (key: string): Credentials => ({ authorization: `Bearer ${key}` });
+  const revoked = await make(people.owner);
+  await revokeKey(context, revoked.record.id);
+  const good = await make(people.owner);
+  return {
+    nothing: {},
+    "a text that is no key": bearer("sk_parley_short"),
+    "a key that nobody has": bearer(generateApiKey()),
+    "a revoked key": bearer(revoked.secret),
+    "an expired key": bearer((await make(people.owner, { lifetimeMs: 1 })).secret),
+    "a key of a disabled account": bearer((await make(people.disabled)).secret),
+    "a key in another scheme": { authorization: `Basic ${good.secret}` },
+    "a key in another header": { "x-api-key": good.secret, "api-key": good.secret },
+    "a session": await openSession(store, people.owner!),
+    "an administrator's session": await openSession(store, people.administrator!),
+    "a key for another model": bearer((await make(people.owner, { models: ["beta-3-flash"] })).secret),
+    "a key": bearer(good.secret),
+    "another account's key": bearer((await make(people.other)).secret),
+    "an administrator's key": bearer((await make(people.administrator)).secret),
+  };
+}
+
+/** A new session of somebody, begun and last used `ageMs` ago, whose password was given `passwordMs` ago. */
+async function openSession(
+  store: Store,
+  accountId: string,
+  { ageMs = 0, passwordMs = 0 }: { readonly ageMs?: number; readonly passwordMs?: number } = {},
+): Promise<Credentials> {
+  const id = generateToken();
+  const nowMs = Date.now();
+  await store.accounts.insertSession({
+    hash: hashToken(id),
+    accountId,
+    createdAtMs: nowMs - Math.max(ageMs, passwordMs),
+    lastSeenAtMs: nowMs - ageMs,
+    authenticatedAtMs: nowMs - passwordMs,
+    network: undefined,
+    browser: undefined,
+  });
+  return { cookie: `sid=${id}` };
+}
+
+/** The ID of a completion of this key. */
+async function completeOnce({ url }: Product, credentials: Credentials): Promise<string> {
+  const response = await fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { ...credentials, "content-type": "application/json" },
+    body: JSON.stringify({ model: MODEL, messages: [{ role: "user", content: "hi" }] }),
+  });
+  return ((await response.json()) as { id: string }).id;
+}
