@@ -70,26 +70,28 @@ export function validate(request: CompletionRequest, primary: Model, imageMakers
 function checkMessages(messages: readonly Message[], wrong: Violations): void {
   if (messages.length === 0) wrong.add("messages", "must hold at least one message");
   if (messages.length > MAX_MESSAGES) return wrong.add("messages", `must hold at most ${MAX_MESSAGES} messages`);
-  messages.forEach((message, index) => checkMessage(message, `messages[${index}]`, wrong));
+  messages.forEach((message, index) => checkMessage(message, index, wrong));
   checkToolResults(messages, wrong);
 }
 
-function checkMessage(message: Message, path: string, wrong: Violations): void {
+/** Names are made only for what is wrong: most conversations are long, and right. */
+function checkMessage(message: Message, at: number, wrong: Violations): void {
   if (Role[message.role] === undefined || message.role === Role.UNSPECIFIED)
-    return wrong.add(`${path}.role`, "must be one of system, developer, user, assistant, tool");
+    return wrong.add(`messages[${at}].role`, "must be one of system, developer, user, assistant, tool");
   message.content.forEach(({ content }, index) => {
-    const at = `${path}.content[${index}]`;
-    if (content.case === undefined) wrong.add(at, "must be text, an image, audio or a file");
-    else if (content.case === "image") checkImage(content.value, at, wrong);
-    if (message.role === Role.SYSTEM && content.case !== "text") wrong.add(at, "must be text in a system message");
+    if (content.case === "text") return;
+    const part = `messages[${at}].content[${index}]`;
+    if (content.case === undefined) wrong.add(part, "must be text, an image, audio or a file");
+    else if (content.case === "image") checkImage(content.value, part, wrong);
+    if (message.role === Role.SYSTEM) wrong.add(part, "must be text in a system message");
   });
   if (message.role === Role.TOOL && !message.toolCallId)
-    wrong.add(`${path}.tool_call_id`, "is required in a tool message");
+    wrong.add(`messages[${at}].tool_call_id`, "is required in a tool message");
   const speaks = message.content.length > 0 || message.toolCalls.length > 0 || message.refusal !== undefined;
   if (!speaks && (message.role === Role.USER || message.role === Role.SYSTEM))
-    wrong.add(`${path}.content`, "must not be empty");
+    wrong.add(`messages[${at}].content`, "must not be empty");
   if (message.toolCalls.length > 0 && message.role !== Role.ASSISTANT)
-    wrong.add(`${path}.tool_calls`, "belong to assistant messages");
+    wrong.add(`messages[${at}].tool_calls`, "belong to assistant messages");
 }
 
 function checkImage(

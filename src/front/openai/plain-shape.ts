@@ -1,8 +1,8 @@
 import type { ChatMessage, ChatRequest } from "./schema.ts";
 
 /*
- * Most requests hold texts and a few numbers. What the schema would say of these is known beforehand, and looking at each
- * of the forty keys that a request may have costs it more than all else that is done with a short request's JSON.
+ * Most requests hold texts, a few numbers and tools. What the schema would say of these is known beforehand, and looking
+ * at each of the forty keys that a request may have costs it more than all else that is done with a short request's JSON.
  */
 
 type Check = (value: unknown) => boolean;
@@ -12,35 +12,79 @@ const isNumber: Check = (value) => Number.isFinite(value);
 const isInteger: Check = (value) => Number.isSafeInteger(value);
 const isBoolean: Check = (value) => typeof value === "boolean";
 
-const ROLES: ReadonlySet<unknown> = new Set(["system", "developer", "user", "assistant"]);
+function isOneOf(...values: readonly string[]): Check {
+  const known = new Set<unknown>(values);
+  return (value) => known.has(value);
+}
 
-/** The keys of a plain request, and what their values are; `null` is for the schema. */
-const PLAIN: ReadonlyMap<string, Check> = new Map<string, Check>([
-  ["model", isText],
-  ["messages", (value) => Array.isArray(value) && value.every(isPlainMessage)],
-  ["stream", isBoolean],
-  ["max_tokens", isInteger],
-  ["max_completion_tokens", isInteger],
-  ["temperature", isNumber],
-  ["top_p", isNumber],
-  ["seed", isInteger],
-  ["frequency_penalty", isNumber],
-  ["presence_penalty", isNumber],
-  ["user", isText],
-]);
+function isListOf(check: Check): Check {
+  return (value) => Array.isArray(value) && value.every(check);
+}
+
+/** An object that has the `required` keys, may have the `optional` ones, and has no others. */
+function isObjectOf(required: Readonly<Record<string, Check>>, optional: Readonly<Record<string, Check>> = {}): Check {
+  const checks = new Map(Object.entries({ ...required, ...optional }));
+  const needed = Object.keys(required);
+  return (value) => {
+    if (!isObject(value)) return false;
+    for (const key in value) if (checks.get(key)?.(value[key]) !== true) return false;
+    for (const key of needed) if (!Object.hasOwn(value, key)) return false;
+    return true;
+  };
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The schema leaves this one key of the parameters out. */
+const isParameters: Check = (value) => isObject(value) && !Object.hasOwn(value, "__proto__");
+
+const isFunctionTool = isObjectOf({
+  type: isOneOf("function"),
+  function: isObjectOf({ name: isText }, { description: isText, parameters: isParameters, strict: isBoolean }),
+});
+
+const isFunctionCall = isObjectOf({
+  id: isText,
+  type: isOneOf("function"),
+  function: isObjectOf({ name: isText, arguments: isText }),
+});
+
+const isSpeaker = isOneOf("system", "developer", "user", "assistant");
+const isSaying = isObjectOf({ role: isSpeaker, content: isText });
+const isCalling = isObjectOf(
+  { role: isSpeaker, tool_calls: isListOf(isFunctionCall) },
+  { content: (value) => value === null || isText(value) },
+);
+const isResult = isObjectOf({ role: isOneOf("tool"), tool_call_id: isText, content: isText });
+const isMessage: Check = (value) => isSaying(value) || isCalling(value) || isResult(value);
+
+/** Elsewhere `null` is for the schema. */
+const isRequest = isObjectOf(
+  { model: isText, messages: isListOf(isMessage) },
+  {
+    stream: isBoolean,
+    max_tokens: isInteger,
+    max_completion_tokens: isInteger,
+    temperature: isNumber,
+    top_p: isNumber,
+    seed: isInteger,
+    frequency_penalty: isNumber,
+    presence_penalty: isNumber,
+    user: isText,
+    tools: isListOf(isFunctionTool),
+    tool_choice: isOneOf("none", "auto", "required"),
+    parallel_tool_calls: isBoolean,
+  },
+);
 
 /** Whether the schema is certain to take the request as it is. If not, it may yet. */
 export function isPlainRequest(json: unknown): json is ChatRequest {
-  if (typeof json !== "object" || json === null) return false;
-  const request = json as ChatRequest;
-  for (const key in request) if (PLAIN.get(key)?.(request[key]) !== true) return false;
-  return request.model !== undefined && request.messages !== undefined;
+  return isRequest(json);
 }
 
-/** The same for a message: one with a role and a text. */
+/** The same for a message: one with a text, with calls of functions, or with the result of one. */
 export function isPlainMessage(json: unknown): json is ChatMessage {
-  if (typeof json !== "object" || json === null) return false;
-  const message = json as ChatMessage;
-  for (const key in message) if (key !== "role" && key !== "content") return false;
-  return isText(message.content) && ROLES.has(message.role);
+  return isMessage(json);
 }

@@ -9,6 +9,7 @@ import {
   ResponseFormatSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
 import {
+  type FunctionTool,
   type Tool,
   type ToolChoice,
   ToolChoiceSchema,
@@ -136,9 +137,18 @@ function toTool(tool: NonNullable<ChatRequest["tools"]>[number]): Tool {
   }
   const { name, description, parameters, strict } = tool.function;
   const parametersJson = parameters == null ? "" : JSON.stringify(parameters);
-  const value = { name, description: description ?? "", parametersJson, ...(strict != null && { strict }) };
-  const cacheMark = toCacheMark(tool.cache_control);
-  return create(ToolSchema, { kind: { case: "function", value }, ...(cacheMark !== undefined && { cacheMark }) });
+  // Written like messages: see there.
+  const value: FunctionTool = {
+    $typeName: "parley.v1.FunctionTool",
+    name,
+    description: description ?? "",
+    parametersJson,
+  };
+  if (strict != null) value.strict = strict;
+  const out: Tool = { $typeName: "parley.v1.Tool", kind: { case: "function", value } };
+  const mark = toCacheMark(tool.cache_control);
+  if (mark !== undefined) out.cacheMark = mark;
+  return out;
 }
 
 function toToolChoice(choice: NonNullable<ChatRequest["tool_choice"]>): ToolChoice {
