@@ -23,7 +23,7 @@ await replaceBuilt(program, async (folder) => {
     tsconfig: false,
     // For services of grpc-js that we do not have.
     external: ["@grpc/proto-loader"],
-    plugins: [onlyPoolOfUndici(), onlyAscii()],
+    plugins: [onlyClientOfUndici(), onlyAscii()],
     output: {
       dir: folder,
       // Importing node:http from an ECMAScript module reads all that it exports, which loads Node's own fetch.
@@ -37,13 +37,17 @@ await replaceBuilt(program, async (folder) => {
 });
 
 /** Of undici we use connections to providers. Its index loads fetch, WebSocket and caches with them. */
-function onlyPoolOfUndici() {
-  const pool = fileURLToPath(import.meta.resolve("undici/lib/dispatcher/pool.js"));
+function onlyClientOfUndici() {
+  const exported = { Client: "dispatcher/client.js", buildConnector: "core/connect.js" };
+  const lines = Object.entries(exported).map(([name, file]) => {
+    const path = fileURLToPath(import.meta.resolve(`undici/lib/${file}`));
+    return `export { default as ${name} } from ${JSON.stringify(path)};`;
+  });
   return {
-    name: "only-pool-of-undici",
+    name: "only-client-of-undici",
     resolveId: (id) => (id === "undici" ? "\0undici" : undefined),
     // Whatever else is imported one day fails the build.
-    load: (id) => (id === "\0undici" ? `export { default as Pool } from ${JSON.stringify(pool)};` : undefined),
+    load: (id) => (id === "\0undici" ? lines.join("\n") : undefined),
   };
 }
 

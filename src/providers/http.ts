@@ -1,7 +1,8 @@
 import { isIP } from "node:net";
-import { type Dispatcher, Pool } from "undici";
+import type { Dispatcher } from "undici";
 import { Failure } from "../core/failure.ts";
 import { isPrivateAddress } from "../net/private-addresses.ts";
+import { Connections } from "./connections.ts";
 import { lookupPublic } from "./public-lookup.ts";
 import { ReadingTurns, TURN_BYTES } from "./reading-turns.ts";
 import { toTransportFailure } from "./transport-failure.ts";
@@ -55,10 +56,9 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   const prefix = url.pathname.replace(/\/+$/, "");
-  const pool = new Pool(url.origin, {
-    allowH2: false,
-    keepAliveTimeout: 30_000,
-    connect: { timeout: connectMs, ...(!allowPrivate && { lookup: lookupPublic }) },
+  const connections = new Connections(url.origin, {
+    timeout: connectMs,
+    ...(!allowPrivate && { lookup: lookupPublic }),
   });
   const turns = new ReadingTurns();
   return {
@@ -74,11 +74,9 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
           headersTimeout: 0,
           bodyTimeout: idleMs,
         };
-        pool.dispatch(options, exchange);
+        connections.dispatch(options, exchange);
       }),
-    async close() {
-      if (!pool.closed) await pool.close();
-    },
+    close: () => connections.close(),
   };
 }
 

@@ -473,6 +473,53 @@ describe("a connection", () => {
     expect(server.sockets).toHaveLength(2);
   });
 
+  it("is the one used last, when several are idle", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    await Promise.all([1, 2, 3].map(async () => textOf(await post(upstream))));
+    expect(server.sockets).toHaveLength(3);
+    const requests = (): readonly number[] => server.sockets.map((socket) => socket.bytesRead);
+    const before = requests();
+    for (let count = 0; count < 3; count++) await textOf(await postLater(upstream));
+    expect(requests().filter((bytes, index) => bytes > before[index]!)).toHaveLength(1);
+  });
+
+  it("is forgotten when the provider closes it while others are idle", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    await Promise.all([1, 2, 3].map(async () => textOf(await post(upstream))));
+    for (const socket of server.sockets.slice(0, 2)) socket.end();
+    await expect.poll(() => server.openCount()).toBe(1);
+    await Promise.all([1, 2].map(async () => textOf(await postLater(upstream))));
+    expect(server.sockets).toHaveLength(4);
+  });
+
+  it("is free for the next request when one was refused before it was sent", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    await textOf(await post(upstream));
+    await nextTurn();
+    await expect(post(upstream, { headers: { "x-broken": "a\nb" } })).rejects.toMatchObject({
+      code: "upstream_unavailable",
+    });
+    expect(await textOf(await postLater(upstream))).toBe("ok");
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  it("ends its answer after close(), and is closed then", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(CHUNKED + chunkOf("a")));
+    const answer = await post(upstream);
+    const closed = upstream.close();
+    server.sockets[0]!.write(chunkOf("b") + LAST_CHUNK);
+    expect(await readAll(answer)).toBe("ab");
+    await closed;
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
+  it("is made for a request that comes after close(), and closed after it", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    await upstream.close();
+    expect(await textOf(await post(upstream))).toBe("ok");
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
   it("is closed by close() when it is idle", async () => {
     const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
     await textOf(await post(upstream));
