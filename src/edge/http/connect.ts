@@ -1,5 +1,7 @@
-import type { DescMessage, JsonValue } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { isFieldError } from "@bufbuild/protobuf/reflect";
 import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
+import { parseContentType } from "@connectrpc/connect/protocol-connect";
 import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
 import type { Clock } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
@@ -7,7 +9,7 @@ import type { OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
 import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../message-size.ts";
 import { type BodySource, readBody } from "./body.ts";
-import { checkJsonSize, parseBody } from "./json.ts";
+import { parseBody } from "./json.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
@@ -62,9 +64,16 @@ export interface ConnectExchange extends BodySource {
  * read. Throws a Failure while nothing of the answer is out, and the call's reason whenever it ends.
  */
 export async function answerConnect(handler: UniversalHandler, exchange: ConnectExchange): Promise<void> {
+  const { method } = handler;
+  const isStream = method.methodKind !== "unary";
+  const type = parseContentType(exchange.request.headers["content-type"] ?? null);
+  if (type?.stream !== isStream) {
+    const prefix = `application/${isStream ? "connect+" : ""}`;
+    throw new Failure("invalid_request", `The content-type header must be ${prefix}json or ${prefix}proto.`);
+  }
   const body = await readBody(exchange, exchange.call, exchange.maxBodyBytes);
-  const measured = measure(exchange, body, handler.method.input);
-  await writeReply(exchange, await handler(toUniversalRequest(exchange, measured)));
+  const checked = check(type, body, method.input);
+  await writeReply(exchange, await handler(toUniversalRequest(exchange, checked)));
 }
 
 /** What is left of the caller's deadline, by Connect's own header. */
@@ -73,23 +82,40 @@ export function connectTimeoutMs({ request }: Pick<BodySource, "request">): numb
   return typeof text === "string" && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
 }
 
-/** The body for Connect's handler: parsed where it is plain JSON, bytes otherwise, and measured in any case. */
-function measure({ request }: BodySource, body: Buffer, desc: DescMessage): Buffer | JsonValue {
-  const type = (request.headers["content-type"] ?? "").toLowerCase();
-  if (/^application\/json\s*(;|$)/.test(type)) return parseBody(body) as JsonValue;
-  if (type.startsWith("application/connect+json")) {
-    checkJsonSize(body.subarray(ENVELOPE_BYTES));
-    return body;
+/**
+ * The body for Connect's handler: parsed where it is plain JSON, bytes otherwise, and measured in any case. It is decoded
+ * once more than it would have to be: what the library cannot decode it answers by itself, with the words of its parser,
+ * for which nobody is told, and calls broken bytes an internal error.
+ */
+function check(
+  { stream, binary }: { readonly stream: boolean; readonly binary: boolean },
+  body: Buffer,
+  desc: DescMessage,
+): Buffer | JsonValue {
+  const message = stream ? body.subarray(ENVELOPE_BYTES) : body;
+  if (!binary) {
+    const json = parseBody(message) as JsonValue;
+    // As the library does it: what it is given parsed may have no field that it does not know.
+    decoded(desc, () => fromJson(desc, json, { ignoreUnknownFields: stream }));
+    return stream ? body : json;
   }
-  const message = type.startsWith("application/connect+") ? body.subarray(ENVELOPE_BYTES) : body;
-  let tooMany: boolean;
+  if (decoded(desc, () => hasTooManyFields(desc, message)))
+    throw new Failure("request_too_large", `The request has more than ${MAX_MESSAGE_FIELDS} fields.`);
+  decoded(desc, () => fromBinary(desc, message));
+  return body;
+}
+
+/** What `decode` makes of a request's bytes. Throws `invalid_request`, which repeats no value of theirs. */
+function decoded<T>(desc: DescMessage, decode: () => T): T {
   try {
-    tooMany = hasTooManyFields(desc, message);
-  } catch {
+    return decode();
+  } catch (reason) {
+    const { message, cause } = reason as Error;
+    if (isFieldError(cause)) throw invalidField(cause.field().name, "is not of its type, or is there twice");
+    const unknown = /: key "(.*)" is unknown$/s.exec(message)?.[1];
+    if (unknown !== undefined) throw invalidField(unknown, "is not a field of this message");
     throw invalidField("request", `is not a ${desc.typeName} message`);
   }
-  if (tooMany) throw new Failure("request_too_large", `The request has more than ${MAX_MESSAGE_FIELDS} fields.`);
-  return body;
 }
 
 function toUniversalRequest(

@@ -67,17 +67,38 @@ export class RawConnection {
   }
 }
 
-function takeResponse(bytes: Buffer): { response: RawResponse; rest: Buffer } | undefined {
+/** The first answer among these bytes, with its body out of its chunks, and what follows it; undefined while it is not complete. */
+export function takeResponse(bytes: Buffer): { response: RawResponse; rest: Buffer } | undefined {
   const headEnd = bytes.indexOf("\r\n\r\n");
   if (headEnd < 0) return undefined;
   const [first = "", ...lines] = bytes.toString("latin1", 0, headEnd).split("\r\n");
   const headers = Object.fromEntries(
     lines.map((line) => [line.slice(0, line.indexOf(":")).toLowerCase(), line.slice(line.indexOf(":") + 1).trim()]),
   );
+  const status = Number(first.split(" ")[1]);
+  if (headers["transfer-encoding"] === "chunked") {
+    const taken = takeChunks(bytes, headEnd + 4);
+    return taken && { response: { status, headers, body: taken.body }, rest: bytes.subarray(taken.end) };
+  }
   const end = headEnd + 4 + Number(headers["content-length"] ?? 0);
   if (bytes.length < end) return undefined;
   const body = bytes.toString("utf8", headEnd + 4, end);
-  return { response: { status: Number(first.split(" ")[1]), headers, body }, rest: bytes.subarray(end) };
+  return { response: { status, headers, body }, rest: bytes.subarray(end) };
+}
+
+/** The body that begins at `from`, and where it ends; undefined while its last chunk is missing. */
+function takeChunks(bytes: Buffer, from: number): { body: string; end: number } | undefined {
+  const pieces: Buffer[] = [];
+  for (let at = from; ;) {
+    const lineEnd = bytes.indexOf("\r\n", at);
+    if (lineEnd < 0) return undefined;
+    const size = Number.parseInt(bytes.toString("latin1", at, lineEnd), 16);
+    const end = lineEnd + 2 + size + 2;
+    if (bytes.length < end) return undefined;
+    if (size === 0) return { body: Buffer.concat(pieces).toString(), end };
+    pieces.push(bytes.subarray(lineEnd + 2, lineEnd + 2 + size));
+    at = end;
+  }
 }
 
 /** A request as bytes; `content-length` is filled in for a body unless the headers say how it ends. */

@@ -1,0 +1,41 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { figure } from "../support/figures.ts";
+import { seed } from "../support/scale.ts";
+
+/** So many are described; one mistake is often found thousands of times. */
+const MAX_DESCRIBED = 10;
+
+/** What inputs have brought to light: each is kept in a file, ready for the corpus, and described with its seed. */
+export class Findings {
+  readonly #kind: string;
+  #count = 0;
+  #folder: string | undefined;
+  #described = 0;
+
+  constructor(kind: string) {
+    this.#kind = kind;
+  }
+
+  get count(): number {
+    return this.#count;
+  }
+
+  /** Notes what is wrong with what came of an input; nothing when `flaw` is undefined. */
+  note(input: { readonly name: string | number; readonly bytes: Buffer }, flaw: string | undefined): void {
+    if (flaw === undefined) return;
+    this.#count += 1;
+    if (this.#described >= MAX_DESCRIBED) return;
+    this.#described += 1;
+    this.#folder ??= mkdtempSync(join(tmpdir(), `parley-fuzz-${this.#kind}-`));
+    const file = join(this.#folder, String(input.name));
+    writeFileSync(file, input.bytes);
+    console.error(`input ${input.name}, seed ${seed()}: ${flaw.slice(0, 2000)}\n  kept in ${file}`);
+  }
+
+  /** Says how many there are. Throws when there are any. */
+  conclude(name: string): void {
+    figure({ name, value: this.#count, unit: "", atMost: 0 });
+  }
+}

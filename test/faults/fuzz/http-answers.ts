@@ -1,0 +1,116 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
+import type { FailureCode } from "../../../src/core/failure.ts";
+import { FAILURE_TABLE } from "../../../src/edge/failure-table.ts";
+import { type RawResponse, takeResponse } from "../../product/support/raw-http.ts";
+import { PLANTED, STACK_TRACE } from "./product-under-test.ts";
+
+/** What no answer may be: these mean that the caller has left, or that the gateway has failed. */
+const NEVER: ReadonlySet<string> = new Set<FailureCode>(["cancelled", "internal"]);
+
+/** What makes a row's code more precise. */
+const DETAILS = ["context_length_exceeded", "upstream_overloaded"];
+
+/** The rows of the failure table that an answer may be, as OpenAI's clients see them; a 401 has no code at all. */
+const ROWS: ReadonlySet<string> = new Set([
+  ...Object.entries(FAILURE_TABLE)
+    .filter(([name]) => !NEVER.has(name))
+    .flatMap(([name, { http, type, code }]) =>
+      name === "unauthenticated"
+        ? [row(http, type, undefined)]
+        : [code, ...DETAILS].map((each) => row(http, type, each)),
+    ),
+  // What the parser of HTTP refuses before there is a request.
+  row(431, "invalid_request_error", null),
+  row(408, "invalid_request_error", null),
+]);
+
+function row(status: number, type: string, code: string | null | undefined): string {
+  return `${status} ${type} ${code}`;
+}
+
+/** What is wrong with an answer as such; undefined when it is one that may be given. */
+export function flawOfAnswer(answer: RawResponse): string | undefined {
+  const { status, headers, body } = answer;
+  if (STACK_TRACE.test(body)) return `a stack trace: ${body}`;
+  if (PLANTED.some((secret) => body.includes(secret) || JSON.stringify(headers).includes(secret))) return "a secret";
+  if (status === 204) return body === "" ? undefined : "a 204 with a body";
+  const type = headers["content-type"] ?? "";
+  if (type.startsWith("text/event-stream")) return status === 200 ? flawOfEvents(body) : `a stream with ${status}`;
+  if (type.startsWith("application/connect+")) return status === 200 ? undefined : `a Connect stream with ${status}`;
+  if (status === 200) return type.startsWith("application/json") && !isJson(body) ? `no JSON: ${body}` : undefined;
+  if (type !== "application/json") return `${status} is no JSON but ${type}: ${body}`;
+  return isJson(body) ? flawOfRefusal(answer) : `no JSON: ${body}`;
+}
+
+/** The same for all answers on a connection; what is not complete at its end is looked through as text. */
+export function flawOfAnswers(bytes: Buffer): string | undefined {
+  if (STACK_TRACE.test(bytes.toString("latin1"))) return `a stack trace: ${bytes.toString("latin1")}`;
+  for (let taken = takeResponse(bytes); taken !== undefined; taken = takeResponse(taken.rest)) {
+    const flaw = flawOfAnswer(taken.response);
+    if (flaw !== undefined) return flaw;
+  }
+  return undefined;
+}
+
+function flawOfRefusal({ status, headers, body }: RawResponse): string | undefined {
+  const said = JSON.parse(body) as { error?: OpenAiError; code?: string; details?: ConnectDetail[] };
+  if (said.error === undefined) return flawOfConnectError(said, body);
+  const flaw = flawOfError(status, said.error);
+  if (flaw !== undefined) return flaw;
+  if ((status === 429 || status === 503) && headers["retry-after"] === undefined)
+    return `${status} without Retry-After`;
+  return undefined;
+}
+
+interface OpenAiError {
+  readonly type?: string;
+  readonly code?: string | null;
+  readonly message?: unknown;
+}
+
+function flawOfError(status: number | undefined, error: OpenAiError): string | undefined {
+  const { type = "", code, message } = error;
+  if (typeof message !== "string" || message === "") return `an error without a message: ${JSON.stringify(error)}`;
+  const rows = status === undefined ? [...ROWS].map((each) => each.slice(4)) : [...ROWS];
+  const found = status === undefined ? `${type} ${code}` : row(status, type, code);
+  return rows.includes(found) ? undefined : `outside the failure table: ${found}: ${message}`;
+}
+
+/** Every event is a chunk, or an error as the last one; what is neither cut nor failed ends with the marker. */
+function flawOfEvents(body: string): string | undefined {
+  const events = body.split("\n\n").filter((event) => event !== "" && !event.startsWith(":"));
+  const last = events.at(-1) ?? "";
+  if (last !== "data: [DONE]") {
+    const error = isJson(last.slice(6)) ? (JSON.parse(last.slice(6)) as { error?: OpenAiError }).error : undefined;
+    return error === undefined ? `a stream without an end: ${last}` : flawOfError(undefined, error);
+  }
+  const broken = events.slice(0, -1).find((event) => !event.startsWith("data: {") || !isJson(event.slice(6)));
+  return broken === undefined ? undefined : `an event that is none: ${broken}`;
+}
+
+interface ConnectDetail {
+  readonly type: string;
+  readonly value: string;
+}
+
+function flawOfConnectError(
+  { code, details = [] }: { code?: string; details?: ConnectDetail[] },
+  body: string,
+): string | undefined {
+  if (typeof code !== "string") return `a refusal in no form that we know: ${body}`;
+  const info = details.find(({ type }) => type === ErrorInfoSchema.typeName);
+  if (info === undefined) return `a refusal without details: ${body}`;
+  const { reason } = fromBinary(ErrorInfoSchema, Buffer.from(info.value, "base64"));
+  const name = reason.toLowerCase();
+  return name in FAILURE_TABLE && !NEVER.has(name) ? undefined : `outside the failure table: ${reason}`;
+}
+
+function isJson(text: string): boolean {
+  try {
+    JSON.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
+}

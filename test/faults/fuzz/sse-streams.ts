@@ -1,0 +1,80 @@
+import fc from "fast-check";
+import type { StreamReader } from "../../../src/providers/answer.ts";
+import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
+import { toAnswerChunks as anthropicChunks } from "../../../src/providers/anthropic/response.ts";
+import { toAnswerChunks as geminiChunks } from "../../../src/providers/gemini/response.ts";
+import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
+import { readOpenAiChunks } from "../../../src/providers/openai/response.ts";
+import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
+import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/stream.ts";
+import { encodeEvents as encodeGemini } from "../../../src/simulator/gemini/stream.ts";
+import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/stream.ts";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { readScenarios } from "../../product/support/fixtures.ts";
+import { answers, type AnswerShape } from "../../properties/answers.ts";
+import type { Answer } from "../../../src/simulator/answer.ts";
+import { seed } from "../support/scale.ts";
+
+/** One dialect's reading of streams, and what its streams are known to end with. */
+export interface StreamDialect {
+  readonly createReader: () => StreamReader;
+  /** For a whole answer in place of a stream. */
+  readonly whole: (json: unknown) => readonly CompletionChunk[];
+  /** What a stream of this dialect has somewhere when its provider has ended the answer. */
+  readonly ending: RegExp;
+}
+
+export const STREAM_DIALECTS = {
+  anthropic: {
+    createReader: () => new AnswerStream(),
+    whole: anthropicChunks,
+    ending: /"stop_reason"\s*:\s*"/,
+  },
+  gemini: {
+    createReader: () => readGeminiStream(),
+    whole: geminiChunks,
+    ending: /"(finishReason|finish_reason|blockReason|block_reason)"\s*:\s*"/,
+  },
+  openai: {
+    createReader: () => new OpenAiStreamReader(),
+    whole: readOpenAiChunks,
+    ending: /"finish_reason"\s*:\s*"/,
+  },
+} as const satisfies Record<string, StreamDialect>;
+
+export type DialectName = keyof typeof STREAM_DIALECTS;
+
+/** A stream as a provider sends it, its lines ended by line feeds. */
+export interface SampleStream {
+  readonly dialect: DialectName;
+  readonly text: string;
+}
+
+/** So many random answers of each dialect are written as streams, beside the recorded ones. */
+const RANDOM_ANSWERS = 30;
+
+const SPOKEN: Readonly<
+  Record<DialectName, { shape: AnswerShape; encode: (answer: Answer) => Iterable<{ text: string }> }>
+> = {
+  anthropic: { shape: { pictures: false, redacted: true, textBesideCalls: true }, encode: encodeAnthropic },
+  gemini: { shape: { pictures: true, redacted: false, textBesideCalls: true }, encode: encodeGemini },
+  openai: {
+    shape: { pictures: false, redacted: false, textBesideCalls: false },
+    encode: (answer) => encodeOpenAi([answer], "usage"),
+  },
+};
+
+/** The recorded streams, and random ones as the simulator writes them. */
+export function sampleStreams(): SampleStream[] {
+  const recorded = readScenarios().flatMap(({ meta, upstreamResponse }): SampleStream[] => {
+    if (!meta.stream || upstreamResponse === undefined || meta.provider === "gateway") return [];
+    const dialect = meta.provider === "openai-compatible" ? "openai" : meta.provider;
+    return [{ dialect, text: upstreamResponse.toString().replace(/\r\n?/g, "\n") }];
+  });
+  const made = (Object.keys(SPOKEN) as DialectName[]).flatMap((dialect) => {
+    const { shape, encode } = SPOKEN[dialect];
+    const drawn = fc.sample(answers(shape), { seed: seed(), numRuns: RANDOM_ANSWERS });
+    return drawn.map((answer) => ({ dialect, text: [...encode(answer)].map((event) => event.text).join("") }));
+  });
+  return [...recorded, ...made];
+}
