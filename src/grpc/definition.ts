@@ -13,7 +13,8 @@ import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../edge/message-size.ts";
 import { encode } from "./encoding.ts";
 
 /**
- * A request as it reaches a handler: bytes, which the handler decodes when it knows who is calling. Throws
+ * A request as it reaches a handler: bytes, which the handler decodes when it knows who is calling, and the library would
+ * answer with an internal error if it could not. Throws
  * `invalid_request` when they are no such message, and `request_too_large` when decoding them would take too much.
  */
 export type Encoded<T extends Message> = () => T;
@@ -21,16 +22,6 @@ export type Encoded<T extends Message> = () => T;
 /** grpc-js's definition of a service, read off its generated descriptor. */
 export function serviceDefinition(service: DescService): ServiceDefinition {
   return Object.fromEntries(service.methods.map((method) => [method.localName, methodDefinition(method)]));
-}
-
-/** The same for handlers that need not know who is calling: requests reach them decoded. */
-export function publicServiceDefinition(service: DescService): ServiceDefinition {
-  return Object.fromEntries(
-    service.methods.map((method) => [
-      method.localName,
-      { ...methodDefinition(method), requestDeserialize: (bytes: Buffer) => decode(method.input, bytes) },
-    ]),
-  );
 }
 
 function methodDefinition(method: DescMethod): MethodDefinition<Encoded<Message>, Message> {

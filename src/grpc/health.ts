@@ -9,14 +9,16 @@ import {
   type HealthListResponse,
   HealthListResponseSchema,
 } from "../../gen/health/v1/health_pb.js";
+import type { Encoded } from "./definition.ts";
+import { toRefusal } from "./status.ts";
 
-type Check = ServerUnaryCall<HealthCheckRequest, HealthCheckResponse>;
-type Watch = ServerWritableStream<HealthCheckRequest, HealthCheckResponse>;
-type List = ServerUnaryCall<HealthListRequest, HealthListResponse>;
+type Check = ServerUnaryCall<Encoded<HealthCheckRequest>, HealthCheckResponse>;
+type Watch = ServerWritableStream<Encoded<HealthCheckRequest>, HealthCheckResponse>;
+type List = ServerUnaryCall<Encoded<HealthListRequest>, HealthListResponse>;
 
 /** `grpc.health.v1.Health` of services that all serve, until none does. */
 export interface HealthService {
-  /** In grpc-js's shape, for requests that are decoded. */
+  /** In grpc-js's shape. */
   readonly handlers: {
     check(call: Check, reply: sendUnaryData<HealthCheckResponse>): void;
     list(call: List, reply: sendUnaryData<HealthListResponse>): void;
@@ -28,13 +30,20 @@ export interface HealthService {
 
 /** `names` are those of the services; the empty one is the server as a whole. */
 export function createHealthService(names: readonly string[]): HealthService {
-  const watching = new Set<Watch>();
+  /** Who watches, and which service. */
+  const watching = new Map<Watch, string>();
   let state = ServingStatus.SERVING;
   const answer = (name: string): HealthCheckResponse =>
     create(HealthCheckResponseSchema, { status: names.includes(name) ? state : ServingStatus.SERVICE_UNKNOWN });
   return {
     handlers: {
-      check({ request: { service } }, reply) {
+      check(call, reply) {
+        let service: string;
+        try {
+          ({ service } = call.request());
+        } catch (reason) {
+          return reply(toRefusal(reason, call));
+        }
         if (names.includes(service)) reply(null, answer(service));
         else reply({ code: status.NOT_FOUND, details: "There is no such service here." });
       },
@@ -43,15 +52,21 @@ export function createHealthService(names: readonly string[]): HealthService {
         reply(null, create(HealthListResponseSchema, { statuses }));
       },
       watch(call) {
-        watching.add(call);
+        let service: string;
+        try {
+          ({ service } = call.request());
+        } catch (reason) {
+          return void call.emit("error", toRefusal(reason, call));
+        }
+        watching.set(call, service);
         // grpc-js says "cancelled" at every end of a call.
         call.on("cancelled", () => watching.delete(call));
-        call.write(answer(call.request.service));
+        call.write(answer(service));
       },
     },
     announceEnd() {
       state = ServingStatus.NOT_SERVING;
-      for (const call of watching) call.write(answer(call.request.service));
+      for (const [call, service] of watching) call.write(answer(service));
     },
   };
 }

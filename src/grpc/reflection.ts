@@ -7,6 +7,8 @@ import {
   type ServerReflectionResponse,
   ServerReflectionResponseSchema,
 } from "../../gen/grpc/reflection/v1/reflection_pb.js";
+import type { Encoded } from "./definition.ts";
+import { toRefusal } from "./status.ts";
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
@@ -18,18 +20,26 @@ interface Index {
 }
 
 /**
- * Server reflection, so that stock tools need no files of ours, in grpc-js's shape for requests that are decoded. Tells of
+ * Server reflection, so that stock tools need no files of ours, in grpc-js's shape. Tells of
  * these services, and of the messages in `details`, which errors carry.
  */
 export function reflectionHandlers(
   services: readonly { readonly typeName: string; readonly file: DescFile }[],
   details: readonly DescFile[],
-): { serverReflectionInfo(call: ServerDuplexStream<ServerReflectionRequest, ServerReflectionResponse>): void } {
+): {
+  serverReflectionInfo(call: ServerDuplexStream<Encoded<ServerReflectionRequest>, ServerReflectionResponse>): void;
+} {
   // Made by the first question: most processes are never asked one.
   let index: Index | undefined;
   return {
     serverReflectionInfo(call) {
-      call.on("data", (request: ServerReflectionRequest) => {
+      call.on("data", (encoded: Encoded<ServerReflectionRequest>) => {
+        let request: ServerReflectionRequest;
+        try {
+          request = encoded();
+        } catch (reason) {
+          return void call.emit("error", toRefusal(reason, call));
+        }
         index ??= {
           services: services.map(({ typeName }) => typeName),
           ...indexOf([...services.map(({ file }) => file), ...details]),

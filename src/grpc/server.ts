@@ -13,7 +13,7 @@ import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../edge/services.ts";
-import { publicServiceDefinition, serviceDefinition } from "./definition.ts";
+import { serviceDefinition } from "./definition.ts";
 import { completionHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 import { createHealthService } from "./health.ts";
 import { reflectionHandlers } from "./reflection.ts";
@@ -64,7 +64,7 @@ export async function startGrpcServer(
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });
   const health = createHealthService(["", ...served.map((service) => service.typeName)]);
-  server.addService(publicServiceDefinition(Health), health.handlers);
+  server.addService(serviceDefinition(Health), health.handlers);
   const reflection = reflectionHandlers([...served, Health], [file_google_rpc_error_details]);
   for (const definition of reflectionDefinitions()) {
     server.addService(definition, reflection);
@@ -88,7 +88,7 @@ export async function startGrpcServer(
 
 /** Reflection has two names; tools ask for the older one when the newer is not there, and some for that one only. */
 function reflectionDefinitions(): readonly ServiceDefinition[] {
-  const definition = publicServiceDefinition(ServerReflection);
+  const definition = serviceDefinition(ServerReflection);
   const older = Object.entries(definition).map(([name, method]) => [
     name,
     { ...method, path: method.path.replace(".v1.", ".v1alpha.") },

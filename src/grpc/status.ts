@@ -2,10 +2,11 @@ import { create, toBinary } from "@bufbuild/protobuf";
 import { anyPack } from "@bufbuild/protobuf/wkt";
 import { Metadata, type ServiceError } from "@grpc/grpc-js";
 import { StatusSchema } from "../../gen/google/rpc/status_pb.js";
-import type { Failure } from "../core/failure.ts";
+import { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import { errorDetails } from "../edge/error-details.ts";
 import { FAILURE_TABLE } from "../edge/failure-table.ts";
+import { requestIdFrom } from "../edge/ids.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
 
 /**
@@ -29,6 +30,12 @@ export function toServiceError(failure: Failure, { requestId, limits }: CallFact
   if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
   metadata.set("grpc-status-details-bin", encodeDetails(failure, requestId));
   return Object.assign(new Error(failure.message), { code, details: failure.message, metadata });
+}
+
+/** Why a call was refused for which nobody is asked for a key, as the status that ends it. */
+export function toRefusal(reason: unknown, call: { readonly metadata: Metadata }): ServiceError {
+  const requestId = requestIdFrom(call.metadata.get("x-request-id")[0]?.toString());
+  return toServiceError(Failure.from(reason), { requestId, limits: undefined });
 }
 
 /** All details; without long reasons, and then without the lists, when that is too much. */

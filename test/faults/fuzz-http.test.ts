@@ -4,7 +4,7 @@ import { readCorpus } from "./fuzz/corpus.ts";
 import { Findings } from "./fuzz/findings.ts";
 import { HttpCaller } from "./fuzz/http-caller.ts";
 import { httpInput, KEY } from "./fuzz/http-inputs.ts";
-import { type ProductUnderTest, startProductUnderTest } from "./fuzz/product-under-test.ts";
+import { noteLog, type ProductUnderTest, startProductUnderTest } from "./fuzz/product-under-test.ts";
 import { randomOf } from "./fuzz/random.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
@@ -22,12 +22,6 @@ beforeAll(async () => {
 
 afterAll(() => tested.stop());
 
-/** Notes what is wrong in the log since the last look. */
-function readLog(findings: Findings): void {
-  for (const { line, flaw } of tested.readLog())
-    findings.note({ name: "log", bytes: Buffer.from(line) }, `${flaw}: ${line}`);
-}
-
 describe("requests to the HTTP entrance", () => {
   it("that are kept in the corpus are answered as they have to be", async () => {
     const findings = new Findings("http");
@@ -40,7 +34,7 @@ describe("requests to the HTTP entrance", () => {
       const expected = name.split(".")[0];
       findings.note({ name, bytes }, String(status) === expected ? flaw : `answered with ${status}`);
     }
-    readLog(findings);
+    noteLog(tested, findings);
     findings.conclude(`answers outside the failure table, of ${files.length} requests in the corpus`);
   });
 
@@ -60,10 +54,10 @@ describe("requests to the HTTP entrance", () => {
           const { status, flaw } = await caller.send(input);
           statuses.set(status, (statuses.get(status) ?? 0) + 1);
           findings.note({ name: index, bytes: input.bytes }, flaw);
-          if (index % LOG_EVERY === 0) readLog(findings);
+          if (index % LOG_EVERY === 0) noteLog(tested, findings);
         };
       });
-      readLog(findings);
+      noteLog(tested, findings);
       figure({ name: "fuzzed HTTP requests over sockets", value: COUNT, unit: "", atLeast: COUNT });
       console.log(
         `answered: ${[...statuses]

@@ -1,6 +1,7 @@
 import { readdirSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 import { type Product, startProduct } from "../../support/product.ts";
+import type { Findings } from "./findings.ts";
 import { startSimulator } from "../../../src/simulator/server.ts";
 import { answerText, localModel, startUpstream } from "../../product/support/upstream.ts";
 
@@ -36,6 +37,12 @@ export interface ProductUnderTest {
    */
   leakSince(before: Holdings): Promise<string | undefined>;
   stop(): Promise<void>;
+}
+
+/** Notes what is wrong in the log since the last look. */
+export function noteLog(tested: ProductUnderTest, findings: Findings): void {
+  for (const { line, flaw } of tested.readLog())
+    findings.note({ name: "log", bytes: Buffer.from(line) }, `${flaw}: ${line}`);
 }
 
 /** A line that must not have been written, and why. */

@@ -1,0 +1,75 @@
+import { fromBinary } from "@bufbuild/protobuf";
+import { anyUnpack } from "@bufbuild/protobuf/wkt";
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
+import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
+import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
+import { FAILURE_TABLE, type FailureRow } from "../../../src/edge/failure-table.ts";
+import type { GrpcOutcome } from "./grpc-caller.ts";
+import { PLANTED, STACK_TRACE } from "./product-under-test.ts";
+
+/** What came back on a stream. */
+export interface GrpcAnswer {
+  readonly head: IncomingHttpHeaders;
+  readonly trailers: IncomingHttpHeaders;
+  readonly body: Buffer;
+  readonly error: unknown;
+  readonly reset: number | undefined;
+}
+
+/**
+ * What the gRPC library says by itself, without details, of calls that reach no handler. What it cannot read of HTTP/2's
+ * headers and of its own prefix of a message it calls an internal error: the words tell these from a failure of ours.
+ */
+const LIBRARY: readonly RegExp[] = [
+  /^4 Deadline exceeded$/,
+  /^8 Received message larger than max/,
+  /^8 Received message that decompresses to a size larger/,
+  /^12 The server does not implement the method/,
+  /^12 Received (no|a second) request message/,
+  /^12 Received message compressed with unsupported encoding/,
+  /^13 Invalid grpc-timeout value/,
+  /^13 Failed to decompress message/,
+  // The health protocol's own word for a service that is not there.
+  /^5 There is no such service here/,
+];
+
+/** How a call ended, and what is wrong with that. */
+export function flawOfCall(answer: GrpcAnswer, asked: OutgoingHttpHeaders): GrpcOutcome {
+  const { head, trailers } = answer;
+  const ended = (how: string, flaw?: string): GrpcOutcome => ({ ended: how, flaw });
+  const said = JSON.stringify([head, trailers]);
+  if (STACK_TRACE.test(said)) return ended("told too much", `a stack trace: ${said}`);
+  if (PLANTED.some((secret) => said.includes(secret))) return ended("told too much", `a secret: ${said}`);
+  const status = trailers["grpc-status"] ?? head["grpc-status"];
+  if (status === undefined) return withoutStatus(answer, asked);
+  const code = Number(status);
+  if (code === 0) return ended("0 OK");
+  const details = trailers["grpc-status-details-bin"] ?? head["grpc-status-details-bin"];
+  const message = decodeURIComponent(String(trailers["grpc-message"] ?? head["grpc-message"] ?? ""));
+  if (details === undefined) {
+    const known = LIBRARY.some((words) => words.test(`${code} ${message}`));
+    return ended(`${code} ${message.slice(0, 30)}`, known ? undefined : `${code} without details: ${message}`);
+  }
+  const { details: packed } = fromBinary(StatusSchema, Buffer.from(String(details), "base64"));
+  const reason =
+    packed.map((each) => anyUnpack(each, ErrorInfoSchema)).find((info) => info !== undefined)?.reason ?? "";
+  const row: FailureRow | undefined = Object.entries(FAILURE_TABLE).find(
+    ([name]) => name.toUpperCase() === reason,
+  )?.[1];
+  const isRow = row?.grpc === code && reason !== "INTERNAL" && reason !== "CANCELLED";
+  return ended(`${code} ${reason}`, isRow ? undefined : `outside the failure table: ${code} ${reason}: ${message}`);
+}
+
+/** Before it is a call of gRPC it is a request of HTTP/2, which its own layer refuses. */
+function withoutStatus({ head, error, reset }: GrpcAnswer, asked: OutgoingHttpHeaders): GrpcOutcome {
+  const status = Number(head[":status"]);
+  if (status === 415) {
+    const isGrpc = String(asked["content-type"] ?? "").startsWith("application/grpc");
+    return { ended: "HTTP 415", flaw: isGrpc ? "415 for gRPC's own content type" : undefined };
+  }
+  const isRefused = reset === constants.NGHTTP2_PROTOCOL_ERROR && Number.isNaN(status);
+  return {
+    ended: `reset ${reset}`,
+    flaw: isRefused ? undefined : `no status: ${status}, reset ${reset}, ${String(error)}`,
+  };
+}
