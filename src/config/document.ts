@@ -11,6 +11,9 @@ export interface ConfigDocument {
 /** Far more than any real file; keeps a wrong path (a log, a device) from being parsed. */
 const MAX_LENGTH = 1024 * 1024;
 
+/** Far deeper than any setting is. */
+const MAX_DEPTH = 32;
+
 /** The parser's own texts quote the source, which may hold secrets; these do not. */
 const SYNTAX: Readonly<Record<string, string>> = {
   BAD_INDENT: "the indentation does not fit, or a bracket is not closed",
@@ -46,15 +49,22 @@ export function readDocument(text: string, file: string): ConfigDocument {
   return { value, locate: (path, part) => at(offsetOf(document, path, part)) };
 }
 
-/** Undefined when the text is nested more deeply than the parser's stack or repeats aliases without bound. */
+/** Undefined when the text is nested too deeply, also by an alias of a part that it stands in, or repeats aliases without bound. */
 function parse(text: string, lineCounter: LineCounter): { document: Document.Parsed; value: unknown } | undefined {
   try {
     const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: "error" });
     // Reading a document with errors could throw; it is reported by its errors instead.
-    return { document, value: document.errors.length > 0 ? undefined : document.toJS() };
+    const value: unknown = document.errors.length > 0 ? undefined : document.toJS();
+    return isDeeper(value, MAX_DEPTH) ? undefined : { document, value };
   } catch {
     return undefined;
   }
+}
+
+/** Whether there are more than so many levels of maps and lists. */
+function isDeeper(value: unknown, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
 }
 
 function offsetOf(document: Document.Parsed, path: ConfigPath, part: "key" | "value"): number {
