@@ -1,0 +1,92 @@
+import { tokenTexts } from "../../support/faults/call-plan.ts";
+import type { JournaledCall } from "../../support/faults/fault-server.ts";
+import { promiseOf } from "../../support/faults/script.ts";
+import { type CallerPlan, DEAD_MODEL } from "./caller-plan.ts";
+import type { Reply } from "./reply.ts";
+
+/** Something that must not be: text that is lost, repeated or foreign; a wrong end; an entry that does not agree. */
+export interface Difference {
+  readonly kind: "text" | "end" | "ledger";
+  readonly request: number;
+  readonly what: string;
+}
+
+/** A completion as all three sides saw it. */
+export interface Case {
+  readonly plan: CallerPlan;
+  readonly reply: Reply;
+  /** What reached the upstream, in order. */
+  readonly calls: readonly JournaledCall[];
+}
+
+/** What of a completion must not be, as far as its caller and the upstream can tell. */
+export function judge(seen: Case): Difference[] {
+  const { request } = seen.plan;
+  const text = judgeText(seen).map((what) => ({ kind: "text" as const, request, what }));
+  const ends = [...judgeEnd(seen), ...judgeCalls(seen)].map((what) => ({ kind: "end" as const, request, what }));
+  return [...text, ...ends];
+}
+
+/** The texts that the answer to a call can have had, each a prefix of the next. */
+function textsOf({ plan, wire, streamed }: JournaledCall): { readonly most: string; readonly all: string } {
+  const texts = tokenTexts(plan);
+  const promised = promiseOf(plan, { wire, streamed });
+  return { most: texts.slice(0, promised.tokens).join(""), all: texts.join("") };
+}
+
+/** What was delivered is the beginning of one answer, and all of it when the answer was. */
+function judgeText({ reply, calls }: Case): string[] {
+  const { text, end, model } = reply;
+  const last = calls.at(-1);
+  if (text === "") return end === "complete" ? ["a complete answer without its text"] : [];
+  if (last === undefined) return ["text that no upstream has said"];
+  // After the commit there is no other call, so the text can only be the last one's.
+  const { most, all } = textsOf(last);
+  if (!most.startsWith(text)) return [`text that is not the beginning of call ${last.plan.call}: ${show(text, most)}`];
+  if (end === "complete" && text !== all) return [`a complete answer that lacks some of its text: ${show(text, all)}`];
+  if (model !== undefined && model !== last.model) return [`said to be of ${model}, and is of ${last.model}`];
+  return [];
+}
+
+/** Where two texts part. */
+function show(text: string, expected: string): string {
+  let at = 0;
+  while (at < text.length && text[at] === expected[at]) at += 1;
+  const around = (whole: string): string => JSON.stringify(whole.slice(Math.max(0, at - 30), at + 60));
+  return `at ${at} of ${text.length} (${expected.length}): ${around(text)} for ${around(expected)}`;
+}
+
+/** One end, and the right one. */
+function judgeEnd({ plan, reply, calls }: Case): string[] {
+  const { end, failure, breaches } = reply;
+  const found = breaches.map((breach) => `form: ${breach}`);
+  if (end === "broken") found.push("the connection ended without an end of the answer");
+  if (end === "left" && plan.leaving === undefined && plan.deadlineMs === undefined)
+    found.push("left by a caller who stays");
+  if (failure?.reason === "INTERNAL" || failure?.message === "The gateway failed unexpectedly.")
+    found.push("the gateway says that it failed itself");
+  const last = calls.at(-1);
+  if (last === undefined) return found;
+  const { complete } = promiseOf(last.plan, last);
+  if (end === "complete" && complete === "no") found.push("complete, and the upstream never said so");
+  if (end === "failed" && complete === "yes" && last.state === "played" && plan.deadlineMs === undefined)
+    found.push(`failed after a good answer: ${JSON.stringify(failure)}`);
+  const usage = last.plan.usage;
+  if (reply.usage && (reply.usage.prompt !== usage.prompt || reply.usage.completion !== usage.completion))
+    found.push(`usage ${JSON.stringify(reply.usage)} for ${JSON.stringify(usage)}`);
+  return found;
+}
+
+/** No more calls than the plan allows, in its order: the primary twice, each fallback once. */
+function judgeCalls({ plan, calls }: Case): string[] {
+  const candidates = [...new Set([plan.model, ...plan.fallbacks])];
+  const allowed = [plan.model, ...candidates].filter((model) => model !== DEAD_MODEL);
+  let at = 0;
+  for (const { model } of calls) {
+    while (at < allowed.length && allowed[at] !== model) at += 1;
+    if (at === allowed.length)
+      return [`calls of ${calls.map((call) => call.model).join(", ")}, which the plan ${allowed.join(", ")} has not`];
+    at += 1;
+  }
+  return calls.some((call) => call.state === "open") ? ["a call that is still open"] : [];
+}

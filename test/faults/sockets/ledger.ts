@@ -1,0 +1,150 @@
+import { DatabaseSync } from "node:sqlite";
+import { join } from "node:path";
+import type { FailureCode } from "../../../src/core/failure.ts";
+import { FAILURE_TABLE } from "../../../src/edge/failure-table.ts";
+import { openStore } from "../../../src/store/store.ts";
+import { promiseOf } from "../../support/faults/script.ts";
+import { DEAD_MODEL } from "./caller-plan.ts";
+import { requestIdOf } from "./http-callers.ts";
+import type { Case, Difference } from "./judge.ts";
+import type { ToldFailure } from "./reply.ts";
+
+/** What an entry of the ledger says, as far as it is held against what was seen. */
+export interface Entry {
+  readonly requestId: string;
+  readonly outcome: "served" | FailureCode;
+  readonly served: string | null;
+  readonly attempts: readonly { readonly model: string; readonly outcome: string }[];
+  readonly prompt: number;
+  readonly completion: number;
+  readonly costMicroUsd: number;
+  readonly estimated: boolean;
+}
+
+/** The ledger of a product that has stopped, and what is left of the budgets. */
+export interface Books {
+  readonly entries: ReadonlyMap<string, readonly Entry[]>;
+  /** Of all entries. */
+  readonly costMicroUsd: number;
+  /** Of each subject with a budget. */
+  readonly spent: readonly {
+    readonly subject: string;
+    readonly spentMicroUsd: number;
+    readonly heldMicroUsd: number;
+  }[];
+  readonly holds: number;
+}
+
+/** Reads all of it. */
+export async function readBooks(dataDir: string): Promise<Books> {
+  // Whoever closes the database brings into the tables what was written in short.
+  await (await openStore({ dataDir, databaseUrl: undefined })).close();
+  const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
+  try {
+    const entries = new Map<string, Entry[]>();
+    let costMicroUsd = 0;
+    for (const row of database.prepare("select * from completions").all()) {
+      const entry: Entry = {
+        requestId: String(row["request_id"]),
+        outcome: row["outcome"] as Entry["outcome"],
+        served: row["served_model"] as string | null,
+        attempts: JSON.parse(String(row["attempts"])) as Entry["attempts"],
+        prompt: Number(row["prompt_tokens"]),
+        completion: Number(row["completion_tokens"]),
+        costMicroUsd: Number(row["cost_micro_usd"]),
+        estimated: row["estimated"] === 1,
+      };
+      costMicroUsd += entry.costMicroUsd;
+      entries.set(entry.requestId, [...(entries.get(entry.requestId) ?? []), entry]);
+    }
+    const spent = database.prepare("select * from spending").all();
+    return {
+      entries,
+      costMicroUsd,
+      spent: spent.map((row) => ({
+        subject: String(row["subject"]),
+        spentMicroUsd: Number(row["spent_micro_usd"]),
+        heldMicroUsd: Number(row["held_micro_usd"]),
+      })),
+      holds: database.prepare("select id from budget_holds").all().length,
+    };
+  } finally {
+    database.close();
+  }
+}
+
+/** What every token costs, in micro-USD. */
+export const PRICE = { input: 3, output: 7 } as const;
+
+/** What of a completion's entries does not agree with what its caller and the upstream saw. */
+export function auditEntry(seen: Case, entries: readonly Entry[]): Difference[] {
+  const { plan, reply, calls } = seen;
+  const isAdmitted = calls.length > 0 || reply.end === "complete" || reply.end === "failed";
+  const differences =
+    entries.length > 1 || (isAdmitted && entries.length === 0)
+      ? [`${entries.length} entries`]
+      : entries.flatMap((entry) => [
+          ...auditOutcome(seen, entry),
+          ...auditAttempts(seen, entry),
+          ...auditMoney(seen, entry),
+        ]);
+  return differences.map((what) => ({ kind: "ledger", request: plan.request, what }));
+}
+
+function auditOutcome({ reply, calls }: Case, { outcome, served }: Entry): string[] {
+  const last = calls.at(-1);
+  const found: string[] = [];
+  if (outcome === "internal") found.push("outcome internal");
+  if (reply.end === "complete" && outcome !== "served") found.push(`complete, and the ledger says ${outcome}`);
+  if (reply.end === "failed" && (outcome === "served" || !isRowOf(outcome, reply.failure!)))
+    found.push(`told ${JSON.stringify(reply.failure)}, and the ledger says ${outcome}`);
+  if (
+    reply.end === "left" &&
+    outcome === "served" &&
+    (last === undefined || promiseOf(last.plan, last).complete === "no")
+  )
+    found.push("served without an answer");
+  if (reply.text !== "" && served !== last?.model) found.push(`served by ${served}, and not by ${last?.model}`);
+  return found;
+}
+
+/** Whether the failure table has it that the caller of a completion that failed so is told this. */
+function isRowOf(code: FailureCode, { http, type, code: word, grpc, reason }: ToldFailure): boolean {
+  const row = FAILURE_TABLE[code];
+  if (grpc !== undefined) return row.grpc === grpc && reason === code.toUpperCase();
+  const isOverload = word === "upstream_overloaded" && code === "upstream_unavailable";
+  return (http === undefined || http === row.http) && type === row.type && (isOverload || word === row.code);
+}
+
+/** Every call of the upstream is an attempt of the entry; the outcome of each is what the upstream gave cause for. */
+function auditAttempts({ calls }: Case, { attempts }: Entry): string[] {
+  const made = attempts.filter(({ model, outcome }) => model !== DEAD_MODEL && outcome !== "skipped");
+  const found: string[] = [];
+  let at = 0;
+  for (const call of calls) {
+    while (at < made.length && made[at]!.model !== call.model) at += 1;
+    const attempt = made[at];
+    if (attempt === undefined) return [`a call of ${call.model} that is no attempt`];
+    at += 1;
+    const { complete } = promiseOf(call.plan, call);
+    if (attempt.outcome === "served" && complete === "no")
+      found.push(`an attempt at ${call.model} that was served what was no answer`);
+  }
+  return found;
+}
+
+/** What the last call counted, to the token; or an estimate of what its caller can have had. */
+function auditMoney({ reply, calls }: Case, entry: Entry): string[] {
+  const { prompt, completion, costMicroUsd, estimated } = entry;
+  const found: string[] = [];
+  if (costMicroUsd !== prompt * PRICE.input + completion * PRICE.output) found.push(`costs ${costMicroUsd}`);
+  const last = calls.at(-1);
+  const usage = last?.plan.usage;
+  const isCounted = prompt === usage?.prompt && completion === usage?.completion;
+  const isFree = prompt === 0 && completion === 0;
+  if (!estimated && !isCounted && !isFree) found.push(`counted ${prompt}+${completion} for ${JSON.stringify(usage)}`);
+  if (isFree && (entry.outcome === "served" || reply.text !== "")) found.push("costs nothing, and was answered");
+  if (estimated && reply.text !== "" && completion < Math.ceil(reply.text.length / 4))
+    found.push(`estimated at ${completion} tokens for ${reply.text.length} characters`);
+  return found;
+}

@@ -1,0 +1,289 @@
+import { gzipSync } from "node:zlib";
+import { type CallPlan, tokenText, tokenTexts, UNASKED } from "./call-plan.ts";
+import { NUMBERED_WIRES, type NumberedAnswer, type NumberedWire, type WireName } from "./numbered-wire.ts";
+
+/** How a call is asked. */
+export interface Asked {
+  readonly wire: WireName;
+  readonly streamed: boolean;
+}
+
+/** What can be had of an answer, whoever reads it. */
+export interface Promised {
+  /** The most tokens that a reader can have. */
+  readonly tokens: number;
+  /** Whether it is an answer: `either` where it breaks so close to its end that both may be said of it. */
+  readonly complete: "yes" | "no" | "either";
+}
+
+/** A body, and what it is worth up to each of its bytes. */
+export interface Body {
+  readonly bytes: Buffer;
+  readonly type: string;
+  /** After how many bytes each token is there; and the reason why the answer ended, at the earliest and for certain. */
+  readonly tokenEnds: readonly number[];
+  readonly finish: { readonly earliest: number; readonly certain: number };
+  /** After how many bytes each event is complete. */
+  readonly eventEnds: readonly number[];
+}
+
+const EVENT_STREAM = "text/event-stream; charset=utf-8";
+const JSON_TYPE = "application/json";
+
+/** The body that a plan's answer has before it breaks. */
+export function bodyOf(plan: CallPlan, { wire: name, streamed }: Asked): Body {
+  const wire = NUMBERED_WIRES[name];
+  const { fault } = plan;
+  const answer: NumberedAnswer = {
+    texts: tokenTexts(plan),
+    usage: plan.usage,
+    finished: fault.kind !== "unfinished" && fault.kind !== "error",
+  };
+  if (!streamed || plan.wholeInstead) return wholeBody(plan, wire, answer);
+  return streamBody(plan, wire, answer);
+}
+
+function wholeBody({ fault, tokens }: CallPlan, wire: NumberedWire, answer: NumberedAnswer): Body {
+  const said = fault.kind === "error" ? wire.errors.error(529, "Scripted.") : wire.whole(answer);
+  const bytes = Buffer.from(JSON.stringify(said));
+  const end = bytes.length;
+  return {
+    bytes,
+    type: JSON_TYPE,
+    tokenEnds: Array.from({ length: tokens }, () => end),
+    finish: { earliest: end, certain: end },
+    eventEnds: [end],
+  };
+}
+
+function streamBody({ fault, lineEnd }: CallPlan, wire: NumberedWire, answer: NumberedAnswer): Body {
+  const { opening, tokens, closing, marker } = wire.events(answer);
+  const pieces: Buffer[] = [];
+  const eventEnds: number[] = [];
+  let size = 0;
+  /** Adds an event; where its data ends, and where it is complete. */
+  const add = (data: object | string): { data: number; blank: number } => {
+    const text = typeof data === "string" ? data : JSON.stringify(data);
+    const type = typeof data === "object" && "type" in data ? `event: ${String(data.type)}${lineEnd}` : "";
+    const lines = Buffer.from(`${type}data: ${text}`);
+    pieces.push(lines, Buffer.from(lineEnd + lineEnd));
+    const end = size + lines.length;
+    eventEnds.push((size = end + 2 * lineEnd.length));
+    return { data: end, blank: size };
+  };
+  for (const event of opening) add(event);
+  const said = fault.kind === "error" ? tokens.slice(0, fault.after) : tokens;
+  const ends = said.map(add);
+  let finish = ends.at(-1);
+  if (fault.kind === "error") pieces.push(Buffer.from(wire.errors.errorEvent(529, "Scripted.")));
+  else {
+    const [first] = closing.map(add);
+    finish = closing.length > 0 ? first : finish;
+    if (marker !== undefined && (fault.kind !== "unfinished" || fault.marker)) add(marker);
+  }
+  return {
+    bytes: Buffer.concat(pieces),
+    type: EVENT_STREAM,
+    tokenEnds: ends.map(({ data }) => data),
+    finish: { earliest: finish?.data ?? 0, certain: finish?.blank ?? 0 },
+    eventEnds,
+  };
+}
+
+/** After how many bytes of its body an answer breaks. */
+export function breaksAt({ fault }: CallPlan, { bytes }: Body): number {
+  return fault.kind === "break" ? Math.floor(fault.at * bytes.length) : bytes.length;
+}
+
+/** What a plan's answer is worth to whoever asked for it. */
+export function promiseOf(plan: CallPlan, asked: Asked): Promised {
+  const { fault } = plan;
+  const nothing: Promised = { tokens: 0, complete: "no" };
+  const body = bodyOf(plan, asked);
+  const isStream = body.type === EVENT_STREAM;
+  switch (fault.kind) {
+    case "none":
+      return { tokens: plan.tokens, complete: "yes" };
+    case "error":
+      return { tokens: isStream ? Math.min(fault.after, plan.tokens) : 0, complete: "no" };
+    case "unfinished":
+      return { tokens: isStream ? plan.tokens : 0, complete: "no" };
+    case "break":
+      return brokenPromise(plan, body, isStream);
+    default:
+      return nothing;
+  }
+}
+
+function brokenPromise(plan: CallPlan, body: Body, isStream: boolean): Promised {
+  const { fault } = plan;
+  if (fault.kind !== "break") throw new TypeError("this plan does not break");
+  // All of it is sent; only that less, or more, of it was announced.
+  const at = fault.how === "underrun" ? body.bytes.length : breaksAt(plan, body);
+  if (!isStream) return { tokens: 0, complete: "no" };
+  const tokens = body.tokenEnds.filter((end) => end <= at).length;
+  if (at < body.finish.earliest) return { tokens, complete: "no" };
+  // A reset takes with it what has not been read, and garbage may stand where more of the answer could.
+  const isSure = at >= body.finish.certain && fault.how !== "reset" && fault.how !== "garbage";
+  return { tokens, complete: isSure ? "yes" : "either" };
+}
+
+/** What is done on a connection, one after the other. */
+export type Step =
+  | { readonly kind: "write"; readonly bytes: Buffer }
+  | { readonly kind: "wait"; readonly ms: number }
+  /** The last step: the connection may be used again, is closed, is reset, or is left open until the other side leaves. */
+  | { readonly kind: "keep" | "close" | "reset" | "hang" };
+
+/** The steps that play a plan. A pure function. */
+export function toScript(plan: CallPlan, asked: Asked): Step[] {
+  const { fault, delayMs, interim } = plan;
+  const before: Step[] = [
+    ...(delayMs > 0 ? [{ kind: "wait" as const, ms: delayMs }] : []),
+    ...Array.from({ length: interim }, () => write("HTTP/1.1 103 Early Hints\r\nlink: </x>\r\n\r\n")),
+  ];
+  switch (fault.kind) {
+    case "hang":
+    case "close":
+    case "reset":
+      return [...before, { kind: fault.kind }];
+    case "status": {
+      const body = JSON.stringify(NUMBERED_WIRES[asked.wire].errors.error(fault.status, "Scripted."));
+      const advice = fault.advice === undefined ? [] : [fault.advice.join(": ")];
+      const location = fault.status === 307 ? ["location: /elsewhere"] : [];
+      return [...before, ...short(fault.status, JSON_TYPE, body, [...advice, ...location])];
+    }
+    case "garbage":
+      return [...before, ...short(200, asked.streamed ? EVENT_STREAM : JSON_TYPE, "data: {nonsense\n\n\u0000{{]\n\n")];
+    case "html":
+      return [...before, ...short(200, "text/html", "<html><body><h1>Bad gateway</h1></body></html>")];
+    case "empty":
+      return [...before, ...short(200, asked.streamed ? EVENT_STREAM : JSON_TYPE, "")];
+    case "gzip": {
+      const { bytes, type } = bodyOf(plan, asked);
+      return [...before, ...short(200, type, gzipSync(bytes), ["content-encoding: gzip"])];
+    }
+    default:
+      return [...before, ...answer(plan, bodyOf(plan, asked), asked)];
+  }
+}
+
+function write(text: string | Buffer): Step {
+  return { kind: "write", bytes: Buffer.from(text) };
+}
+
+function head(status: number, headers: readonly string[]): Buffer {
+  return Buffer.from(`HTTP/1.1 ${status} Scripted\r\n${headers.map((header) => `${header}\r\n`).join("")}\r\n`);
+}
+
+function short(status: number, type: string, body: string | Buffer, headers: readonly string[] = []): Step[] {
+  const bytes = Buffer.from(body);
+  const all = [`content-type: ${type}`, `content-length: ${bytes.length}`, ...headers];
+  return [write(Buffer.concat([head(status, all), bytes])), { kind: "keep" }];
+}
+
+const JUNK = Buffer.from("\n\ndata: {nonsense\n\ndata: {nonsense\n\n");
+
+function answer(plan: CallPlan, body: Body, asked: Asked): Step[] {
+  const { fault, followed } = plan;
+  const how = fault.kind === "break" ? fault.how : undefined;
+  const at = breaksAt(plan, body);
+  const sent = how === "overrun" || how === "underrun" ? body.bytes : body.bytes.subarray(0, at);
+  const announced = { overrun: at, underrun: body.bytes.length + 10 } as const;
+  const length =
+    how === "overrun" || how === "underrun"
+      ? announced[how]
+      : how === "garbage"
+        ? at + JUNK.length
+        : how === "end"
+          ? at
+          : body.bytes.length;
+  const framing = how === "overrun" || how === "underrun" ? "length" : plan.framing;
+  const headers = [
+    `content-type: ${body.type}`,
+    ...(framing === "chunked" ? ["transfer-encoding: chunked"] : []),
+    ...(framing === "length" ? [`content-length: ${length}`] : []),
+    ...(framing === "close" ? ["connection: close"] : []),
+  ];
+  const pieces = split(plan, body, sent);
+  if (how === "garbage") pieces.push(JUNK);
+  const framed = framing === "chunked" ? pieces.map(toChunk) : pieces;
+  const steps = paced(plan, [head(200, headers), ...framed]);
+  switch (how) {
+    case "close":
+    case "reset":
+      return [...steps, { kind: how }];
+    case "stall":
+      return [...steps, { kind: "hang" }];
+    case "underrun":
+      return [...steps, { kind: "close" }];
+    case undefined:
+    case "end":
+    case "garbage":
+    case "overrun":
+  }
+  const last = framing === "chunked" ? "0\r\n\r\n" : "";
+  const extra = followed ? unaskedAnswer(plan, asked) : "";
+  if (last + extra !== "") steps.push(write(last + extra));
+  return [...steps, { kind: framing === "close" ? "close" : "keep" }];
+}
+
+/** Something that whoever uses the connection next could take for its answer. */
+function unaskedAnswer(plan: CallPlan, { wire }: Asked): string {
+  const texts = [tokenText({ ...plan, call: UNASKED }, 0)];
+  const body = JSON.stringify(NUMBERED_WIRES[wire].whole({ texts, usage: plan.usage, finished: true }));
+  return `${head(200, [`content-type: ${JSON_TYPE}`, `content-length: ${Buffer.byteLength(body)}`]).toString()}${body}`;
+}
+
+function toChunk(bytes: Buffer): Buffer {
+  return Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
+}
+
+/** No more than this many writes for one answer, whatever it is split into. */
+const MAX_WRITES = 600;
+
+/** The bytes in the pieces that the plan writes them in. */
+function split({ writes }: CallPlan, { eventEnds }: Body, bytes: Buffer): Buffer[] {
+  if (bytes.length === 0) return [];
+  switch (writes.kind) {
+    case "whole":
+      return [bytes];
+    case "events":
+      return cut(bytes, eventEnds);
+    case "bytes": {
+      const size = Math.max(writes.size, Math.ceil(bytes.length / MAX_WRITES));
+      return cut(
+        bytes,
+        Array.from({ length: Math.floor(bytes.length / size) }, (_, index) => (index + 1) * size),
+      );
+    }
+    case "in-characters":
+      return cut(bytes, middlesOfCharacters(bytes));
+  }
+}
+
+function cut(bytes: Buffer, ends: readonly number[]): Buffer[] {
+  const pieces: Buffer[] = [];
+  let from = 0;
+  for (const end of [...ends, bytes.length]) {
+    if (end > from && end <= bytes.length) pieces.push(bytes.subarray(from, (from = end)));
+  }
+  return pieces;
+}
+
+/** Places after the first byte of a character that has more: a few of them, all over the text. */
+function middlesOfCharacters(bytes: Buffer): number[] {
+  const places: number[] = [];
+  const apart = Math.ceil(bytes.length / MAX_WRITES);
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (bytes[at]! >= 0xc0 && at + 1 - (places.at(-1) ?? 0) >= apart) places.push(at + 1);
+  }
+  return places;
+}
+
+/** Writes with the plan's wait between them; without one, a moment all the same, so that each is read by itself. */
+function paced({ writes }: CallPlan, pieces: readonly Buffer[]): Step[] {
+  if (writes.kind === "whole") return [write(Buffer.concat(pieces))];
+  const ms = writes.kind === "events" ? writes.everyMs : 0;
+  return pieces.flatMap((bytes) => [write(bytes), { kind: "wait", ms } as const]);
+}
