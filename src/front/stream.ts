@@ -8,6 +8,9 @@ import { isSmall, writeSlices } from "./slices.ts";
 /** After this much silence a comment is sent: many proxies cut connections that are silent for a minute. */
 export const KEEP_ALIVE_MS = 15_000;
 
+/** How long a connection on which a stream has failed waits for another request before it is closed. */
+const ABORTED_IDLE_MS = 1000;
+
 /** Writes one event stream: its head at the first write, comments while it is silent, never more than is read. */
 export class StreamWriter {
   readonly #response: ServerResponse;
@@ -51,11 +54,15 @@ export class StreamWriter {
     this.#response.end(text);
   }
 
-  /** Writes a last event that is not an end, and closes the connection: nobody may take the stream for complete. */
+  /**
+   * Writes a last event that is not an end, and lets the connection end: nobody may take the stream for complete. Not at
+   * once, because its head has promised a connection that can be used again: a request that was sent on it meanwhile, by a
+   * caller who shares it, would be lost without an answer.
+   */
   abort(text: string): void {
     this.close();
     const { socket } = this.#response;
-    this.#response.end(text, () => socket?.destroySoon());
+    this.#response.end(text, () => socket?.setTimeout(ABORTED_IDLE_MS));
   }
 
   /** Stops the comments. */

@@ -10,6 +10,8 @@ export type Leaving =
   /** So long after it asked, or as soon as its request has led to a call of an upstream. */
   | { readonly when: "after"; readonly ms: number }
   | { readonly when: "called" }
+  /** Says at once that nothing more comes from its side, which looks the same, and reads on. Raw connections only. */
+  | { readonly when: "half-closed" }
   /** After so many pieces of text. */
   | { readonly when: "pieces"; readonly count: number }
   /** After so many bytes of the answer, its head included. Raw connections only. */
@@ -27,12 +29,13 @@ export interface CallerPlan {
   readonly restMs: number | undefined;
   readonly leaving: Leaving | undefined;
   readonly deadlineMs: number | undefined;
-  /** Says that nothing more comes from its side once the request is out. Raw connections only. */
-  readonly halfCloses: boolean;
 }
 
 /** The model whose provider nobody listens at. */
 export const DEAD_MODEL = "dead";
+
+/** A model that callers with plans of their own do not ask for, so that it never rests. */
+export const SPARE_MODEL = "spare";
 
 /** How many models each dialect has: each has a breaker of its own, so that most of them work at any moment. */
 const MODELS_EACH = 8;
@@ -51,12 +54,11 @@ export function plainCaller(seed: number, request: number): CallerPlan {
     request,
     client: "undici",
     streamed: false,
-    model: "openai-1",
+    model: SPARE_MODEL,
     fallbacks: [],
     restMs: undefined,
     leaving: undefined,
     deadlineMs: undefined,
-    halfCloses: false,
   };
 }
 
@@ -74,7 +76,6 @@ export function drawCallerPlan(seed: number, request: number): CallerPlan {
     streamed: dice.roll(3) > 0,
     model: isPrimaryDead ? DEAD_MODEL : model,
     fallbacks: dice.roll(25) === 0 ? [DEAD_MODEL, ...fallbacks] : fallbacks,
-    halfCloses: client === "raw" && dice.roll(4) === 0,
   };
   if (trouble < 10) return { ...plan, restMs: 1 + dice.roll(8) };
   if (trouble < 30) return { ...plan, leaving: drawLeaving(dice, client) };
@@ -84,6 +85,7 @@ export function drawCallerPlan(seed: number, request: number): CallerPlan {
 }
 
 function drawLeaving(dice: Dice, client: ClientName): Leaving {
+  if (client === "raw" && dice.roll(4) === 0) return { when: "half-closed" };
   switch (dice.roll(4)) {
     case 0:
       return { when: "after", ms: dice.roll(40) };

@@ -78,8 +78,8 @@ export async function askUndici({ url, key, dispatcher }: HttpDoor, { plan, sign
 }
 
 /** Asks with OpenAI's own client. */
-export async function askOpenAi({ url, key }: HttpDoor, { plan, signal, took }: Asking): Promise<Reply> {
-  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 });
+export async function askOpenAi({ url, key, dispatcher }: HttpDoor, { plan, signal, took }: Asking): Promise<Reply> {
+  const client = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0, fetchOptions: { dispatcher } });
   let text = "";
   try {
     const { stream, ...body } = bodyOf(plan);
@@ -127,30 +127,31 @@ export async function askRaw({ port, key }: HttpDoor, { plan, signal, took }: As
     authorization: `Bearer ${key}`,
     "content-type": "application/json",
     "content-length": String(Buffer.byteLength(body)),
-    ...(plan.halfCloses && { connection: "close" }),
   });
   const socket = connect({ port, host: "127.0.0.1", allowHalfOpen: true });
   const leave = (): void => void socket.destroy();
   signal.addEventListener("abort", leave, { once: true });
   const message = new ChunkedMessage();
+  const isHalfClosed = plan.leaving?.when === "half-closed";
   try {
     socket.write(
       `POST /v1/chat/completions HTTP/1.1\r\n${headers.map((pair) => `${pair.join(": ")}\r\n`).join("")}\r\n${body}`,
     );
-    if (plan.halfCloses) socket.end();
+    if (isHalfClosed) socket.end();
     for await (const bytes of socket as AsyncIterable<Buffer>) {
       message.add(bytes);
       if (message.complete) break;
       await took({ pieces: 1, bytes: bytes.length });
     }
   } catch (error) {
-    if (!signal.aborted) message.breaches.push(String(error));
+    if (!signal.aborted && !isHalfClosed) message.breaches.push(String(error));
   } finally {
     signal.removeEventListener("abort", leave);
     socket.destroy();
   }
   const { complete: ended, status, type, text } = message;
-  if (signal.aborted && !ended) return left(type.startsWith("text/event-stream") ? textOfEvents(text) : "");
+  if ((signal.aborted || isHalfClosed) && !ended)
+    return left(type.startsWith("text/event-stream") ? textOfEvents(text) : "");
   if (status === 0) return { end: "broken", text: "", breaches: ["no answer", ...message.breaches] };
   const reply = readHttpAnswer({ status, type, body: text, ended });
   return { ...reply, breaches: [...reply.breaches, ...message.breaches] };

@@ -5,7 +5,6 @@ import { FAILURE_TABLE } from "../../../src/edge/failure-table.ts";
 import { openStore } from "../../../src/store/store.ts";
 import { promiseOf } from "../../support/faults/script.ts";
 import { DEAD_MODEL } from "./caller-plan.ts";
-import { requestIdOf } from "./http-callers.ts";
 import type { Case, Difference } from "./judge.ts";
 import type { ToldFailure } from "./reply.ts";
 

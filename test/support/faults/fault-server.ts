@@ -160,7 +160,8 @@ async function play(socket: Socket, steps: readonly Step[]): Promise<boolean> {
         await (step.ms === 0 ? turn() : delay(step.ms));
         break;
       case "hang":
-        if (!socket.destroyed) await once(socket, "close");
+        // Not by `once` of events, which rejects when the other side resets the connection.
+        await new Promise((resolve) => socket.once("close", resolve));
         break;
       case "reset":
         // What was written has left for the system before the connection ends.
