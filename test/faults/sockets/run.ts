@@ -43,23 +43,17 @@ export async function runSockets({ seed, callers, atOnce, planOf = drawCallPlan 
   const home = makeHome();
   const product = await startProduct({ home, config: configOf(upstream.url, await findFreePort()) });
   try {
-    const t0 = Date.now();
     const say = (w: string) => console.log(w, Date.now() - t0);
     await warmUp(product, upstream, seed);
     const descriptorsBefore = countDescriptors(product);
-    say("warm");
     const asked = await askAll(product, upstream, { callers, atOnce });
-    say("asked");
     await findLeakedPlaces(product, upstream, seed);
-    say("places");
     await settle(product, upstream, descriptorsBefore);
-    say("settled");
     const descriptorsAfter = countDescriptors(product);
     product.signal("SIGTERM");
     const { code } = await product.ending;
     expect(code).toBe(0);
     const books = await readBooks(join(home, "data"));
-    say("booked");
     const cases = asked.map((each) => ({ ...each, calls: upstream.calls(each.plan.request) }));
     return {
       cases,
@@ -92,7 +86,7 @@ function configOf(url: string, deadPort: number): object {
     { provider, upstream_model: id, max_output_tokens: 4_000, price: PRICE, ...(capabilities && { capabilities }) },
   ];
   return {
-    timeouts: { connect_ms: 2_000, first_content_ms: 1_500, idle_ms: 1_000, total_ms: 12_000 },
+    timeouts: { connect_ms: 2_000, first_content_ms: 2_000, idle_ms: 1_500, total_ms: 15_000 },
     retries: { base_ms: 10, cap_ms: 50 },
     breaker: { failures: 20, rest_ms: 1, max_rest_ms: 20 },
     limits: {

@@ -13,6 +13,8 @@ export interface JournaledCall {
   readonly model: string;
   /** `open` until the script is played, or the caller has left before. */
   state: "open" | "played" | "left";
+  /** How long it was played. */
+  tookMs: number;
 }
 
 export interface FaultServerOptions {
@@ -64,12 +66,14 @@ export async function startFaultServer({ seed, planOf = drawCallPlan }: FaultSer
     journal.set(number, calls);
     const { wire, streamed, model } = identify(request);
     const plan = planOf({ seed, request: number, call: calls.length });
-    const call: JournaledCall = { plan, wire, streamed, model, state: "open" };
+    const call: JournaledCall = { plan, wire, streamed, model, state: "open", tookMs: 0 };
     calls.push(call);
     waiting.get(number)?.();
     openCalls += 1;
+    const beganMs = performance.now();
     const played = await play(socket, toScript(plan, { wire, streamed }));
     call.state = played ? "played" : "left";
+    call.tookMs = performance.now() - beganMs;
     openCalls -= 1;
   };
 

@@ -185,7 +185,7 @@ function short(status: number, type: string, body: string | Buffer, headers: rea
 const JUNK = Buffer.from("\n\ndata: {nonsense\n\ndata: {nonsense\n\n");
 
 function answer(plan: CallPlan, body: Body, asked: Asked): Step[] {
-  const { fault, followed } = plan;
+  const { fault } = plan;
   const how = fault.kind === "break" ? fault.how : undefined;
   const at = breaksAt(plan, body);
   const sent = how === "overrun" || how === "underrun" ? body.bytes : body.bytes.subarray(0, at);
@@ -208,6 +208,10 @@ function answer(plan: CallPlan, body: Body, asked: Asked): Step[] {
   const pieces = split(plan, body, sent);
   if (how === "garbage") pieces.push(JUNK);
   const framed = framing === "chunked" ? pieces.map(toChunk) : pieces;
+  if (how === undefined || how === "end" || how === "garbage" || how === "overrun") {
+    const last = framing === "chunked" ? "0\r\n\r\n" : "";
+    framed.push(Buffer.concat([framed.pop() ?? Buffer.alloc(0), Buffer.from(last), unasked(plan, asked)]));
+  }
   const steps = paced(plan, [head(200, headers), ...framed]);
   switch (how) {
     case "close":
@@ -221,18 +225,20 @@ function answer(plan: CallPlan, body: Body, asked: Asked): Step[] {
     case "end":
     case "garbage":
     case "overrun":
+      return [...steps, { kind: framing === "close" ? "close" : "keep" }];
   }
-  const last = framing === "chunked" ? "0\r\n\r\n" : "";
-  const extra = followed ? unaskedAnswer(plan, asked) : "";
-  if (last + extra !== "") steps.push(write(last + extra));
-  return [...steps, { kind: framing === "close" ? "close" : "keep" }];
 }
 
-/** Something that whoever uses the connection next could take for its answer. */
-function unaskedAnswer(plan: CallPlan, { wire }: Asked): string {
+/**
+ * Something that whoever uses the connection next could take for its answer. It comes with the last bytes of the answer
+ * before it: later, when another request is on its way, nobody can know that it does not belong to that one.
+ */
+function unasked(plan: CallPlan, { wire }: Asked): Buffer {
+  if (!plan.followed) return Buffer.alloc(0);
   const texts = [tokenText({ ...plan, call: UNASKED }, 0)];
   const body = JSON.stringify(NUMBERED_WIRES[wire].whole({ texts, usage: plan.usage, finished: true }));
-  return `${head(200, [`content-type: ${JSON_TYPE}`, `content-length: ${Buffer.byteLength(body)}`]).toString()}${body}`;
+  const length = `content-length: ${Buffer.byteLength(body)}`;
+  return Buffer.concat([head(200, [`content-type: ${JSON_TYPE}`, length]), Buffer.from(body)]);
 }
 
 function toChunk(bytes: Buffer): Buffer {
@@ -240,7 +246,7 @@ function toChunk(bytes: Buffer): Buffer {
 }
 
 /** No more than this many writes for one answer, whatever it is split into. */
-const MAX_WRITES = 600;
+const MAX_WRITES = 150;
 
 /** The bytes in the pieces that the plan writes them in. */
 function split({ writes }: CallPlan, { eventEnds }: Body, bytes: Buffer): Buffer[] {
