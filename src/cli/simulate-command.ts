@@ -1,5 +1,6 @@
 import { isLoopback, parseListenAddress } from "../config/addresses.ts";
 import type { ListenAddress } from "../config/config.ts";
+import { CHAOS_PERCENT, type ChaosOptions } from "../simulator/chaos.ts";
 import { MODEL_PACE } from "../simulator/pace.ts";
 import { JSON_FLAG, UsageError, writeJson, type Command, type Invocation } from "./command.ts";
 import { EXIT } from "./exit-code.ts";
@@ -16,22 +17,30 @@ export const simulate: Command = {
     "tokens-per-second": { value: "N", help: `pace of an answer (default: ${MODEL_PACE.tokensPerSecond}; 0: no wait)` },
     "first-token-ms": { value: "N", help: `wait before an answer (default: ${MODEL_PACE.firstTokenMs})` },
     fault: { value: "FAULT", help: "what every request meets, such as status=529 or cut-after=3" },
+    chaos: { value: "SEED", help: "a share of the requests meets faults, drawn from this number" },
+    "chaos-percent": { value: "N", help: `how large that share is, of a hundred (default: ${CHAOS_PERCENT})` },
     ...JSON_FLAG,
   },
   async run(invocation, { stdout, untilStopped = untilSignalled }) {
     const { fault } = invocation.flags;
+    const chaos = readChaos(invocation);
     const { startSimulator } = await import("../simulator/server.ts");
     const simulator = await startSimulator({
       ...readListen(invocation),
       tokensPerSecond: readNumber(invocation, "tokens-per-second") || undefined,
       firstTokenMs: readNumber(invocation, "first-token-ms"),
       faults: fault === undefined ? [] : [{ fault }],
+      chaos,
     }).catch((error: unknown) => {
       throw error instanceof SyntaxError ? new UsageError(`--fault: ${error.message}`) : error;
     });
     try {
-      if (invocation.switches.has("json")) writeJson(stdout, { url: simulator.url, port: simulator.port });
-      else stdout.write(`The simulator listens on ${simulator.url} and speaks the dialects of all providers.\n`);
+      const { url, port } = simulator;
+      if (invocation.switches.has("json")) writeJson(stdout, { url, port, ...(chaos && { chaos }) });
+      else {
+        stdout.write(`The simulator listens on ${url} and speaks the dialects of all providers.\n`);
+        if (chaos !== undefined) stdout.write(describeChaos(chaos));
+      }
       await untilStopped();
     } finally {
       await simulator.close();
@@ -45,6 +54,26 @@ function readListen({ flags, switches }: Invocation): ListenAddress {
   if (address === undefined) throw new UsageError(`--listen is host:port, such as ${DEFAULT_LISTEN}`);
   if (isLoopback(address.host) || switches.has("allow-public")) return address;
   throw new UsageError("--listen is not loopback; add --allow-public if other machines are to connect");
+}
+
+/** Undefined when nobody asks for it. */
+function readChaos({ flags }: Invocation): ChaosOptions | undefined {
+  const { chaos: seed, "chaos-percent": percent } = flags;
+  if (seed === undefined) {
+    if (percent !== undefined) throw new UsageError("--chaos-percent needs --chaos SEED");
+    return undefined;
+  }
+  if (!/^\d{1,9}$/.test(seed)) throw new UsageError("--chaos is a whole number of up to nine digits");
+  if (percent !== undefined && !/^([1-9]\d?|100)$/.test(percent))
+    throw new UsageError("--chaos-percent is a whole number from 1 to 100");
+  return { seed: Number(seed), percent: Number(percent ?? CHAOS_PERCENT) };
+}
+
+function describeChaos({ seed, percent }: ChaosOptions): string {
+  return (
+    `Chaos ${seed}: of a hundred requests about ${percent} meet a fault. ` +
+    "With this number the same requests in the same order meet the same faults.\n"
+  );
 }
 
 const PACES = { "tokens-per-second": MODEL_PACE.tokensPerSecond, "first-token-ms": MODEL_PACE.firstTokenMs } as const;

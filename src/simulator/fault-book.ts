@@ -1,3 +1,4 @@
+import { type ChaosOptions, drawFault } from "./chaos.ts";
 import { parseFault, type Fault } from "./faults.ts";
 
 /** A fault that the simulator's options ask for. */
@@ -24,10 +25,14 @@ export interface FaultBook {
 /** Counted texts that are remembered; the oldest is forgotten first, and would then count from the start. */
 const MAX_COUNTED = 1000;
 
-/** Throws `SyntaxError` when a configured fault cannot be read. */
-export function openFaultBook(configured: readonly ConfiguredFault[]): FaultBook {
+/**
+ * Throws `SyntaxError` when a configured fault cannot be read. With `chaos`, a request for which nobody has asked for one
+ * meets the fault that is drawn for its place in the order of all.
+ */
+export function openFaultBook(configured: readonly ConfiguredFault[], chaos?: ChaosOptions): FaultBook {
   const standing = configured.map(({ fault, model }) => ({ fault: parseFault(fault), model }));
   const taken = new Map<string, number>();
+  let requests = 0;
 
   const isSpent = (fault: Fault): boolean => {
     if (fault.times === Infinity) return false;
@@ -39,10 +44,13 @@ export function openFaultBook(configured: readonly ConfiguredFault[]): FaultBook
 
   return {
     take({ header, model, directive }) {
+      requests += 1;
+      const drawn = chaos && drawFault(chaos, requests);
       const candidates = [
         ...(header === undefined ? [] : [parseFault(header)]),
         ...standing.filter((entry) => entry.model === undefined || entry.model === model).map((entry) => entry.fault),
         ...(directive === undefined ? [] : [parseFault(directive)]),
+        ...(drawn === undefined ? [] : [parseFault(drawn)]),
       ];
       return candidates.find((fault) => !isSpent(fault));
     },

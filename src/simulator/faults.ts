@@ -13,6 +13,8 @@
  * | `garbage` | 200 whose body is not what its content type says |
  * | `html` | 200 with a page of HTML |
  * | `empty` | 200 with a body of no bytes |
+ * | `gzip` | 200 with the answer compressed, which nobody asked for |
+ * | `wrong-length` | the whole answer, then the connection closes: more was announced |
  * | `no-content` | 200, well-formed and finished, but with nothing in it |
  * | `truncate` | the answer comes but never says that it is finished; the body ends cleanly |
  * | `error-first` | 200, then an error as the first event |
@@ -46,7 +48,7 @@ export interface Fault {
 
 export type FaultFailure =
   | { readonly kind: "status"; readonly status: number; readonly detail: StatusDetail }
-  | { readonly kind: "hang" | "reset" | "garbage" | "html" | "empty" | "no-content" | "truncate" }
+  | { readonly kind: (typeof PLAIN)[number] }
   | { readonly kind: "break"; readonly how: "error" | "hang" | "cut" | "reset"; readonly after: number };
 
 interface StatusDetail {
@@ -55,7 +57,7 @@ interface StatusDetail {
   readonly code?: string;
 }
 
-const PLAIN = ["hang", "reset", "garbage", "html", "empty", "no-content", "truncate"] as const;
+const PLAIN = ["hang", "reset", "garbage", "html", "empty", "gzip", "wrong-length", "no-content", "truncate"] as const;
 const BREAKS = { "error-after": "error", "hang-after": "hang", "cut-after": "cut", "reset-after": "reset" } as const;
 const NUMBERS = ["delay", "drip", "every", "retry-after", "times", "status", ...Object.keys(BREAKS)];
 const TEXTS = ["message", "code", "id"];

@@ -1,4 +1,5 @@
 import { setTimeout as pause } from "node:timers/promises";
+import { gzipSync } from "node:zlib";
 import { composeAnswer, type Answer } from "./answer.ts";
 import type { Order } from "./dialect.ts";
 import type { Fault, FaultFailure } from "./faults.ts";
@@ -19,6 +20,9 @@ const JSON_TYPE = "application/json; charset=utf-8";
 const GARBAGE = '{"simulated":"garbage", this is not the JSON you are looking for';
 const HTML =
   "<!doctype html><html><head><title>Bad gateway</title></head><body><h1>A page, not an answer</h1></body></html>\n";
+
+/** How much more is announced than sent. */
+const MISSING_BYTES = 10;
 
 const STREAM_FAILURE = new Refusal(500, "Simulated fault: the answer broke off.");
 
@@ -42,6 +46,9 @@ export async function performCompletion(stage: Stage): Promise<void> {
       return sendBody(sender, "text/html; charset=utf-8", HTML);
     case "empty":
       return sendBody(sender, order.streamType ?? JSON_TYPE, "");
+    case "gzip":
+    case "wrong-length":
+      return sendAtOnce(stage, failure.kind);
     case "break":
     case "no-content":
     case "truncate":
@@ -64,6 +71,24 @@ async function composeAnswers({ order, fault }: Stage): Promise<Answer[]> {
     }));
   }
   return answers;
+}
+
+/** The whole answer in one piece, in a form that makes it useless. */
+async function sendAtOnce(stage: Stage, form: "gzip" | "wrong-length"): Promise<void> {
+  const { order, sender } = stage;
+  const answers = await composeAnswers(stage);
+  const events = (): string[] => Array.from(order.encodeStream(answers), ({ text }) => text);
+  const body = order.streamType === undefined ? JSON.stringify(order.encodeWhole(answers)) : events().join("");
+  const type = order.streamType ?? JSON_TYPE;
+  if (form === "gzip") {
+    const packed = gzipSync(body);
+    sender.start(200, { "content-type": type, "content-encoding": "gzip", "content-length": packed.length });
+    await sender.write(packed);
+    return sender.end();
+  }
+  sender.start(200, { "content-type": type, "content-length": Buffer.byteLength(body) + MISSING_BYTES });
+  await sender.write(body);
+  return sender.cut();
 }
 
 async function sendBody(sender: Sender, type: string, body: string): Promise<void> {

@@ -1,9 +1,11 @@
 import { createServer, type Server } from "node:http";
+import type { ChaosOptions } from "./chaos.ts";
 import { createExchange } from "./exchange.ts";
 import { openFaultBook, type ConfiguredFault } from "./fault-book.ts";
 import { JournalKeeper, type Journal } from "./journal.ts";
 import type { PaceOptions } from "./pace.ts";
 
+export { CHAOS_PERCENT } from "./chaos.ts";
 export { MODEL_PACE } from "./pace.ts";
 export type { ConfiguredFault } from "./fault-book.ts";
 export type { Journal, JournalEntry } from "./journal.ts";
@@ -16,6 +18,8 @@ export interface SimulatorOptions extends PaceOptions {
   readonly port?: number | undefined;
   /** Faults for all requests, or for those of one model. A request's own header goes before them. Default none. */
   readonly faults?: readonly ConfiguredFault[] | undefined;
+  /** Faults drawn from a seed for requests that have no other. Default none. */
+  readonly chaos?: ChaosOptions | undefined;
 }
 
 export interface Simulator {
@@ -50,9 +54,13 @@ function listen(server: Server, host: string, port: number): Promise<number> {
  * same for the same request, and say so. Rejects when the address cannot be listened on or a fault cannot be read.
  */
 export async function startSimulator(options: SimulatorOptions = {}): Promise<Simulator> {
-  const { host = "127.0.0.1", port = 0, faults = [], tokensPerSecond, firstTokenMs } = options;
+  const { host = "127.0.0.1", port = 0, faults = [], chaos, tokensPerSecond, firstTokenMs } = options;
   const journal = new JournalKeeper();
-  const exchange = createExchange({ pace: { tokensPerSecond, firstTokenMs }, faults: openFaultBook(faults), journal });
+  const exchange = createExchange({
+    pace: { tokensPerSecond, firstTokenMs },
+    faults: openFaultBook(faults, chaos),
+    journal,
+  });
   const server = createServer(
     {
       headersTimeout: HEADERS_TIMEOUT_MS,

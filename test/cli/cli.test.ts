@@ -78,6 +78,9 @@ describe("a wrong command line", () => {
     ["simulate --listen nowhere", "--listen is host:port"],
     ["simulate --tokens-per-second fast", "--tokens-per-second is a number"],
     ["simulate --listen 127.0.0.1:0 --fault wrong", "--fault: unknown clause"],
+    ["simulate --listen 127.0.0.1:0 --chaos much", "--chaos is a whole number"],
+    ["simulate --listen 127.0.0.1:0 --chaos 1 --chaos-percent 101", "--chaos-percent is a whole number from 1 to 100"],
+    ["simulate --listen 127.0.0.1:0 --chaos-percent 5", "--chaos-percent needs --chaos"],
   ])("%j ends with 2 and says what would be right", async (line, expected) => {
     const { code, stdout, stderr } = await run(line);
     expect(stderr).toContain(expected);
@@ -253,6 +256,15 @@ describe("simulate", () => {
     });
     expect(code).toBe(0);
     await expect(fetch(url)).rejects.toThrow(TypeError);
+  });
+
+  it("says at its start how much goes wrong", async () => {
+    const { stdout } = await run("simulate --listen 127.0.0.1:0 --chaos 7", { untilStopped: async () => {} });
+    expect(stdout).toMatch(/^The simulator listens on .*\nChaos 7: of a hundred requests about 20 meet a fault\./);
+    const { stdout: json } = await run("simulate --listen 127.0.0.1:0 --chaos 7 --chaos-percent 50 --json", {
+      untilStopped: async () => {},
+    });
+    expect(JSON.parse(json)).toMatchObject({ chaos: { seed: 7, percent: 50 } });
   });
 });
 

@@ -136,6 +136,20 @@ describe.each(DIALECTS)("a fault in the %s dialect", (dialect) => {
     expect(await read("empty")).toEqual([200, "application/json; charset=utf-8", ""]);
   });
 
+  it("compresses its answer unasked", async () => {
+    const answer = await sendToEnd({ dialect, delivery: "stream", fault: "gzip" });
+    expect(answer.text).toContain("content-encoding: gzip");
+    expect(answer.text).not.toMatch(FINISH[dialect]);
+  });
+
+  it.each(["whole", "stream"] as const)("announces more of a %s answer than it sends", async (delivery) => {
+    const answer = await sendToEnd({ dialect, delivery, fault: "wrong-length" });
+    const [head = "", ...rest] = answer.text.split("\r\n\r\n");
+    expect(answer.end).toBe("fin");
+    expect(answer.text).toMatch(FINISH[dialect]);
+    expect(Number(/content-length: (\d+)/u.exec(head)?.[1])).toBe(Buffer.byteLength(rest.join("\r\n\r\n")) + 10);
+  });
+
   it("finishes without any content", async () => {
     const answer = await sendToEnd({ dialect, delivery: "stream", fault: "no-content" });
     expect(countContent(answer, dialect)).toBe(0);

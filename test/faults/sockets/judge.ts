@@ -1,6 +1,6 @@
 import { tokenTexts } from "../../support/faults/call-plan.ts";
 import type { JournaledCall } from "../../support/faults/fault-server.ts";
-import { promiseOf } from "../../support/faults/script.ts";
+import { promiseOf } from "../../support/faults/body.ts";
 import { type CallerPlan, DEAD_MODEL } from "./caller-plan.ts";
 import type { Reply } from "./reply.ts";
 

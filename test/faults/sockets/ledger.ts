@@ -3,7 +3,7 @@ import { join } from "node:path";
 import type { FailureCode } from "../../../src/core/failure.ts";
 import { FAILURE_TABLE } from "../../../src/edge/failure-table.ts";
 import { openStore } from "../../../src/store/store.ts";
-import { promiseOf } from "../../support/faults/script.ts";
+import { promiseOf } from "../../support/faults/body.ts";
 import { DEAD_MODEL } from "./caller-plan.ts";
 import type { Case, Difference } from "./judge.ts";
 import type { ToldFailure } from "./reply.ts";

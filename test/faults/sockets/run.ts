@@ -43,7 +43,6 @@ export async function runSockets({ seed, callers, atOnce, planOf = drawCallPlan 
   const home = makeHome();
   const product = await startProduct({ home, config: configOf(upstream.url, await findFreePort()) });
   try {
-    const say = (w: string) => console.log(w, Date.now() - t0);
     await warmUp(product, upstream, seed);
     const descriptorsBefore = countDescriptors(product);
     const asked = await askAll(product, upstream, { callers, atOnce });

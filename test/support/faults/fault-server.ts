@@ -123,24 +123,29 @@ export async function startFaultServer({ seed, planOf = drawCallPlan }: FaultSer
 function readRequests(socket: Socket, take: (request: HttpRequest) => Promise<void>): void {
   let arrived = Buffer.alloc(0);
   let isTaking = false;
-  const next = (): void => {
-    const headEnd = arrived.indexOf("\r\n\r\n");
-    if (headEnd < 0 || isTaking) return;
-    const head = arrived.toString("latin1", 0, headEnd);
-    const bodyEnd = headEnd + 4 + Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
-    if (arrived.length < bodyEnd) return;
-    const request = { path: head.split(" ")[1] ?? "", body: arrived.toString("utf8", headEnd + 4, bodyEnd) };
-    arrived = arrived.subarray(bodyEnd);
+  const takeAll = async (): Promise<void> => {
+    if (isTaking) return;
     isTaking = true;
-    void take(request).then(() => {
-      isTaking = false;
-      next();
-    });
+    for (let next = readRequest(arrived); next !== undefined; next = readRequest(arrived)) {
+      arrived = arrived.subarray(next.size);
+      await take(next.request);
+    }
+    isTaking = false;
   };
   socket.on("data", (bytes: Buffer) => {
     arrived = Buffer.concat([arrived, bytes]);
-    next();
+    void takeAll();
   });
+}
+
+/** The first request of what has arrived, and its size in bytes; undefined as long as it is not complete. */
+function readRequest(arrived: Buffer): { readonly request: HttpRequest; readonly size: number } | undefined {
+  const headEnd = arrived.indexOf("\r\n\r\n");
+  if (headEnd < 0) return undefined;
+  const head = arrived.toString("latin1", 0, headEnd);
+  const size = headEnd + 4 + Number(/^content-length: *(\d+)/im.exec(head)?.[1] ?? 0);
+  if (arrived.length < size) return undefined;
+  return { request: { path: head.split(" ")[1] ?? "", body: arrived.toString("utf8", headEnd + 4, size) }, size };
 }
 
 function identify({ path, body }: HttpRequest): Pick<JournaledCall, "wire" | "streamed" | "model"> {

@@ -1,132 +1,7 @@
 import { gzipSync } from "node:zlib";
-import { type CallPlan, tokenText, tokenTexts, UNASKED } from "./call-plan.ts";
-import { NUMBERED_WIRES, type NumberedAnswer, type NumberedWire, type WireName } from "./numbered-wire.ts";
-
-/** How a call is asked. */
-export interface Asked {
-  readonly wire: WireName;
-  readonly streamed: boolean;
-}
-
-/** What can be had of an answer, whoever reads it. */
-export interface Promised {
-  /** The most tokens that a reader can have. */
-  readonly tokens: number;
-  /** Whether it is an answer: `either` where it breaks so close to its end that both may be said of it. */
-  readonly complete: "yes" | "no" | "either";
-}
-
-/** A body, and what it is worth up to each of its bytes. */
-export interface Body {
-  readonly bytes: Buffer;
-  readonly type: string;
-  /** After how many bytes each token is there; and the reason why the answer ended, at the earliest and for certain. */
-  readonly tokenEnds: readonly number[];
-  readonly finish: { readonly earliest: number; readonly certain: number };
-  /** After how many bytes each event is complete. */
-  readonly eventEnds: readonly number[];
-}
-
-const EVENT_STREAM = "text/event-stream; charset=utf-8";
-const JSON_TYPE = "application/json";
-
-/** The body that a plan's answer has before it breaks. */
-export function bodyOf(plan: CallPlan, { wire: name, streamed }: Asked): Body {
-  const wire = NUMBERED_WIRES[name];
-  const { fault } = plan;
-  const answer: NumberedAnswer = {
-    texts: tokenTexts(plan),
-    usage: plan.usage,
-    finished: fault.kind !== "unfinished" && fault.kind !== "error",
-  };
-  if (!streamed || plan.wholeInstead) return wholeBody(plan, wire, answer);
-  return streamBody(plan, wire, answer);
-}
-
-function wholeBody({ fault, tokens }: CallPlan, wire: NumberedWire, answer: NumberedAnswer): Body {
-  const said = fault.kind === "error" ? wire.errors.error(529, "Scripted.") : wire.whole(answer);
-  const bytes = Buffer.from(JSON.stringify(said));
-  const end = bytes.length;
-  return {
-    bytes,
-    type: JSON_TYPE,
-    tokenEnds: Array.from({ length: tokens }, () => end),
-    finish: { earliest: end, certain: end },
-    eventEnds: [end],
-  };
-}
-
-function streamBody({ fault, lineEnd }: CallPlan, wire: NumberedWire, answer: NumberedAnswer): Body {
-  const { opening, tokens, closing, marker } = wire.events(answer);
-  const pieces: Buffer[] = [];
-  const eventEnds: number[] = [];
-  let size = 0;
-  /** Adds an event; where its data ends, and where it is complete. */
-  const add = (data: object | string): { data: number; blank: number } => {
-    const text = typeof data === "string" ? data : JSON.stringify(data);
-    const type = typeof data === "object" && "type" in data ? `event: ${String(data.type)}${lineEnd}` : "";
-    const lines = Buffer.from(`${type}data: ${text}`);
-    pieces.push(lines, Buffer.from(lineEnd + lineEnd));
-    const end = size + lines.length;
-    eventEnds.push((size = end + 2 * lineEnd.length));
-    return { data: end, blank: size };
-  };
-  for (const event of opening) add(event);
-  const said = fault.kind === "error" ? tokens.slice(0, fault.after) : tokens;
-  const ends = said.map(add);
-  let finish = ends.at(-1);
-  if (fault.kind === "error") pieces.push(Buffer.from(wire.errors.errorEvent(529, "Scripted.")));
-  else {
-    const [first] = closing.map(add);
-    finish = closing.length > 0 ? first : finish;
-    if (marker !== undefined && (fault.kind !== "unfinished" || fault.marker)) add(marker);
-  }
-  return {
-    bytes: Buffer.concat(pieces),
-    type: EVENT_STREAM,
-    tokenEnds: ends.map(({ data }) => data),
-    finish: { earliest: finish?.data ?? 0, certain: finish?.blank ?? 0 },
-    eventEnds,
-  };
-}
-
-/** After how many bytes of its body an answer breaks. */
-export function breaksAt({ fault }: CallPlan, { bytes }: Body): number {
-  return fault.kind === "break" ? Math.floor(fault.at * bytes.length) : bytes.length;
-}
-
-/** What a plan's answer is worth to whoever asked for it. */
-export function promiseOf(plan: CallPlan, asked: Asked): Promised {
-  const { fault } = plan;
-  const nothing: Promised = { tokens: 0, complete: "no" };
-  const body = bodyOf(plan, asked);
-  const isStream = body.type === EVENT_STREAM;
-  switch (fault.kind) {
-    case "none":
-      return { tokens: plan.tokens, complete: "yes" };
-    case "error":
-      return { tokens: isStream ? Math.min(fault.after, plan.tokens) : 0, complete: "no" };
-    case "unfinished":
-      return { tokens: isStream ? plan.tokens : 0, complete: "no" };
-    case "break":
-      return brokenPromise(plan, body, isStream);
-    default:
-      return nothing;
-  }
-}
-
-function brokenPromise(plan: CallPlan, body: Body, isStream: boolean): Promised {
-  const { fault } = plan;
-  if (fault.kind !== "break") throw new TypeError("this plan does not break");
-  // All of it is sent; only that less, or more, of it was announced.
-  const at = fault.how === "underrun" ? body.bytes.length : breaksAt(plan, body);
-  if (!isStream) return { tokens: 0, complete: "no" };
-  const tokens = body.tokenEnds.filter((end) => end <= at).length;
-  if (at < body.finish.earliest) return { tokens, complete: "no" };
-  // A reset takes with it what has not been read, and garbage may stand where more of the answer could.
-  const isSure = at >= body.finish.certain && fault.how !== "reset" && fault.how !== "garbage";
-  return { tokens, complete: isSure ? "yes" : "either" };
-}
+import { type Asked, type Body, bodyOf, breaksAt, EVENT_STREAM, JSON_TYPE } from "./body.ts";
+import { type CallPlan, tokenText, UNASKED } from "./call-plan.ts";
+import { NUMBERED_WIRES } from "./numbered-wire.ts";
 
 /** What is done on a connection, one after the other. */
 export type Step =
@@ -164,7 +39,7 @@ export function toScript(plan: CallPlan, asked: Asked): Step[] {
       return [...before, ...short(200, type, gzipSync(bytes), ["content-encoding: gzip"])];
     }
     default:
-      return [...before, ...answer(plan, bodyOf(plan, asked), asked)];
+      return [...before, ...answerSteps(plan, bodyOf(plan, asked), asked)];
   }
 }
 
@@ -184,7 +59,7 @@ function short(status: number, type: string, body: string | Buffer, headers: rea
 
 const JUNK = Buffer.from("\n\ndata: {nonsense\n\ndata: {nonsense\n\n");
 
-function answer(plan: CallPlan, body: Body, asked: Asked): Step[] {
+function answerSteps(plan: CallPlan, body: Body, asked: Asked): Step[] {
   const { fault } = plan;
   const how = fault.kind === "break" ? fault.how : undefined;
   const at = breaksAt(plan, body);
