@@ -1,11 +1,16 @@
+import { once } from "node:events";
+import { Agent, type IncomingMessage, request } from "node:http";
+import { text as readText } from "node:stream/consumers";
 import OpenAI from "openai";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
 import {
+  answerText,
   beginStream,
   END_EVENTS,
   localModel,
   startUpstream,
+  textEvent,
   type Upstream,
   type UpstreamExchange,
 } from "./support/upstream.ts";
@@ -30,6 +35,19 @@ const ask = (fields: object): Promise<Response> =>
     headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
     body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hi" }], ...fields }),
   });
+
+/** Asks over an agent's connections; the whole answer, and our port of the connection that it came on. */
+async function askOver(agent: Agent, fields: object): Promise<{ text: string; port: number | undefined }> {
+  const asked = request(`http://127.0.0.1:${gateway.httpPort}/v1/chat/completions`, {
+    agent,
+    method: "POST",
+    headers: { authorization: `Bearer ${gateway.key}`, "content-type": "application/json" },
+  });
+  asked.end(JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hi" }], ...fields }));
+  const [response] = (await once(asked, "response")) as [IncomingMessage];
+  const port = response.socket.localPort;
+  return { text: await readText(response), port };
+}
 
 /** A chunk of an upstream that gives each of them an ID, a time in milliseconds and its own name of the model. */
 const restless = (at: number, choices: object[]): string =>
@@ -68,6 +86,21 @@ describe("a stream", () => {
     finish();
     for (let read = await reader.read(); !read.done; read = await reader.read()) text += read.value;
     expect(text).toMatch(/data: \[DONE\]\n\n$/);
+  });
+
+  it("that fails takes no other request with it that was sent on its connection before that is closed", async () => {
+    answer = (exchange) => {
+      if (!exchange.body.includes('"stream":true')) return answerText(exchange, "Served.");
+      beginStream(exchange.response);
+      exchange.response.end(textEvent("Hel"));
+    };
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const [failed, next] = await Promise.all([askOver(agent, { stream: true }), askOver(agent, {})]);
+    expect(failed.text).toContain("upstream_invalid_response");
+    expect(failed.text).not.toContain("[DONE]");
+    expect(next.port).toBe(failed.port);
+    expect(next.text).toContain("Served.");
   });
 
   it("traps 90 and 91: has one ID, one time in seconds and the model's public name, whatever the upstream says", async () => {

@@ -166,5 +166,7 @@ function middlesOfCharacters(bytes: Buffer): number[] {
 function paced({ writes }: CallPlan, pieces: readonly Buffer[]): Step[] {
   if (writes.kind === "whole") return [write(Buffer.concat(pieces))];
   const ms = writes.kind === "events" ? writes.everyMs : 0;
-  return pieces.flatMap((bytes) => [write(bytes), { kind: "wait", ms } as const]);
+  return pieces.flatMap((bytes, index) =>
+    index === 0 ? [write(bytes)] : [{ kind: "wait", ms } as const, write(bytes)],
+  );
 }
