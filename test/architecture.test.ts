@@ -33,8 +33,11 @@ const confinedPackages: readonly (readonly [prefix: string, folders: readonly st
   ["@grpc/", ["grpc"]],
   ["@connectrpc/", ["front", "console", "edge/http", "edge/connect-error.ts"]],
   // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere. `edge/http` is what
-  // the two share.
-  ["node:http", ["front", "console", "edge/http", "simulator", "telemetry"]],
+  // the two share. gRPC guards its streams of HTTP/2, which the library has made.
+  [
+    "node:http",
+    ["front", "console", "edge/http", "simulator", "telemetry", "grpc/connection-guard.ts", "grpc/stream-guard.ts"],
+  ],
 ];
 
 /** Programs for people to copy, whose own environment they mean. */

@@ -4,6 +4,7 @@ import { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import type { EdgeServices } from "../edge/services.ts";
+import { Arrivals } from "./arrivals.ts";
 import { chatCompletions } from "./chat.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
 import { createCors } from "./cors.ts";
@@ -58,6 +59,9 @@ const LIMITS = {
   noDelay: true,
 } as const;
 
+/** What Node calls a request that has not arrived in its time. */
+const TOO_LATE = "ERR_HTTP_REQUEST_TIMEOUT";
+
 /** How often a drain looks for connections that have become idle. */
 const SWEEP_MS = 50;
 
@@ -73,6 +77,8 @@ export async function startHttpServer(
   server.on("checkExpectation", (request, response) => front.handle(request, response));
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
   server.maxHeadersCount = 100;
+  const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
+  server.once("close", () => clearInterval(looking));
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve());
@@ -96,10 +102,12 @@ class Front {
   readonly #console: Mounted | undefined;
   /** The latest answer on a connection: while it is under way, nothing else may be written there. */
   readonly #answering = new WeakMap<Socket, ServerResponse>();
+  readonly #arrivals: Arrivals;
   #draining = false;
 
   constructor(services: EdgeServices, { corsOrigins, documents, console }: Omit<HttpOptions, "host" | "port">) {
     this.#services = services;
+    this.#arrivals = new Arrivals(services.clock);
     this.#cors = createCors(corsOrigins);
     this.#connect = connectHandler(services);
     this.#documents = documents;
@@ -129,6 +137,7 @@ class Front {
       headers: isForPages(request.url!) ? this.#cors(request) : [],
     });
     this.#answering.set(request.socket, response);
+    this.#arrivals.add(request);
     this.#serve(exchange).catch((reason: unknown) => this.#refuse(exchange, Failure.from(reason)));
   }
 
@@ -175,6 +184,12 @@ class Front {
       `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
       () => socket.destroySoon(),
     );
+  }
+
+  /** Requests whose bodies come too slowly end as those do that take too long. */
+  refuseSlow(): void {
+    for (const socket of this.#arrivals.takeSlow())
+      this.refuseMalformed(Object.assign(new Error("too slow"), { code: TOO_LATE }), socket);
   }
 
   #document(exchange: Exchange): void {
@@ -230,7 +245,7 @@ function describeMalformed(error: NodeJS.ErrnoException): readonly [status: stri
   if (error.code === "HPE_HEADER_OVERFLOW") {
     return ["431 Request Header Fields Too Large", "The request's headers are too large."];
   }
-  if (error.code === "ERR_HTTP_REQUEST_TIMEOUT") return ["408 Request Timeout", "The request did not arrive in time."];
+  if (error.code === TOO_LATE) return ["408 Request Timeout", "The request did not arrive in time."];
   return ["400 Bad Request", "The request is not valid HTTP."];
 }
 

@@ -3,7 +3,6 @@ import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config } from "../config/config.ts";
-import { formatAddress } from "../config/settings.ts";
 import { RequestFeed } from "../console/request-feed.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
@@ -190,7 +189,7 @@ async function assemble(
   let draining = false;
   const notice = new Notice(clock, config.shutdown.noticeMs);
   const grpc = await startListening("grpc", config, () =>
-    startGrpcServer(services, { ...config.grpc, listen: formatAddress(config.grpc.listen) }),
+    startGrpcServer(services, { ...config.grpc, ...config.grpc.listen }),
   );
   undo.push(() => grpc.close());
   const mounted =

@@ -1,3 +1,4 @@
+import { type AddressInfo, createServer, type Socket } from "node:net";
 import {
   logVerbosity,
   Server,
@@ -13,14 +14,16 @@ import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { EdgeServices } from "../edge/services.ts";
+import { ConnectionGuard } from "./connection-guard.ts";
 import { serviceDefinition } from "./definition.ts";
 import { completionHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 import { createHealthService } from "./health.ts";
 import { reflectionHandlers } from "./reflection.ts";
 
 export interface GrpcOptions {
-  /** `host:port`; port 0 takes a free one. */
-  readonly listen: string;
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
 }
@@ -41,7 +44,7 @@ const MINUTE_MS = 60_000;
 /** Starts the gRPC entrance: CompletionService, ModelService, KeyService, health and reflection. Rejects when it cannot listen. */
 export async function startGrpcServer(
   services: EdgeServices,
-  { listen, maxReceiveBytes, maxSendBytes }: GrpcOptions,
+  { host, port, maxReceiveBytes, maxSendBytes }: GrpcOptions,
 ): Promise<GrpcServer> {
   // What goes wrong reaches us as errors; the library's own lines on standard error are no log lines.
   setLogVerbosity(logVerbosity.NONE);
@@ -70,19 +73,31 @@ export async function startGrpcServer(
     server.addService(definition, reflection);
   }
 
-  const port = await new Promise<number>((resolve, reject) => {
-    server.bindAsync(listen, ServerCredentials.createInsecure(), (error, bound) =>
-      error === null ? resolve(bound) : reject(error),
-    );
+  const guard = new ConnectionGuard(services);
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  // The library's own listener hands out no connections, which have to be guarded.
+  const listener = createServer({ noDelay: true }, (socket: Socket) => {
+    guard.add(socket);
+    injector.injectConnection(socket);
+  });
+  await new Promise<void>((resolve, reject) => {
+    listener.on("error", reject);
+    listener.listen(port, host, () => resolve());
   });
   return {
-    port,
+    port: (listener.address() as AddressInfo).port,
     announce: () => health.announceEnd(),
     async drain() {
       health.announceEnd();
-      await new Promise<void>((resolve) => server.tryShutdown(() => resolve()));
+      const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
+      server.tryShutdown(() => undefined);
+      await closed;
     },
-    close: () => server.forceShutdown(),
+    close() {
+      listener.close();
+      server.forceShutdown();
+      guard.close();
+    },
   };
 }
 

@@ -30,7 +30,7 @@ beforeEach(async () => {
     refused: (refusal) => void refusals.push(refusal),
   };
   http = await startHttpServer(services, { host: "127.0.0.1", port: 0, corsOrigins: [] });
-  grpc = await startGrpcServer(services, { listen: "127.0.0.1:0", maxReceiveBytes: MIB, maxSendBytes: MIB });
+  grpc = await startGrpcServer(services, { host: "127.0.0.1", port: 0, maxReceiveBytes: MIB, maxSendBytes: MIB });
 });
 afterEach(() => {
   http.close();

@@ -12,6 +12,7 @@ import {
 import { loadSync } from "@grpc/proto-loader";
 import { service as healthService } from "grpc-health-check";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { systemClock } from "../../src/core/clock.ts";
 import type { EdgeServices } from "../../src/edge/services.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
 
@@ -20,8 +21,9 @@ const clients: Client[] = [];
 
 beforeEach(async () => {
   // Nobody is asked for a key here.
-  server = await startGrpcServer({} as EdgeServices, {
-    listen: "127.0.0.1:0",
+  server = await startGrpcServer({ clock: systemClock } as EdgeServices, {
+    host: "127.0.0.1",
+    port: 0,
     maxReceiveBytes: 1 << 20,
     maxSendBytes: 1 << 20,
   });

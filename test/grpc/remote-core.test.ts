@@ -72,7 +72,7 @@ async function openCore(answers: Answers, port = 0) {
     refused: (refusal) => void refusals.push(refusal),
   };
   const options = { maxReceiveBytes: 32 * MIB, maxSendBytes: 64 * MIB };
-  const server = await startGrpcServer(services, { listen: `127.0.0.1:${port}`, ...options });
+  const server = await startGrpcServer(services, { host: "127.0.0.1", port, ...options });
   undo.push(() => server.close());
   return { server, seen, credentials, refusals, calls };
 }

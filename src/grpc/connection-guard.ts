@@ -1,0 +1,155 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
+import type { Socket } from "node:net";
+import type { EdgeServices } from "../edge/services.ts";
+import { StreamGuard } from "./stream-guard.ts";
+
+/** How often every connection is looked at. */
+const LOOK_MS = 200;
+/** How long a client may take to say what every HTTP/2 client says first. */
+const HELLO_MS = 10_000;
+/** The preface and the shortest SETTINGS. */
+const HELLO_BYTES = 33;
+/** How long the other side may keep a connection that we have ended. */
+const FAREWELL_MS = 5000;
+
+/**
+ * What a connection may send beside the bodies of requests: headers and control frames. Much of it at once, some of it
+ * all the time, and more with each stream and with what is sent to it, which it has to confirm. In bytes.
+ */
+const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent: 0.5, perByteOfBody: 1 / 64 } as const;
+
+/** Node says here when a stream of any HTTP/2 server in this process begins. */
+const STREAM_BEGINS = "http2.server.stream.start";
+
+interface StreamBegins {
+  readonly stream: ServerHttp2Stream;
+  readonly headers: IncomingHttpHeaders;
+}
+
+type GuardServices = Pick<EdgeServices, "authenticate" | "clock" | "refused">;
+
+/**
+ * Closes connections that cost more than they can be worth. nghttp2 ends most floods of frames by itself; it knows no
+ * limit for others (WINDOW_UPDATE), and neither it nor Node has time limits for connections.
+ */
+export class ConnectionGuard {
+  readonly #services: GuardServices;
+  readonly #connections = new Map<string, Connection>();
+  readonly #ofSession = new WeakMap<Http2Session, Connection>();
+  #cancelLook: (() => void) | undefined;
+  readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
+
+  constructor(services: GuardServices) {
+    this.#services = services;
+    subscribe(STREAM_BEGINS, this.#begins);
+  }
+
+  /** Guards a connection from its beginning to its end. */
+  add(socket: Socket): void {
+    const name = nameOf(socket);
+    const connection = new Connection(socket, this.#services.clock.monotonic());
+    this.#connections.set(name, connection);
+    socket.once("close", () => {
+      if (this.#connections.get(name) === connection) this.#connections.delete(name);
+    });
+    if (this.#cancelLook === undefined) this.#lookLater();
+  }
+
+  close(): void {
+    unsubscribe(STREAM_BEGINS, this.#begins);
+    this.#cancelLook?.();
+    for (const { socket } of this.#connections.values()) socket.destroy();
+  }
+
+  #addStream({ stream, headers }: StreamBegins): void {
+    const { session } = stream;
+    if (session === undefined) return;
+    let connection = this.#ofSession.get(session);
+    if (connection === undefined) {
+      connection = this.#connections.get(nameOf(session.socket));
+      // Another server's.
+      if (connection === undefined) return;
+      this.#ofSession.set(session, connection);
+    }
+    connection.add(new StreamGuard(stream, headers, this.#services));
+  }
+
+  #lookLater(): void {
+    this.#cancelLook = this.#services.clock.after(LOOK_MS, () => {
+      const nowMs = this.#services.clock.monotonic();
+      for (const connection of this.#connections.values()) connection.look(nowMs);
+      this.#cancelLook = undefined;
+      if (this.#connections.size > 0) this.#lookLater();
+    });
+  }
+}
+
+/** By both ends: also sockets that HTTP/2 has wrapped know them. */
+function nameOf({ remoteAddress, remotePort, localPort }: Pick<Socket, "remoteAddress" | "remotePort" | "localPort">) {
+  return `${remoteAddress} ${remotePort} ${localPort}`;
+}
+
+class Connection {
+  readonly socket: Socket;
+  readonly #sinceMs: number;
+  readonly #streams = new Set<StreamGuard>();
+  #lookedMs: number;
+  #credit: number = OVERHEAD.atOnce;
+  /** What was read and written at the last look. */
+  #read = 0;
+  #written = 0;
+  /** Bytes of requests' bodies, and streams, since the last look. */
+  #bodyBytes = 0;
+  #newStreams = 0;
+  #endedMs: number | undefined;
+
+  constructor(socket: Socket, nowMs: number) {
+    this.socket = socket;
+    this.#sinceMs = nowMs;
+    this.#lookedMs = nowMs;
+  }
+
+  add(guard: StreamGuard): void {
+    this.#streams.add(guard);
+    this.#newStreams += 1;
+    guard.stream.on("data", (piece: Buffer) => {
+      this.#bodyBytes += piece.length;
+      guard.took(piece.length);
+    });
+    guard.stream.once("close", () => this.#streams.delete(guard));
+  }
+
+  look(nowMs: number): void {
+    const { socket } = this;
+    if (this.#isSilent(nowMs) || this.#isOverdue(nowMs) || this.#isFlood(nowMs)) return void socket.destroy();
+    for (const guard of this.#streams) guard.look(nowMs);
+  }
+
+  /** It has not even said that it speaks HTTP/2. */
+  #isSilent(nowMs: number): boolean {
+    return nowMs - this.#sinceMs > HELLO_MS && this.socket.bytesRead < HELLO_BYTES;
+  }
+
+  /** We are done with it, and it goes on. */
+  #isOverdue(nowMs: number): boolean {
+    if (!this.socket.writableEnded) return false;
+    this.#endedMs ??= nowMs;
+    return nowMs - this.#endedMs > FAREWELL_MS;
+  }
+
+  /** It sends more beside requests than anybody needs. */
+  #isFlood(nowMs: number): boolean {
+    const { bytesRead, bytesWritten } = this.socket;
+    const earned =
+      (nowMs - this.#lookedMs) * OVERHEAD.perMs +
+      this.#newStreams * OVERHEAD.perStream +
+      (bytesWritten - this.#written) * OVERHEAD.perByteSent +
+      this.#bodyBytes * OVERHEAD.perByteOfBody;
+    const spent = bytesRead - this.#read - this.#bodyBytes;
+    this.#credit = Math.min(OVERHEAD.atOnce, this.#credit + earned) - spent;
+    [this.#lookedMs, this.#read, this.#written] = [nowMs, bytesRead, bytesWritten];
+    this.#bodyBytes = this.#newStreams = 0;
+    return this.#credit < 0;
+  }
+}

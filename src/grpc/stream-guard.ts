@@ -1,0 +1,85 @@
+import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { Failure } from "../core/failure.ts";
+import { WRITE_STALL_MS } from "../edge/drain.ts";
+import { requestIdFrom } from "../edge/ids.ts";
+import { arrivesTooSlowly } from "../edge/pace.ts";
+import type { EdgeServices } from "../edge/services.ts";
+import { toServiceError } from "./status.ts";
+
+/** How long a request may take to arrive in whole: as long as over HTTP/1.1. */
+const ARRIVAL_MS = 60_000;
+/** How much of a request is read before it matters whose it is. Handlers ask when it is complete, and it may be large. */
+const ANYBODYS_BYTES = 64 * 1024;
+/** Its streams have no end of the request to wait for. */
+const REFLECTION = "/grpc.reflection.";
+
+/** One stream of a connection: its request has to arrive, and its answer has to be read. */
+export class StreamGuard {
+  readonly stream: ServerHttp2Stream;
+  readonly #headers: IncomingHttpHeaders;
+  readonly #services: Pick<EdgeServices, "authenticate" | "clock" | "refused">;
+  readonly #sinceMs: number;
+  #bytes = 0;
+  #arrived: boolean;
+  #isWaiting = false;
+  readonly #giveUp = (): void => this.stream.close(constants.NGHTTP2_CANCEL);
+
+  constructor(
+    stream: ServerHttp2Stream,
+    headers: IncomingHttpHeaders,
+    services: Pick<EdgeServices, "authenticate" | "clock" | "refused">,
+  ) {
+    this.stream = stream;
+    this.#headers = headers;
+    this.#services = services;
+    this.#sinceMs = services.clock.monotonic();
+    this.#arrived = this.#target.startsWith(REFLECTION);
+  }
+
+  /** So many bytes of the request have arrived. */
+  took(bytes: number): void {
+    const before = this.#bytes;
+    this.#bytes += bytes;
+    if (before > ANYBODYS_BYTES || this.#bytes <= ANYBODYS_BYTES) return;
+    this.#services
+      .authenticate(this.#headers.authorization)
+      .catch((reason: unknown) => this.#refuse(Failure.from(reason)));
+  }
+
+  look(nowMs: number): void {
+    if (!this.#arrived) this.#lookAtRequest(nowMs - this.#sinceMs);
+    this.#lookAtAnswer();
+  }
+
+  #lookAtRequest(elapsedMs: number): void {
+    if (!arrivesTooSlowly(this.#bytes, elapsedMs) && elapsedMs <= ARRIVAL_MS) return;
+    if (this.stream.state.remoteClose === 1) this.#arrived = true;
+    else this.#refuse(new Failure("deadline_exceeded", "The request did not arrive in time."));
+  }
+
+  /** What waits for a caller that reads nothing, also as the whole of an answer that nobody else waits for. */
+  #lookAtAnswer(): void {
+    const isWaiting = this.stream.writableLength > 0;
+    if (isWaiting === this.#isWaiting) return;
+    this.#isWaiting = isWaiting;
+    // Node starts this anew with every piece that leaves.
+    this.stream.setTimeout(isWaiting ? WRITE_STALL_MS : 0, this.#giveUp);
+  }
+
+  get #target(): string {
+    return this.#headers[":path"]?.toString() ?? "";
+  }
+
+  #refuse(failure: Failure): void {
+    const { stream } = this;
+    if (stream.destroyed || stream.closed) return;
+    const requestId = requestIdFrom(this.#headers["x-request-id"]?.toString());
+    this.#services.refused({ entrance: "grpc", requestId, target: this.#target.slice(0, 256), failure });
+    if (stream.headersSent) return this.#giveUp();
+    const { code, details, metadata } = toServiceError(failure, { requestId, limits: undefined });
+    const status = { "grpc-status": String(code), "grpc-message": encodeURIComponent(details) };
+    const head = { ":status": 200, "content-type": "application/grpc+proto" };
+    stream.respond({ ...head, ...metadata.toHttp2Headers(), ...status }, { endStream: true });
+    stream.close(constants.NGHTTP2_NO_ERROR);
+  }
+}

@@ -1,0 +1,188 @@
+import { once } from "node:events";
+import { connect, type Socket } from "node:net";
+
+/** Frame types of RFC 9113. */
+export const TYPE = {
+  data: 0,
+  headers: 1,
+  priority: 2,
+  resetStream: 3,
+  settings: 4,
+  ping: 6,
+  goaway: 7,
+  windowUpdate: 8,
+  continuation: 9,
+} as const;
+
+const END_STREAM = 0x1;
+const END_HEADERS = 0x4;
+const HEADER_BYTES = 9;
+
+/** What every HTTP/2 client says first. */
+export const PREFACE = Buffer.from("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+
+export interface FrameHead {
+  readonly type: number;
+  readonly flags?: number;
+  readonly stream?: number;
+}
+
+/** One frame, whether or not it is allowed. */
+export function frame({ type, flags = 0, stream = 0 }: FrameHead, payload: Uint8Array = Buffer.alloc(0)): Buffer {
+  const bytes = Buffer.alloc(HEADER_BYTES + payload.length);
+  bytes.writeUIntBE(payload.length, 0, 3);
+  bytes[3] = type;
+  bytes[4] = flags;
+  bytes.writeUInt32BE(stream, 5);
+  bytes.set(payload, HEADER_BYTES);
+  return bytes;
+}
+
+/** SETTINGS with these values, by identifier. */
+export function settings(values: readonly (readonly [id: number, value: number])[] = []): Buffer {
+  const payload = Buffer.alloc(6 * values.length);
+  for (const [index, [id, value]] of values.entries()) {
+    payload.writeUInt16BE(id, 6 * index);
+    payload.writeUInt32BE(value, 6 * index + 2);
+  }
+  return frame({ type: TYPE.settings }, payload);
+}
+
+export const SETTINGS_ACK = frame({ type: TYPE.settings, flags: 1 });
+/** The setting that says how much of each stream may be sent at first. */
+export const INITIAL_WINDOW_SIZE = 4;
+
+/** Four bytes with a number: WINDOW_UPDATE, RST_STREAM. */
+export function number(value: number): Buffer {
+  const bytes = Buffer.alloc(4);
+  bytes.writeUInt32BE(value);
+  return bytes;
+}
+
+export function windowUpdate(stream: number, increment: number): Buffer {
+  return frame({ type: TYPE.windowUpdate, stream }, number(increment));
+}
+
+const CANCEL = 8;
+
+export function resetStream(stream: number): Buffer {
+  return frame({ type: TYPE.resetStream, stream }, number(CANCEL));
+}
+
+/** A block of headers without compression: each is a literal that is not remembered. */
+export function headerBlock(headers: readonly (readonly [name: string, value: string])[]): Buffer {
+  return Buffer.concat(headers.flatMap(([name, value]) => [Buffer.from([0]), hpackText(name), hpackText(value)]));
+}
+
+function hpackText(text: string): Buffer {
+  const bytes = Buffer.from(text, "latin1");
+  return Buffer.concat([hpackNumber(bytes.length), bytes]);
+}
+
+/** An integer of HPACK with a prefix of seven bits. */
+function hpackNumber(value: number): Buffer {
+  if (value < 0x7f) return Buffer.from([value]);
+  const bytes = [0x7f];
+  let left = value - 0x7f;
+  for (; left >= 0x80; left = Math.floor(left / 0x80)) bytes.push((left % 0x80) | 0x80);
+  bytes.push(left);
+  return Buffer.from(bytes);
+}
+
+/** The headers of a gRPC call. */
+export function grpcHeaders(path: string, more: Readonly<Record<string, string>> = {}): [string, string][] {
+  return [
+    [":method", "POST"],
+    [":scheme", "http"],
+    [":path", path],
+    [":authority", "parley.example"],
+    ["content-type", "application/grpc"],
+    ["te", "trailers"],
+    ...Object.entries(more),
+  ];
+}
+
+/** A HEADERS frame that begins a stream; its body follows unless `ends`. */
+export function headersFrame(stream: number, block: Uint8Array, ends: "ends" | "body follows"): Buffer {
+  return frame({ type: TYPE.headers, flags: END_HEADERS | (ends === "ends" ? END_STREAM : 0), stream }, block);
+}
+
+export function dataFrame(stream: number, payload: Uint8Array, ends: "ends" | "more follows"): Buffer {
+  return frame({ type: TYPE.data, flags: ends === "ends" ? END_STREAM : 0, stream }, payload);
+}
+
+/** A message as gRPC sends it: a flag for compression, and its length, which a test may lie about. */
+export function grpcMessage(
+  payload: Uint8Array,
+  { compressed = false, length = payload.length }: { readonly compressed?: boolean; readonly length?: number } = {},
+): Buffer {
+  return Buffer.concat([Buffer.from([compressed ? 1 : 0]), number(length), payload]);
+}
+
+/** A frame that arrived. */
+export interface ArrivedFrame {
+  readonly type: number;
+  readonly flags: number;
+  readonly stream: number;
+  readonly payload: Buffer;
+}
+
+/** A connection to an HTTP/2 server without a library in between: it sends what it is told and answers nothing by itself. */
+export class RawHttp2 {
+  readonly #socket: Socket;
+  #rest: Buffer = Buffer.alloc(0);
+  #closed = false;
+  /** All frames that arrived, but for the payloads of DATA. */
+  readonly arrived: ArrivedFrame[] = [];
+
+  constructor(port: number) {
+    this.#socket = connect({ port, host: "127.0.0.1", noDelay: true });
+    this.#socket.on("data", (bytes: Buffer) => this.#take(bytes));
+    this.#socket.once("close", () => (this.#closed = true));
+    // A reset is a way of closing: "close" follows.
+    this.#socket.on("error", () => undefined);
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Says hello as every client does. */
+  hello(values: readonly (readonly [id: number, value: number])[] = []): this {
+    return this.write(Buffer.concat([PREFACE, settings(values), SETTINGS_ACK]));
+  }
+
+  write(bytes: Buffer): this {
+    if (!this.#closed) this.#socket.write(bytes);
+    return this;
+  }
+
+  /** Writes, and waits until it has left or the connection is closed. */
+  async send(bytes: Buffer): Promise<void> {
+    if (this.#closed || this.#socket.write(bytes)) return;
+    await Promise.race([once(this.#socket, "drain"), once(this.#socket, "close")]).catch(() => undefined);
+  }
+
+  /** Reads no more. */
+  pause(): this {
+    this.#socket.pause();
+    return this;
+  }
+
+  close(): void {
+    this.#socket.destroy();
+  }
+
+  #take(bytes: Buffer): void {
+    this.#rest = Buffer.concat([this.#rest, bytes]);
+    for (;;) {
+      if (this.#rest.length < HEADER_BYTES) return;
+      const end = HEADER_BYTES + this.#rest.readUIntBE(0, 3);
+      if (this.#rest.length < end) return;
+      const [type, flags] = [this.#rest[3]!, this.#rest[4]!];
+      const payload = Buffer.from(this.#rest.subarray(HEADER_BYTES, type === TYPE.data ? HEADER_BYTES : end));
+      this.arrived.push({ type, flags, stream: this.#rest.readUInt32BE(5) & 0x7fff_ffff, payload });
+      this.#rest = this.#rest.subarray(end);
+    }
+  }
+}
