@@ -1,8 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
-import type { EdgeServices } from "../edge/services.ts";
-import { StreamGuard } from "./stream-guard.ts";
+import { type GuardServices, StreamGuard } from "./stream-guard.ts";
 
 /** How often every connection is looked at. */
 const LOOK_MS = 200;
@@ -26,8 +25,6 @@ interface StreamBegins {
   readonly stream: ServerHttp2Stream;
   readonly headers: IncomingHttpHeaders;
 }
-
-type GuardServices = Pick<EdgeServices, "authenticate" | "clock" | "refused">;
 
 /**
  * Closes connections that cost more than they can be worth. nghttp2 ends most floods of frames by itself; it knows no
@@ -72,7 +69,7 @@ export class ConnectionGuard {
       if (connection === undefined) return;
       this.#ofSession.set(session, connection);
     }
-    connection.add(new StreamGuard(stream, headers, this.#services));
+    connection.add(stream, headers, this.#services);
   }
 
   #lookLater(): void {
@@ -110,14 +107,14 @@ class Connection {
     this.#lookedMs = nowMs;
   }
 
-  add(guard: StreamGuard): void {
+  add(stream: ServerHttp2Stream, headers: IncomingHttpHeaders, services: GuardServices): void {
+    const took = (bytes: number): void => {
+      this.#bodyBytes += bytes;
+    };
+    const guard = new StreamGuard(stream, headers, { services, took });
     this.#streams.add(guard);
     this.#newStreams += 1;
-    guard.stream.on("data", (piece: Buffer) => {
-      this.#bodyBytes += piece.length;
-      guard.took(piece.length);
-    });
-    guard.stream.once("close", () => this.#streams.delete(guard));
+    stream.once("close", () => this.#streams.delete(guard));
   }
 
   look(nowMs: number): void {

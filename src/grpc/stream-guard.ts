@@ -10,40 +10,45 @@ import { toServiceError } from "./status.ts";
 const ARRIVAL_MS = 60_000;
 /** How much of a request is read before it matters whose it is. Handlers ask when it is complete, and it may be large. */
 const ANYBODYS_BYTES = 64 * 1024;
+/** How long the rest of a refused request is read and dropped, so that the caller can read why. */
+const LINGER_MS = 1000;
 /** Its streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
+
+/** What a stream is guarded with. */
+export type GuardServices = Pick<EdgeServices, "authenticate" | "clock" | "refused">;
 
 /** One stream of a connection: its request has to arrive, and its answer has to be read. */
 export class StreamGuard {
   readonly stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
-  readonly #services: Pick<EdgeServices, "authenticate" | "clock" | "refused">;
+  readonly #services: GuardServices;
   readonly #sinceMs: number;
   #bytes = 0;
   #arrived: boolean;
   #isWaiting = false;
   readonly #giveUp = (): void => this.stream.close(constants.NGHTTP2_CANCEL);
 
+  readonly #take: (piece: Buffer) => void;
+
+  /** `took` is told of every piece of the request's body. */
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
-    services: Pick<EdgeServices, "authenticate" | "clock" | "refused">,
+    { services, took }: { readonly services: GuardServices; readonly took: (bytes: number) => void },
   ) {
     this.stream = stream;
     this.#headers = headers;
     this.#services = services;
     this.#sinceMs = services.clock.monotonic();
     this.#arrived = this.#target.startsWith(REFLECTION);
-  }
-
-  /** So many bytes of the request have arrived. */
-  took(bytes: number): void {
-    const before = this.#bytes;
-    this.#bytes += bytes;
-    if (before > ANYBODYS_BYTES || this.#bytes <= ANYBODYS_BYTES) return;
-    this.#services
-      .authenticate(this.#headers.authorization)
-      .catch((reason: unknown) => this.#refuse(Failure.from(reason)));
+    this.#take = ({ length }) => {
+      took(length);
+      const before = this.#bytes;
+      this.#bytes += length;
+      if (before <= ANYBODYS_BYTES && this.#bytes > ANYBODYS_BYTES) this.#askWhose();
+    };
+    stream.on("data", this.#take);
   }
 
   look(nowMs: number): void {
@@ -70,6 +75,12 @@ export class StreamGuard {
     return this.#headers[":path"]?.toString() ?? "";
   }
 
+  #askWhose(): void {
+    this.#services
+      .authenticate(this.#headers.authorization)
+      .catch((reason: unknown) => this.#refuse(Failure.from(reason)));
+  }
+
   #refuse(failure: Failure): void {
     const { stream } = this;
     if (stream.destroyed || stream.closed) return;
@@ -80,6 +91,17 @@ export class StreamGuard {
     const status = { "grpc-status": String(code), "grpc-message": encodeURIComponent(details) };
     const head = { ":status": 200, "content-type": "application/grpc+proto" };
     stream.respond({ ...head, ...metadata.toHttp2Headers(), ...status }, { endStream: true });
-    stream.close(constants.NGHTTP2_NO_ERROR);
+    this.#linger();
+  }
+
+  /** Resetting the stream at once would overtake the answer. */
+  #linger(): void {
+    const { stream } = this;
+    this.#arrived = true;
+    stream.removeAllListeners("data").removeAllListeners("end").on("data", this.#take).resume();
+    // The library does not know, and would answer once more when the caller's deadline passes: that throws.
+    stream.respond = () => undefined;
+    const cancel = this.#services.clock.after(LINGER_MS, () => stream.close(constants.NGHTTP2_NO_ERROR));
+    stream.once("close", cancel);
   }
 }
