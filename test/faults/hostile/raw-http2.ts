@@ -1,4 +1,3 @@
-import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 
 /** Frame types of RFC 9113. */
@@ -132,13 +131,20 @@ export class RawHttp2 {
   readonly #socket: Socket;
   #rest: Buffer = Buffer.alloc(0);
   #closed = false;
+  /** Resolves when the connection is closed. */
+  readonly end: Promise<void>;
   /** All frames that arrived, but for the payloads of DATA. */
   readonly arrived: ArrivedFrame[] = [];
 
   constructor(port: number) {
     this.#socket = connect({ port, host: "127.0.0.1", noDelay: true });
     this.#socket.on("data", (bytes: Buffer) => this.#take(bytes));
-    this.#socket.once("close", () => (this.#closed = true));
+    this.end = new Promise((resolve) =>
+      this.#socket.once("close", () => {
+        this.#closed = true;
+        resolve();
+      }),
+    );
     // A reset is a way of closing: "close" follows.
     this.#socket.on("error", () => undefined);
   }
@@ -157,10 +163,12 @@ export class RawHttp2 {
     return this;
   }
 
-  /** Writes, and waits until it has left or the connection is closed. */
-  async send(bytes: Buffer): Promise<void> {
-    if (this.#closed || this.#socket.write(bytes)) return;
-    await Promise.race([once(this.#socket, "drain"), once(this.#socket, "close")]).catch(() => undefined);
+  /** Writes, and waits until it has left; for ever when the other side reads nothing. */
+  send(bytes: Buffer): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#closed) resolve();
+      else this.#socket.write(bytes, () => resolve());
+    });
   }
 
   /** Reads no more. */

@@ -1,0 +1,83 @@
+import { setImmediate } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { callBlock, type Flood, FLOODS } from "./hostile/floods.ts";
+import { RawHttp2 } from "./hostile/raw-http2.ts";
+import { MIB, startTarget, type Target } from "./hostile/target.ts";
+import { figure } from "./support/figures.ts";
+import { scale, timeLimit } from "./support/scale.ts";
+
+/** How long a flood may go on. */
+const CLOSED_MS = 1000;
+/** A busy machine may hold up any one of them: the best of so many is what the product takes. */
+const TRIES = 4;
+/** Nobody waits longer for a connection that is not closed at all. */
+const GIVE_UP_MS = 3000;
+/** About so many bytes are sent in one piece. */
+const PIECE_BYTES = 32 * 1024;
+
+let target: Target;
+const closedMs = new Map<string, number>();
+let mostBytes = 0;
+
+beforeAll(async () => {
+  target = await startTarget();
+});
+
+afterAll(async () => {
+  await target.stop();
+});
+
+/** Floods until the connection is closed; how long that took. */
+async function flood({ first, next }: Flood, reads: boolean): Promise<number> {
+  const block = callBlock(target.product.firstKey);
+  const connection = new RawHttp2(target.product.grpcPort).hello();
+  if (!reads) connection.pause();
+  if (first !== undefined) connection.write(first(block));
+  const begunMs = performance.now();
+  let stream = 3;
+  while (!connection.closed && performance.now() - begunMs < GIVE_UP_MS) {
+    const pieces: Buffer[] = [];
+    for (let size = 0; size < PIECE_BYTES; size += pieces.at(-1)!.length) {
+      pieces.push(next(block, stream));
+      stream += 2;
+    }
+    await Promise.race([connection.send(Buffer.concat(pieces)), connection.end]);
+    // A connection is seen to be closed between two rounds of the loop.
+    await setImmediate();
+  }
+  connection.close();
+  return performance.now() - begunMs;
+}
+
+describe.each([
+  ["reads what it is told", true],
+  ["reads nothing", false],
+])("a client of HTTP/2 that %s", (_, reads) => {
+  it.each(FLOODS)("is cut off when it sends $name", { timeout: timeLimit(30, 120) }, async (attack) => {
+    const before = target.product.rssBytes();
+    let bestMs = Infinity;
+    const tries = scale(TRIES, 2 * TRIES);
+    for (let turn = 0; turn < tries && bestMs > CLOSED_MS; turn++) {
+      bestMs = Math.min(bestMs, await flood(attack, reads));
+    }
+    closedMs.set(`${attack.name}, ${reads}`, Math.round(bestMs));
+    mostBytes = Math.max(mostBytes, target.product.rssBytes() - before);
+    expect(bestMs).toBeLessThan(CLOSED_MS);
+  });
+});
+
+describe("all floods of HTTP/2 together", () => {
+  it("have been cut off within a second, and caused nothing", () => {
+    const slowest = Math.max(...closedMs.values());
+    expect(closedMs.size).toBe(2 * FLOODS.length);
+    figure({ name: "HTTP/2 floods, each read and unread", value: closedMs.size, unit: "", atLeast: 50 });
+    figure({ name: "HTTP/2 floods: the slowest connection closed", value: slowest, unit: "ms", atMost: CLOSED_MS });
+    figure({ name: "HTTP/2 floods: upstream calls caused", value: target.heard(), unit: "", atMost: 0 });
+    figure({ name: "HTTP/2 floods: memory", value: Math.round(mostBytes / MIB), unit: "MiB", atMost: 128 });
+  });
+
+  it("have left no fault, and a product that serves", async () => {
+    await target.goodRequest();
+    expect(target.product.output.stderr).not.toMatch(/"level":"(fatal|error)"|Warning/);
+  });
+});

@@ -1,0 +1,57 @@
+import { expect } from "vitest";
+import { type Product, startProduct } from "../../support/product.ts";
+import { answerText, localModel, startUpstream, type UpstreamExchange } from "../../product/support/upstream.ts";
+
+export const MIB = 1024 * 1024;
+export const CHAT = "POST /v1/chat/completions";
+export const CREATE = "/parley.v1.CompletionService/Create";
+export const STREAM = "/parley.v1.CompletionService/Stream";
+/** A request that is served. */
+export const BODY = JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "hi" }] });
+
+/** The product with an upstream that counts. */
+export interface Target {
+  readonly product: Product;
+  /** How often the upstream was called. */
+  heard(): number;
+  /** Headers of a chat request that is let in. */
+  chatHeaders(...more: readonly string[]): string[];
+  /** One good request over HTTP; how long it took, in milliseconds. Rejects when it is not served. */
+  goodRequest(): Promise<number>;
+  stop(): Promise<void>;
+}
+
+/** Starts one whose upstream says "hi", or what `answer` says. */
+export async function startTarget(
+  answer: (exchange: UpstreamExchange) => void | Promise<void> = (exchange) => answerText(exchange, "hi"),
+): Promise<Target> {
+  const upstream = await startUpstream(answer);
+  // Good clients ask all the time, and great answers are many tokens.
+  const limits = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: 500 };
+  const product = await startProduct({ config: { ...localModel(upstream.url), limits } });
+  const authorization = `Bearer ${product.firstKey}`;
+  return {
+    product,
+    heard: () => upstream.exchanges.length,
+    chatHeaders: (...more) => [
+      "host: parley.example",
+      "content-type: application/json",
+      `authorization: ${authorization}`,
+      ...more,
+    ],
+    async goodRequest() {
+      const begunMs = performance.now();
+      const response = await fetch(`${product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization, "content-type": "application/json" },
+        body: BODY,
+      });
+      expect({ status: response.status, text: await response.text() }).toMatchObject({ status: 200 });
+      return performance.now() - begunMs;
+    },
+    async stop() {
+      await product.stop();
+      await upstream.close();
+    },
+  };
+}
