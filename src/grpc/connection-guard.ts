@@ -18,6 +18,9 @@ const FAREWELL_MS = 5000;
  */
 const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent: 0.5, perByteOfBody: 1 / 64 } as const;
 
+/** How many calls may be broken off as soon as they are begun: so many at once, and so many a second. */
+const QUICK_RESETS = { atOnce: 200, perMs: 0.05 } as const;
+
 /** Node says here when a stream of any HTTP/2 server in this process begins. */
 const STREAM_BEGINS = "http2.server.stream.start";
 
@@ -28,7 +31,7 @@ interface StreamBegins {
 
 /**
  * Closes connections that cost more than they can be worth. nghttp2 ends most floods of frames by itself; it knows no
- * limit for others (WINDOW_UPDATE), and neither it nor Node has time limits for connections.
+ * limit for WINDOW_UPDATE, ends a flood of resets after a thousand calls, and has no time limits.
  */
 export class ConnectionGuard {
   readonly #services: GuardServices;
@@ -99,6 +102,7 @@ class Connection {
   /** Bytes of requests' bodies, and streams, since the last look. */
   #bodyBytes = 0;
   #newStreams = 0;
+  #quickResets = 0;
   #endedMs: number | undefined;
 
   constructor(socket: Socket, nowMs: number) {
@@ -114,7 +118,12 @@ class Connection {
     const guard = new StreamGuard(stream, headers, { services, took });
     this.#streams.add(guard);
     this.#newStreams += 1;
-    stream.once("close", () => this.#streams.delete(guard));
+    stream.once("close", () => {
+      this.#streams.delete(guard);
+      if (guard.isQuickReset) this.#quickResets += 1;
+      // Not only when it is looked at: each of them may cost as much as a call.
+      if (this.#quickResets > QUICK_RESETS.atOnce) this.socket.destroy();
+    });
   }
 
   look(nowMs: number): void {
@@ -144,6 +153,7 @@ class Connection {
       (bytesWritten - this.#written) * OVERHEAD.perByteSent +
       this.#bodyBytes * OVERHEAD.perByteOfBody;
     const spent = bytesRead - this.#read - this.#bodyBytes;
+    this.#quickResets = Math.max(0, this.#quickResets - (nowMs - this.#lookedMs) * QUICK_RESETS.perMs);
     this.#credit = Math.min(OVERHEAD.atOnce, this.#credit + earned) - spent;
     [this.#lookedMs, this.#read, this.#written] = [nowMs, bytesRead, bytesWritten];
     this.#bodyBytes = this.#newStreams = 0;

@@ -12,6 +12,8 @@ const ARRIVAL_MS = 60_000;
 const ANYBODYS_BYTES = 64 * 1024;
 /** How long the rest of a refused request is read and dropped, so that the caller can read why. */
 const LINGER_MS = 1000;
+/** A call that its caller breaks off so soon was not meant. */
+const QUICK_MS = 250;
 /** Its streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
 
@@ -49,6 +51,12 @@ export class StreamGuard {
       if (before <= ANYBODYS_BYTES && this.#bytes > ANYBODYS_BYTES) this.#askWhose();
     };
     stream.on("data", this.#take);
+  }
+
+  /** Whether the stream, now closed, was reset as soon as it had begun. */
+  get isQuickReset(): boolean {
+    if (this.stream.rstCode === constants.NGHTTP2_NO_ERROR) return false;
+    return this.#services.clock.monotonic() - this.#sinceMs < QUICK_MS;
   }
 
   look(nowMs: number): void {

@@ -1,3 +1,6 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { CREATE } from "./target.ts";
 import {
   dataFrame,
@@ -18,6 +21,15 @@ export interface Flood {
   readonly first?: (block: Buffer) => Buffer;
   readonly next: (block: Buffer, stream: number) => Buffer;
 }
+
+/** A completion that would be served. */
+export const REQUEST = toBinary(
+  CompletionRequestSchema,
+  create(CompletionRequestSchema, {
+    model: "local/test",
+    messages: [{ role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] }],
+  }),
+);
 
 const NOTHING = Buffer.alloc(0);
 /** A header of this size, once remembered, can be meant by a single byte. */
@@ -51,9 +63,7 @@ export const FLOODS: readonly Flood[] = [
   { name: "rapid reset", next: openThen(resetStream) },
   {
     name: "rapid reset of whole requests",
-    next: openThen((stream) =>
-      Buffer.concat([dataFrame(stream, grpcMessage(Buffer.from([0x0a, 0])), "ends"), resetStream(stream)]),
-    ),
+    next: openThen((stream) => Buffer.concat([dataFrame(stream, grpcMessage(REQUEST), "ends"), resetStream(stream)])),
   },
   { name: "resets that the server is made to send", next: openThen((stream) => windowUpdate(stream, 0)) },
   { name: "windows that overflow", next: openThen((stream) => windowUpdate(stream, 0x7fff_ffff)) },
