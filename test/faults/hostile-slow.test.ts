@@ -1,0 +1,98 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { MIB, startTarget, type Target } from "./hostile/target.ts";
+import { SLOW_KINDS, type SlowClient } from "./hostile/slow.ts";
+import { figure } from "./support/figures.ts";
+import { scale, timeLimit } from "./support/scale.ts";
+
+const SLOW_CLIENTS = scale(500, 4_000);
+const GONE_MS = 15_000;
+/** The rhythm of slow clients. */
+const DRIP_MS = 500;
+/** How many good clients there are. */
+const GOOD_CLIENTS = 2;
+/** Below this a difference between two moments of this machine says nothing. */
+const NOISE_MS = 50;
+
+let target: Target;
+
+beforeAll(async () => {
+  target = await startTarget();
+});
+
+afterAll(async () => {
+  await target.stop();
+});
+
+/** The 99th percentile of good requests, one after the other for each client, until the signal. */
+async function goodP99(signal: AbortSignal): Promise<number> {
+  const took: number[] = [];
+  const client = async (): Promise<void> => {
+    while (!signal.aborted) took.push(await target.goodRequest());
+  };
+  await Promise.all(Array.from({ length: GOOD_CLIENTS }, client));
+  return took.toSorted((one, other) => one - other)[Math.floor(took.length * 0.99)]!;
+}
+
+/** Opens them all; when the last of each kind was gone, by the kind's name. */
+async function attack(): Promise<Map<string, number>> {
+  const clients: { readonly kind: string; readonly client: SlowClient; readonly sinceMs: number }[] = [];
+  const lastMs = new Map<string, number>();
+  const take = (): void => {
+    for (const [index, { kind, client, sinceMs }] of [...clients.entries()].toReversed()) {
+      if (!client.gone) continue;
+      lastMs.set(kind, Math.max(lastMs.get(kind) ?? 0, performance.now() - sinceMs));
+      client.close();
+      clients.splice(index, 1);
+    }
+  };
+  for (let index = 0; index < SLOW_CLIENTS; index++) {
+    const { name, open } = SLOW_KINDS[index % SLOW_KINDS.length]!;
+    clients.push({ kind: name, client: open(target), sinceMs: performance.now() });
+    // A listener's backlog is short: connections that wait there are nobody's yet.
+    if (index % 100 === 99) await wait(20);
+  }
+  const giveUpMs = performance.now() + 2 * GONE_MS;
+  while (clients.length > 0 && performance.now() < giveUpMs) {
+    for (const { client } of clients) client.drip();
+    await wait(DRIP_MS);
+    take();
+  }
+  for (const { client } of clients) client.close();
+  expect(clients.map(({ kind }) => kind)).toEqual([]);
+  return lastMs;
+}
+
+describe("clients that hold places by being slow", () => {
+  it("are gone within fifteen seconds, and good clients notice nothing", { timeout: timeLimit(60, 120) }, async () => {
+    await goodP99(AbortSignal.timeout(1000));
+    const idleBefore = await goodP99(AbortSignal.timeout(scale(2_000, 10_000)));
+    const bytesBefore = target.product.rssBytes();
+    const heardBefore = target.heard();
+
+    const over = new AbortController();
+    const good = goodP99(over.signal);
+    const lastMs = await attack().finally(() => over.abort());
+    const attacked = await good;
+    const bytes = target.product.rssBytes() - bytesBefore;
+    const served = target.heard() - heardBefore;
+    const idleAfter = await goodP99(AbortSignal.timeout(scale(2_000, 10_000)));
+
+    expect([...lastMs.keys()].toSorted()).toEqual(SLOW_KINDS.map(({ name }) => name).toSorted());
+    for (const [kind, ms] of lastMs) console.log(`${kind}: ${Math.round(ms)} ms`);
+    const slowestMs = Math.round(Math.max(...lastMs.values()));
+    figure({ name: "slowloris: slow clients", value: SLOW_CLIENTS, unit: "", atLeast: SLOW_CLIENTS });
+    figure({ name: "slowloris: the last slow client gone", value: slowestMs, unit: "ms", atMost: GONE_MS });
+    const ratio = Math.max(attacked, NOISE_MS) / Math.max(idleBefore, idleAfter, NOISE_MS);
+    const times = [idleBefore, attacked, idleAfter].map((ms) => Math.round(ms)).join(", ");
+    console.log(`p99 of good clients before, during and after, in ms: ${times}; ${served} requests during`);
+    figure({
+      name: "slowloris: p99 of good clients, as a multiple of the idle one",
+      value: Math.round(ratio * 100) / 100,
+      unit: "",
+      atMost: 2,
+    });
+    figure({ name: "slowloris: memory", value: Math.round(bytes / MIB), unit: "MiB", atMost: scale(96, 384) });
+    expect(served).toBeGreaterThan(0);
+  });
+});
