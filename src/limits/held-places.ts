@@ -6,6 +6,8 @@ export interface HeldPlacesOptions {
   readonly clock: Clock;
   /** This process among those that share the state. */
   readonly replica: string;
+  /** Gives 0 to 1. */
+  readonly random: () => number;
 }
 
 /** The places of this process's requests under way: says every ten seconds that they are still there, and so is it. */
@@ -39,7 +41,7 @@ export class HeldPlaces {
   }
 
   async #renew(): Promise<void> {
-    const { rates, clock, replica } = this.#options;
+    const { rates, clock, replica, random } = this.#options;
     const nowMs = clock.monotonic();
     const held = [];
     for (const [id, { subjects, untilMs }] of this.#held) {
@@ -49,6 +51,6 @@ export class HeldPlaces {
     // What could not be said now is said again well before the leases end.
     await rates.renew({ replica, held }).catch(() => undefined);
     if (this.#closed) return;
-    this.#stopTimer = clock.after(RENEW_MS * (0.9 + Math.random() * 0.1), () => void this.#renew());
+    this.#stopTimer = clock.after(RENEW_MS * (0.9 + random() * 0.1), () => void this.#renew());
   }
 }

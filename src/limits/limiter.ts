@@ -19,6 +19,8 @@ export interface LimiterOptions {
   readonly clock: Clock;
   /** This process among those that share the state; unique for ever. */
   readonly replicaId: string;
+  /** Gives 0 to 1. Default: Math.random. */
+  readonly random?: () => number;
 }
 
 /** Core's limiter, and the end of its renewals. */
@@ -33,10 +35,10 @@ const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
  * its release. Nothing is asked for a principal without limits.
  */
 export function createLimiter(options: LimiterOptions): OwnedLimiter {
-  const { rates, budgets, defaults, burstMs, clock, replicaId } = options;
+  const { rates, budgets, defaults, burstMs, clock, replicaId, random = Math.random } = options;
   const known = new KnownLevels(burstMs);
   const limitedOf = rememberLimited(defaults);
-  const places = new HeldPlaces({ rates, clock, replica: replicaId });
+  const places = new HeldPlaces({ rates, clock, replica: replicaId, random });
 
   const takeRates = async (demand: RateDemand): Promise<LimitFacts> => {
     if (demand.subjects.length === 0) return NO_FACTS;

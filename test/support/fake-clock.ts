@@ -1,9 +1,5 @@
 import type { Clock } from "../../src/core/clock.ts";
-
-interface Timer {
-  readonly dueMs: number;
-  readonly callback: () => void;
-}
+import { TimerQueue } from "./timer-queue.ts";
 
 /**
  * A clock that is moved by hand. Timers go off in the order of their time, and those of the same time in the order they
@@ -13,7 +9,7 @@ export class FakeClock implements Clock {
   readonly #beganUnixMs: number;
   // Not zero, so that nobody gets away with taking `monotonic` for an age.
   #monotonicMs = 1_000_000;
-  readonly #timers = new Set<Timer>();
+  readonly #timers = new TimerQueue();
 
   /** `unixMs` is the wall time at the beginning. */
   constructor(unixMs: number = Date.UTC(2026, 0, 1)) {
@@ -29,9 +25,7 @@ export class FakeClock implements Clock {
   }
 
   after(delayMs: number, callback: () => void): () => void {
-    const timer: Timer = { dueMs: this.#monotonicMs + Math.max(delayMs, 0), callback };
-    this.#timers.add(timer);
-    return () => void this.#timers.delete(timer);
+    return this.#timers.add(this.#monotonicMs + Math.max(delayMs, 0), callback);
   }
 
   /** How many timers are set. */
@@ -42,8 +36,7 @@ export class FakeClock implements Clock {
   /** Lets this much time pass at once; timers that come due go off, promises are not waited for. */
   advance(ms: number): void {
     const untilMs = this.#monotonicMs + ms;
-    for (let timer = this.#next(); timer !== undefined && timer.dueMs <= untilMs; timer = this.#next())
-      this.#fire(timer);
+    while (this.#timers.dueMs <= untilMs) this.step();
     this.#monotonicMs = untilMs;
   }
 
@@ -51,8 +44,8 @@ export class FakeClock implements Clock {
   async pass(ms: number): Promise<void> {
     const untilMs = this.#monotonicMs + ms;
     await settle();
-    for (let timer = this.#next(); timer !== undefined && timer.dueMs <= untilMs; timer = this.#next()) {
-      this.#fire(timer);
+    while (this.#timers.dueMs <= untilMs) {
+      this.step();
       await settle();
     }
     this.#monotonicMs = untilMs;
@@ -64,24 +57,18 @@ export class FakeClock implements Clock {
       () => true,
       () => true,
     );
-    while (!(await Promise.race([done, settle().then(() => false)]))) {
-      const timer = this.#next();
-      if (timer === undefined) throw new Error("the work waits for something that never comes");
-      this.#fire(timer);
-    }
+    while (!(await Promise.race([done, settle().then(() => false)])))
+      if (!this.step()) throw new Error("the work waits for something that never comes");
     return work;
   }
 
-  #next(): Timer | undefined {
-    let next: Timer | undefined;
-    for (const timer of this.#timers) if (next === undefined || timer.dueMs < next.dueMs) next = timer;
-    return next;
-  }
-
-  #fire(timer: Timer): void {
-    this.#timers.delete(timer);
+  /** Lets time pass until the next timer, which goes off; promises are not waited for. False when none is set. */
+  step(): boolean {
+    const timer = this.#timers.take();
+    if (timer === undefined) return false;
     this.#monotonicMs = Math.max(this.#monotonicMs, timer.dueMs);
     timer.callback();
+    return true;
   }
 }
 

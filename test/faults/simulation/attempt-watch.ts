@@ -1,0 +1,167 @@
+import { Failure } from "../../../src/core/failure.ts";
+import { upstreamKey } from "../../../src/core/model.ts";
+import { STOPPED } from "../../../src/core/record.ts";
+import type { Journey, UpstreamRecord } from "./journey.ts";
+import type { CallWatch } from "./upstreams.ts";
+import type { Watch } from "./watch.ts";
+
+/** What somebody beside the breaker of one upstream model knows of it. */
+interface Health {
+  inARow: number;
+  restUntilMs: number;
+  /** The call that decides whether it closes, while that is not decided. */
+  probe: UpstreamRecord | undefined;
+}
+
+/** A retry under way, and how many requests its provider had under way when it was decided on. */
+interface Retry {
+  readonly requests: number;
+}
+
+export interface AttemptWatchPorts {
+  readonly watch: Watch;
+  readonly nowMs: () => number;
+  /** The state of a breaker, by its upstream model. */
+  readonly stateOf: (key: string) => string;
+  readonly breaker: { readonly failures: number; readonly restMs: number };
+  /** The requests under way whose first choice is a model of this provider. */
+  readonly requestsOf: (provider: string) => number;
+}
+
+/** Watches the upstream calls of one process: no more than planned, none while a model rests, few that are retries. */
+export class AttemptWatch implements CallWatch {
+  readonly #ports: AttemptWatchPorts;
+  #healths = new Map<string, Health>();
+  /** Whose health a call is about: a reload begins anew, and what was begun before says nothing more. */
+  readonly #healthOf = new Map<UpstreamRecord, Health>();
+  readonly #retries = new Map<string, Map<UpstreamRecord, Retry>>();
+  /** What was under way when a completion's last call had failed. */
+  readonly #requestsAtFailure = new Map<Journey, number>();
+  readonly #journeyOf = new Map<UpstreamRecord, Journey>();
+
+  constructor(ports: AttemptWatchPorts) {
+    this.#ports = ports;
+  }
+
+  /** Health is learnt anew. */
+  reloaded(): void {
+    this.#healths = new Map();
+  }
+
+  began(call: UpstreamRecord, journey: Journey): void {
+    this.#journeyOf.set(call, journey);
+    this.#expectPlanned(call, journey);
+    this.#expectAwake(call, journey);
+    this.#expectAffordable(call, journey);
+  }
+
+  committed(call: UpstreamRecord): void {
+    const health = this.#healthOf.get(call);
+    if (health?.probe === call) close(health);
+  }
+
+  ended(call: UpstreamRecord, failure: unknown): void {
+    const journey = this.#journeyOf.get(call)!;
+    this.#journeyOf.delete(call);
+    const provider = call.model.providerName;
+    this.#retries.get(provider)?.delete(call);
+    this.#requestsAtFailure.set(journey, this.#ports.requestsOf(provider));
+    this.#learn(call, failure);
+  }
+
+  /** The primary at most twice, then each other model once, in their order. */
+  #expectPlanned(call: UpstreamRecord, { calls, request, number }: Journey): void {
+    const planned = [
+      request.model,
+      request.model,
+      ...new Set(request.fallbackModels.filter((id) => id !== request.model)),
+    ];
+    let at = 0;
+    for (const { model } of calls) at = planned.indexOf(model.id, at) + 1 || Infinity;
+    if (at === Infinity) {
+      const names = calls.map(({ model }) => model.id).join();
+      this.#ports.watch.breach("attempts", `${names} were called, and ${planned.join()} is the plan`, number);
+    }
+    if (calls.length > 1) this.#ports.watch.count(calls.at(-2)!.model === call.model ? "retries" : "fallbacks");
+    const open = calls.filter(({ state }) => state === "open").length;
+    if (open > 1) this.#ports.watch.breach("attempts", `${open} calls are open at once`, number);
+  }
+
+  #expectAwake(call: UpstreamRecord, { number }: Journey): void {
+    const { watch, nowMs, stateOf } = this.#ports;
+    const key = upstreamKey(call.model);
+    let health = this.#healths.get(key);
+    if (health === undefined) this.#healths.set(key, (health = { inARow: 0, restUntilMs: 0, probe: undefined }));
+    this.#healthOf.set(call, health);
+    const state = stateOf(key);
+    if (state === "open" || health.restUntilMs > nowMs())
+      watch.breach("attempts", `${key} was called, and rests until ${health.restUntilMs}`, number);
+    if (state === "closed") return;
+    watch.count("probes");
+    if (health.probe !== undefined)
+      watch.breach("attempts", `${key} is probed twice, by calls ${health.probe.number} and ${call.number}`, number);
+    health.probe = call;
+  }
+
+  /** A fifth of a provider's requests may be retries, and three in any case. */
+  #expectAffordable(call: UpstreamRecord, journey: Journey): void {
+    const before = journey.calls.at(-2);
+    if (before?.model !== call.model) return;
+    const provider = call.model.providerName;
+    let retries = this.#retries.get(provider);
+    if (retries === undefined) this.#retries.set(provider, (retries = new Map()));
+    retries.set(call, { requests: this.#requestsAtFailure.get(journey) ?? 0 });
+    const requests = Math.max(...[...retries.values()].map((retry) => retry.requests));
+    if (retries.size > Math.max(3, Math.ceil(requests * 0.2))) {
+      const what = `${retries.size} retries are under way at ${provider}, with ${requests} requests`;
+      this.#ports.watch.breach("attempts", what, journey.number);
+    }
+  }
+
+  #learn(call: UpstreamRecord, failure: unknown): void {
+    const health = this.#healthOf.get(call);
+    this.#healthOf.delete(call);
+    if (health === undefined) return;
+    const isProbe = health.probe === call;
+    if (isProbe) health.probe = undefined;
+    // Called off from our side, it says nothing.
+    if (call.state === "left" || (call.signal.aborted && !isOwnTimeout(call.signal.reason))) return;
+    if (failure === undefined) {
+      if (isProbe) close(health);
+      health.inARow = 0;
+      return;
+    }
+    if (!(failure instanceof Failure)) return;
+    const { breaker, nowMs, stateOf } = this.#ports;
+    if (failure.code === "upstream_rate_limited" && failure.retryAfterMs !== undefined)
+      health.restUntilMs = Math.max(health.restUntilMs, nowMs() + failure.retryAfterMs);
+    if (!COUNTED.has(failure.code)) return;
+    health.inARow += 1;
+    const wasClosed = stateOf(upstreamKey(call.model)) === "closed";
+    if (isProbe || (wasClosed && health.inARow >= breaker.failures)) {
+      health.restUntilMs = Math.max(health.restUntilMs, nowMs() + breaker.restMs);
+      this.#ports.watch.count("rests");
+    }
+  }
+}
+
+const COUNTED: ReadonlySet<string> = new Set([
+  "upstream_unavailable",
+  "upstream_timeout",
+  "upstream_protocol",
+  "upstream_refused_us",
+]);
+
+/** Whether it is this one attempt whose time is up: not the caller's, and not that of all attempts. */
+function isOwnTimeout(reason: unknown): boolean {
+  return reason instanceof Failure && !STOPPED.has(reason.code) && !isTotalTimeout(reason);
+}
+
+/** Whether the time for all attempts together is up. */
+export function isTotalTimeout({ message }: Failure): boolean {
+  return message.startsWith("The completion took longer");
+}
+
+function close(health: Health): void {
+  Object.assign(health, { inARow: 0, restUntilMs: 0, probe: undefined });
+}

@@ -1,0 +1,112 @@
+import { create } from "@bufbuild/protobuf";
+import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { MessageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
+import type { KeyGrant } from "../../../src/access/key-store.ts";
+import type { Limits } from "../../../src/core/principal.ts";
+import type { Chance } from "./chance.ts";
+import type { Habits } from "./journey.ts";
+import type { ModelSpec } from "./process.ts";
+
+/** All models that a configuration may have. */
+const IDS = ["m0", "m1", "m2", "m3", "m4"] as const;
+
+/** The upstream models' names. */
+export const UPSTREAMS = IDS.map((id) => `${id}-upstream`);
+
+/** A configuration: the first model is always there, the others mostly. */
+export function drawModels(chance: Chance): ModelSpec[] {
+  const present = IDS.filter((id) => id === "m0" || chance.percent(97));
+  return present.map((id): ModelSpec => {
+    const price = { input: chance.between(1, 30), output: chance.between(1, 90) };
+    const million = 1_000_000;
+    return {
+      id,
+      provider: chance.percent(50) ? "north" : "south",
+      upstream: `${id}-upstream`,
+      timeouts: {
+        firstContentMs: chance.between(200, 3_000),
+        idleMs: chance.between(100, 3_000),
+        totalMs: chance.between(1_000, 20_000),
+      },
+      price: chance.percent(99)
+        ? { input: price.input * million, output: price.output * million, cachedInput: million, image: 0 }
+        : undefined,
+    };
+  });
+}
+
+/** Some keys of two accounts; which limits there are stays, how large they are may change. */
+export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
+  const accounts = [drawLimits(chance, 4), drawLimits(chance, 4)];
+  const ofFirst = drawLimits(chance, 1);
+  return Array.from({ length: chance.between(2, 8) }, (_, index): KeyGrant => {
+    // Some came of the first one by rotation.
+    const isOfFirst = index === 0 || chance.percent(20);
+    const account = isOfFirst ? 0 : chance.between(0, 1);
+    return {
+      record: {
+        id: `key_${index}`,
+        lineId: isOfFirst ? "key_0" : `key_${index}`,
+        accountId: `acct_${account}`,
+        name: `key ${index}`,
+        models: chance.percent(90) ? "all" : ["m0", "m1", "m2"],
+        capabilities: ["chat"],
+        limits: isOfFirst ? ofFirst : drawLimits(chance, 1),
+        expiresAtMs: chance.percent(10) ? beganMs + chance.between(0, 60_000) : undefined,
+        revokedAtMs: undefined,
+      },
+      accountLimits: accounts[account]!,
+      accountDisabled: false,
+    };
+  });
+}
+
+function drawLimits(chance: Chance, times: number): Limits {
+  return {
+    requestsPerMinute: chance.percent(30) ? chance.between(60, 3_000) * times : undefined,
+    tokensPerMinute: chance.percent(30) ? chance.between(5_000, 300_000) * times : undefined,
+    concurrentRequests: chance.percent(40) ? chance.between(1, 12) * times : undefined,
+    monthlyBudgetMicroUsd: chance.percent(40) ? chance.between(10_000, 1_500_000) * times : undefined,
+  };
+}
+
+/** Other sizes for the limits that there are. */
+export function redrawLimits(chance: Chance, limits: Limits): Limits {
+  const fresh = drawLimits(chance, 1);
+  const again = (name: keyof Limits): number | undefined =>
+    limits[name] === undefined ? undefined : (fresh[name] ?? limits[name]);
+  return {
+    requestsPerMinute: again("requestsPerMinute"),
+    tokensPerMinute: again("tokensPerMinute"),
+    concurrentRequests: again("concurrentRequests"),
+    monthlyBudgetMicroUsd: again("monthlyBudgetMicroUsd"),
+  };
+}
+
+/** A request that carries its number. */
+export function drawRequest(chance: Chance, number: number): CompletionRequest {
+  const fallbackModels = IDS.filter(() => chance.percent(25));
+  const text = `completion ${number} ${"words ".repeat(chance.between(0, 5))}`;
+  const content = [{ content: { case: "text" as const, value: text } }];
+  return create(CompletionRequestSchema, {
+    model: chance.percent(1) ? "nobody" : chance.pick(IDS),
+    fallbackModels,
+    messages: [create(MessageSchema, { role: Role.USER, content })],
+    maxTokens: chance.between(1, 200),
+    user: String(number),
+    strict: chance.percent(3),
+  });
+}
+
+/** What its caller is going to do. Most just wait. */
+export function drawHabits(chance: Chance): Habits {
+  const patience = chance.weighted({ waits: 60, hurries: 12, leaves: 12, tastes: 8, dawdles: 12 });
+  return {
+    deadlineMs: patience === "hurries" ? chance.pick([1, chance.between(1, 400), chance.between(1, 8_000)]) : undefined,
+    leavesAfterMs:
+      patience === "leaves" ? chance.pick([0, chance.between(0, 400), chance.between(0, 8_000)]) : undefined,
+    takes: patience === "tastes" ? chance.between(1, 4) : Infinity,
+    pauses: patience === "dawdles" ? chance.pick([20, 60, 100]) : 0,
+    pauseMs: chance.pick([1, chance.between(1, 200), chance.between(1, 5_000), Infinity]),
+  };
+}

@@ -1,0 +1,132 @@
+import type { Completion, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import type { Call } from "../../../src/core/call.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { Failure } from "../../../src/core/failure.ts";
+import type { OpenCall } from "../../../src/edge/calls.ts";
+import { type Drainable, drained } from "../../../src/edge/drain.ts";
+import type { Chance } from "./chance.ts";
+import type { Journey } from "./journey.ts";
+import type { KeyDirectory } from "./key-directory.ts";
+import type { SimulatedProcess } from "./process.ts";
+import type { Watch } from "./watch.ts";
+
+/** What a caller and the entrance between them stand on. */
+export interface EntrancePorts {
+  /** The callers' time: it goes on when a process is killed. */
+  readonly clock: Clock;
+  readonly chance: Chance;
+  readonly keys: KeyDirectory;
+  readonly watch: Watch;
+}
+
+/** One call as the entrances handle it, over no wire: `grpc/handlers.ts` and `front/chat.ts` without their sockets. */
+export async function answer(process: SimulatedProcess, journey: Journey, ports: EntrancePorts): Promise<void> {
+  const { clock, keys, watch } = ports;
+  const { habits, key, number } = journey;
+  const open = process.calls.open(habits.deadlineMs);
+  const sinceMs = clock.monotonic();
+  const { leavesAfterMs } = habits;
+  const callOff = leavesAfterMs === undefined ? () => undefined : clock.after(leavesAfterMs, () => open.leave());
+  Object.assign(journey, { arrivedMs: sinceMs, signal: open.signal, hangUp: callOff });
+  let finished = (): void => undefined;
+  try {
+    const principal = await process.authenticator.authenticate(key.secret);
+    keys.judge(key, { sinceMs, journey: number });
+    journey.isAsked = true;
+    journey.primary = process.router.find(journey.request.model);
+    const call: Call = {
+      principal,
+      requestId: `req-${number}`,
+      completionId: journey.id,
+      entrance: "grpc",
+      signal: open.signal,
+      expiresMs: open.expiresMs,
+      arrivedMs: sinceMs,
+      admitted: () => {
+        if (journey.isAdmitted) watch.breach("limits", "it was let in twice", number);
+        journey.isAdmitted = true;
+        finished = process.admitted(journey);
+        watch.note("admitted", number);
+      },
+    };
+    if (journey.isStream)
+      await stream(process.completions.stream(journey.request, call), journey, { ...ports, open, process });
+    else receiveWhole(await process.completions.create(journey.request, call), journey, watch);
+  } catch (reason) {
+    journey.failure = Failure.from(reason);
+    if (globalThis.process.env.DBG && journey.failure.code === "internal") console.log(journey.failure.cause);
+  } finally {
+    callOff();
+    finished();
+    open.close();
+    journey.endedMs = clock.monotonic();
+    watch.note(`ended: ${journey.failure?.code ?? (journey.isReported ? "served" : "left")}`, number);
+  }
+}
+
+interface StreamPorts extends EntrancePorts {
+  readonly open: OpenCall;
+  readonly process: SimulatedProcess;
+}
+
+async function stream(
+  batches: ReturnType<SimulatedProcess["completions"]["stream"]>,
+  journey: Journey,
+  { clock, chance, watch, open, process }: StreamPorts,
+): Promise<void> {
+  const { takes, pauses, pauseMs } = journey.habits;
+  for await (const batch of batches) {
+    const wrong = journey.receive(batch);
+    if (wrong !== undefined) watch.breach("chunks", wrong, journey.number);
+    if (journey.batches >= takes) {
+      const { signal } = open;
+      journey.leftAs = signal.aborted ? Failure.from(signal.reason).code : "cancelled";
+      return;
+    }
+    if (pauses === 0 || !chance.percent(pauses)) continue;
+    const reader = new SlowReader(clock, pauseMs);
+    journey.hangUp = () => reader.close();
+    await drained(reader, { clock: process.clock, call: open, bytes: 16 });
+  }
+}
+
+function receiveWhole({ choices, usage, model, report }: Completion, journey: Journey, watch: Watch): void {
+  journey.servedModel = model;
+  journey.usage = usage;
+  journey.isReported = report !== undefined;
+  const contents = choices.flatMap(({ message }) => message?.content ?? []);
+  journey.text = contents.map(({ content }) => (content.case === "text" ? content.value : content.case)).join("|");
+  if (choices.length !== 1) watch.breach("chunks", `${choices.length} choices`, journey.number);
+}
+
+/** Somebody whose window is full, and who reads on after some time, or never. */
+class SlowReader implements Drainable {
+  readonly #clock: Clock;
+  readonly #pauseMs: number;
+  #callOff = (): void => undefined;
+
+  constructor(clock: Clock, pauseMs: number) {
+    this.#clock = clock;
+    this.#pauseMs = pauseMs;
+  }
+
+  once(_event: "drain", listener: () => void): void {
+    if (Number.isFinite(this.#pauseMs)) this.#callOff = this.#clock.after(this.#pauseMs, listener);
+  }
+
+  off(): void {
+    this.#callOff();
+  }
+
+  close(): void {
+    this.#callOff();
+  }
+}
+
+/** About as many tokens as the prompt has, by the documented rule: a quarter of its bytes, and four for each message. */
+export function promptEstimate({ messages }: CompletionRequest): number {
+  let bytes = 0;
+  for (const { content } of messages)
+    for (const part of content) if (part.content.case === "text") bytes += Buffer.byteLength(part.content.value);
+  return Math.ceil(bytes / 4) + 4 * messages.length;
+}

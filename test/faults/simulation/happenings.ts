@@ -1,0 +1,74 @@
+import type { Bank } from "./bank.ts";
+import { MAX_BANK_DELAY_MS } from "./bank.ts";
+import type { Chance } from "./chance.ts";
+import { redrawLimits, UPSTREAMS } from "./draw.ts";
+import { type KeyDirectory, MAX_LOOKUP_MS } from "./key-directory.ts";
+import { WEATHERS, type Weather } from "./scripts.ts";
+import type { FakeClock } from "../../support/fake-clock.ts";
+import type { Watch } from "./watch.ts";
+
+/** What can happen to a world. */
+export interface Fates {
+  readonly clock: FakeClock;
+  readonly chance: Chance;
+  readonly watch: Watch;
+  readonly bank: Bank;
+  readonly keys: KeyDirectory;
+  readonly weather: Map<string, Weather>;
+  reload(): void;
+  restart(kind: Restart): void;
+}
+
+/**
+ * How a process ends: after its calls, with its successor beside it; after them, with nobody beside it; calls cut off
+ * after a moment; or from one moment to the next.
+ */
+export type Restart = "rolling" | "in turn" | "cut short" | "killed";
+
+/** Lets one thing happen now. */
+export function happen(fates: Fates): void {
+  const { chance, watch, bank, keys, weather } = fates;
+  const what = chance.weighted({ weather: 45, bank: 10, keys: 8, revoke: 3, limits: 10, reload: 12, restart: 7 });
+  watch.count(`happenings: ${what}`);
+  switch (what) {
+    case "weather": {
+      const upstream = chance.pick(UPSTREAMS);
+      const next = chance.percent(40) ? "fair" : chance.pick(WEATHERS);
+      weather.set(upstream, next);
+      return watch.note(`${upstream} is ${next}`);
+    }
+    case "bank":
+      return upset(bank, fates);
+    case "keys":
+      keys.setHealth({ isAway: chance.percent(40), delayMs: chance.pick([0, 50, 450, MAX_LOOKUP_MS]) });
+      watch.note("keys are slow or away");
+      return later(fates, 4_000, () => keys.setHealth({ isAway: false, delayMs: 0 }));
+    case "revoke":
+      return keys.revokeOne();
+    case "limits": {
+      const key = chance.pick(keys.keys);
+      return keys.changeLimits(key, redrawLimits(chance, key.grant.record.limits));
+    }
+    case "reload":
+      return fates.reload();
+    case "restart":
+      return fates.restart(chance.weighted({ rolling: 4, "in turn": 2, "cut short": 2, killed: 1 }));
+  }
+}
+
+function upset(bank: Bank, fates: Fates): void {
+  const { chance, watch } = fates;
+  bank.state = chance.weighted({ well: 3, away: 4, deaf: 2 });
+  bank.delayMs = chance.pick([0, 5, 60, MAX_BANK_DELAY_MS]);
+  watch.count(`database: ${bank.state}`);
+  watch.note(`the database is ${bank.state}, and takes ${bank.delayMs} ms`);
+  later(fates, 5_000, () => {
+    bank.state = "well";
+    bank.delayMs = chance.pick([0, 0, 5]);
+    watch.note("the database is well");
+  });
+}
+
+function later({ clock, chance }: Fates, mostMs: number, callback: () => void): void {
+  clock.after(chance.between(1, mostMs), callback);
+}

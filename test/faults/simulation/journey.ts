@@ -1,0 +1,119 @@
+import type { CompletionChunk, CompletionRequest, Usage } from "../../../gen/parley/v1/completion_pb.js";
+import type { Failure } from "../../../src/core/failure.ts";
+import type { Model } from "../../../src/core/model.ts";
+import type { CompletionRecord } from "../../../src/core/record.ts";
+import type { SimulatedKey } from "./key-directory.ts";
+import type { Script } from "./scripts.ts";
+
+/** One call of an upstream model, as the model saw it. */
+export interface UpstreamRecord {
+  /** Unlike every other in this world: every chunk carries it. */
+  readonly number: number;
+  /** The model's ID for callers. */
+  readonly model: Model;
+  readonly script: Script;
+  readonly signal: AbortSignal;
+  readonly startedMs: number;
+  usage: Usage | undefined;
+  /** Batches and chunks of text that were taken from it. */
+  batches: number;
+  chunks: number;
+  /** `left`: nobody took more. */
+  state: "open" | "ended" | "failed" | "aborted" | "left";
+  /** The code of the failure it ended with. */
+  endedAs: string | undefined;
+}
+
+/** What a caller is going to do, drawn when it arrives. */
+export interface Habits {
+  readonly deadlineMs: number | undefined;
+  /** Is gone after this time, whatever it has received. */
+  readonly leavesAfterMs: number | undefined;
+  /** Takes so many batches and closes. */
+  readonly takes: number;
+  /** How long it does not read when it has read enough for now, and how often that is the case, in percent. */
+  readonly pauseMs: number;
+  readonly pauses: number;
+}
+
+/** One completion, from its arrival to its end, and everything that its caller could see of it. */
+export class Journey {
+  readonly calls: UpstreamRecord[] = [];
+  readonly records: CompletionRecord[] = [];
+  readonly number: number;
+  readonly key: SimulatedKey;
+  readonly request: CompletionRequest;
+  readonly isStream: boolean;
+  readonly habits: Habits;
+  arrivedMs = 0;
+  endedMs: number | undefined;
+  signal: AbortSignal | undefined;
+  /** The gateway knew who asked. */
+  isAsked = false;
+  /** The first choice, as it was configured then. */
+  primary: Model | undefined;
+  isAdmitted = false;
+  /** Its process was killed: nobody knows how it ended, or with the database away its entry went with the process. */
+  isLost = false;
+  /** The caller hangs up: ends its own timers. */
+  hangUp: () => void = () => undefined;
+  /** The text so far; of a whole answer all of it. */
+  text = "";
+  chunks = 0;
+  batches = 0;
+  servedModel: string | undefined;
+  usage: Usage | undefined;
+  isReported = false;
+  failure: Failure | undefined;
+  /** Why a caller who took no more did so. */
+  leftAs: string | undefined;
+
+  constructor({
+    number,
+    key,
+    request,
+    isStream,
+    habits,
+  }: Pick<Journey, "number" | "key" | "request" | "isStream" | "habits">) {
+    this.number = number;
+    this.key = key;
+    this.request = request;
+    this.isStream = isStream;
+    this.habits = habits;
+  }
+
+  get id(): string {
+    return `chatcmpl-${this.number}`;
+  }
+
+  /** What the caller received. Answers what is wrong with it, if anything. */
+  receive(batch: readonly CompletionChunk[]): string | undefined {
+    this.batches += 1;
+    let wrong = batch.length === 0 ? "an empty batch" : undefined;
+    for (const { event } of batch) {
+      if (this.isReported) wrong ??= `${event.case} after the report`;
+      if (event.case !== "start" && this.servedModel === undefined) wrong ??= `${event.case} before the start`;
+      if (event.case === "start") {
+        if (this.servedModel !== undefined) wrong ??= "a second start";
+        this.servedModel = event.value.model;
+      } else if (event.case === "report") this.isReported = true;
+      else if (event.case === "usage") this.usage = event.value;
+      else if (event.case === "delta") wrong ??= this.#add(event.value.content.value);
+    }
+    return wrong;
+  }
+
+  /** Every chunk is the next one of the only call that may speak: the last one. */
+  #add(text: unknown): string | undefined {
+    const call = this.calls.at(-1);
+    const expected = call === undefined ? "nothing" : textOf(call.number, this.chunks);
+    this.chunks += 1;
+    this.text += String(text);
+    return text === expected ? undefined : `${String(text)} in place of ${expected}`;
+  }
+}
+
+/** What the chunk with this index of this call says. */
+export function textOf(call: number, index: number): string {
+  return `${call}.${index} `;
+}

@@ -1,0 +1,188 @@
+import { getEventListeners } from "node:events";
+import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../../src/core/failure.ts";
+import type { LedgerEntry } from "../../../src/core/ledger.ts";
+import type { Price, Model } from "../../../src/core/model.ts";
+import { STOPPED } from "../../../src/core/record.ts";
+import { WRITE_STALL_MS } from "../../../src/edge/drain.ts";
+import { type Bank, MAX_BANK_DELAY_MS } from "./bank.ts";
+import { promptEstimate } from "./entrance.ts";
+import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
+import { MAX_LOOKUP_MS } from "./key-directory.ts";
+import type { SimulatedProcess } from "./process.ts";
+import type { Watch } from "./watch.ts";
+
+/** What the databases may take away from a deadline: the look-up of the key, the hold of money, two batches of entries. */
+const GRACE_MS = MAX_LOOKUP_MS + 3 * MAX_BANK_DELAY_MS + 50;
+
+/** What is judged, and who is told. */
+export interface Case {
+  readonly journey: Journey;
+  readonly process: SimulatedProcess;
+  readonly bank: Bank;
+  readonly watch: Watch;
+}
+
+/** Judges a completion at the moment of its end, as its caller sees it. */
+export function judgeEnd({ journey, process, bank, watch }: Case): void {
+  const { calls, signal, records, number, isAsked, isAdmitted } = journey;
+  if (records.length !== (isAsked ? 1 : 0)) watch.breach("ledger", `${records.length} records`, number);
+  judgeContent(journey, watch);
+  judgeTime(journey, watch);
+  for (const call of calls) {
+    if (call.state === "open") watch.breach("end", `call ${call.number} is open`, number);
+    if (getEventListeners(call.signal, "abort").length > 0)
+      watch.breach("end", `call ${call.number} is listened for`, number);
+  }
+  if (signal !== undefined && getEventListeners(signal, "abort").length > 0)
+    watch.breach("end", "its signal is listened to", number);
+  const outcome = outcomeOf(journey);
+  if (!isReportedTo(journey, outcome)) watch.breach("ledger", `its caller was not told ${outcome}`, number);
+  const [record] = records;
+  if (record !== undefined && record.outcome !== outcome)
+    watch.breach("ledger", `${record.outcome} is recorded, it was ${outcome}`, number);
+  if (record !== undefined) judgeAttempts(journey, record.attempts, watch);
+  // The end is not told before the entry is durable, unless nobody can write it.
+  if (isAdmitted && !bank.entries.has(journey.id) && !process.ledger.state().away)
+    watch.breach("ledger", "its end was told before it was written down", number);
+  if (!isAdmitted && calls.length > 0) watch.breach("limits", "it was not let in, and called", number);
+  watch.count(`outcomes: ${outcome}`);
+}
+
+/** Whoever did not leave is told how it ended. */
+function isReportedTo({ failure, leftAs, isReported }: Journey, outcome: string): boolean {
+  return isReported || failure?.code === outcome || leftAs === outcome;
+}
+
+/** All of what was said, once, and by the model that is named. */
+function judgeContent(
+  { calls, isStream, isReported, text, chunks, servedModel, usage, number }: Journey,
+  watch: Watch,
+): void {
+  const last = calls.at(-1);
+  const breach = (what: string): void => watch.breach("chunks", what, number);
+  if (isReported && (last?.state !== "ended" || last.batches === 0)) breach("it was served by nobody");
+  if (servedModel !== undefined && servedModel !== last?.model.id)
+    breach(`${servedModel} is said to have answered, ${last?.model.id} did`);
+  if (isStream && last !== undefined) {
+    if (chunks !== last.chunks) breach(`${last.chunks} chunks were given, ${chunks} arrived`);
+    for (const earlier of calls.slice(0, -1))
+      if (earlier.batches > 0) breach(`call ${earlier.number} had spoken before`);
+  }
+  if (!isStream && isReported && last !== undefined) {
+    const said = Array.from({ length: last.chunks }, (_, index) => textOf(last.number, index)).join("");
+    if (text !== said) breach(`${text} arrived, ${said} was said`);
+  }
+  if (isReported && !sameUsage(usage, last?.usage)) breach("another usage than the provider's");
+}
+
+/** Nobody waits beyond a deadline, be it the caller's, the gateway's, or that of a reader who does not read. */
+function judgeTime({ arrivedMs, endedMs = Infinity, habits, primary, isStream, number }: Journey, watch: Watch): void {
+  const totalMs = primary?.timeouts.totalMs ?? 0;
+  const readingMs = isStream && habits.pauses > 0 ? WRITE_STALL_MS + 1 : 0;
+  const boundMs = Math.min(totalMs + readingMs, habits.deadlineMs ?? Infinity, habits.leavesAfterMs ?? Infinity);
+  if (endedMs - arrivedMs > boundMs + GRACE_MS)
+    watch.breach("end", `it took ${endedMs - arrivedMs} ms, and ${boundMs} are the most`, number);
+}
+
+/** Every call is an attempt that is reported, in order, and nothing else is but what was skipped. */
+function judgeAttempts({ calls, number }: Journey, attempts: LedgerEntry["attempts"], watch: Watch): void {
+  const reported = attempts.filter(({ outcome }) => outcome !== "skipped");
+  const models = calls.map(({ model }) => model.id).join();
+  if (reported.map(({ model }) => model).join() !== models)
+    watch.breach(
+      "attempts",
+      `${models} were called, ${reported.map(({ model }) => model).join()} are reported`,
+      number,
+    );
+  for (const [index, { outcome }] of reported.entries()) {
+    const call = calls[index];
+    if (call !== undefined && (outcome === "served") !== (call.state === "ended" && call.batches > 0))
+      watch.breach("attempts", `call ${call.number} ${call.state}, and ${outcome} is reported`, number);
+  }
+}
+
+/** How it ended, by what could be seen of it. */
+export function outcomeOf({ isReported, failure, leftAs, calls, chunks, isStream }: Journey): string {
+  if (isReported) return "served";
+  const last = calls.at(-1);
+  // Once content has arrived, how its call ends is how it ends.
+  if (isStream && chunks > 0 && last?.state === "failed") return last.endedAs ?? "internal";
+  return failure?.code ?? leftAs ?? "nothing";
+}
+
+/** Judges at rest what was written down of a completion. */
+export function judgeEntry({ journey, process, bank, watch }: Case): void {
+  const { id, number, isAdmitted, isLost } = journey;
+  const entry = bank.entries.get(id);
+  if (isLost) return;
+  if (entry === undefined) {
+    if (isAdmitted) watch.breach("ledger", "it is not in the ledger", number);
+    return;
+  }
+  if (!isAdmitted) watch.breach("ledger", "it was refused and is in the ledger", number);
+  const expected = expectedEntry(journey);
+  for (const [field, value] of Object.entries(expected)) {
+    const found = entry[field as keyof typeof expected];
+    if (found !== value) watch.breach("ledger", `${field}: ${String(found)} in place of ${String(value)}`, number);
+  }
+  const { tokens, estimated, costMicroUsd } = expectedTokens(journey);
+  const { prompt, completion, cached } = entry.tokens;
+  const found = `${prompt}, ${completion}, ${cached}, ${entry.estimated}, ${entry.costMicroUsd}`;
+  const right = `${tokens.prompt}, ${tokens.completion}, ${tokens.cached}, ${estimated}, ${costMicroUsd}`;
+  if (found !== right) watch.breach("ledger", `tokens and cost: ${found} in place of ${right}`, number);
+  const used = process.rates.usedBy(id);
+  if (used !== undefined && used !== prompt + completion)
+    watch.breach("limits", `${used} tokens were given back as used, ${prompt + completion} were`, number);
+}
+
+function expectedEntry(journey: Journey) {
+  const { id, key, request, isStream, servedModel, arrivedMs, endedMs = 0 } = journey;
+  const outcome = outcomeOf(journey);
+  return {
+    completionId: id,
+    keyId: key.id,
+    accountId: key.grant.record.accountId,
+    requestedModel: request.model,
+    servedModel,
+    streamed: isStream,
+    outcome,
+    partial: servedModel !== undefined && outcome !== "served",
+    ...(endedMs < arrivedMs && { durationMs: NaN }),
+  } as const;
+}
+
+/** What the provider counted, if the caller saw it; else what can be estimated of what a model was working on. */
+function expectedTokens(journey: Journey): {
+  tokens: { prompt: number; completion: number; cached: number };
+  estimated: boolean;
+  costMicroUsd: number;
+} {
+  const { usage, calls, servedModel, request, text } = journey;
+  const last = calls.at(-1);
+  if (usage !== undefined) {
+    const tokens = { prompt: usage.promptTokens, completion: usage.completionTokens, cached: usage.cachedTokens ?? 0 };
+    return { tokens, estimated: false, costMicroUsd: costOf(tokens, last?.model) };
+  }
+  if (last === undefined || (servedModel === undefined && !wasStopped(last)))
+    return { tokens: { prompt: 0, completion: 0, cached: 0 }, estimated: false, costMicroUsd: 0 };
+  const tokens = { prompt: promptEstimate(request), completion: Math.ceil(text.length / 4), cached: 0 };
+  return { tokens, estimated: true, costMicroUsd: costOf(tokens, last.model) };
+}
+
+/** Whether the model was working when our side called it off. */
+function wasStopped({ state, signal }: UpstreamRecord): boolean {
+  return state === "aborted" && signal.reason instanceof Failure && STOPPED.has(signal.reason.code);
+}
+
+function costOf(tokens: { prompt: number; completion: number; cached: number }, model: Model | undefined): number {
+  const price: Price | undefined = model?.price;
+  if (price === undefined) return 0;
+  const { prompt, completion, cached } = tokens;
+  const millionths = (prompt - cached) * price.input + cached * price.cachedInput + completion * price.output;
+  return Math.round(millionths / 1e6);
+}
+
+function sameUsage(one: Usage | undefined, other: Usage | undefined): boolean {
+  return one?.promptTokens === other?.promptTokens && one?.completionTokens === other?.completionTokens;
+}

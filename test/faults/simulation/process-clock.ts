@@ -1,0 +1,63 @@
+import type { Clock } from "../../../src/core/clock.ts";
+
+/** The time of one process: that of its world, but its timers end with it. */
+export class ProcessClock implements Clock {
+  readonly #world: Clock;
+  readonly #set = new Set<() => void>();
+  #isDead = false;
+
+  constructor(world: Clock) {
+    this.#world = world;
+  }
+
+  now(): number {
+    return this.#world.now();
+  }
+
+  monotonic(): number {
+    return this.#world.monotonic();
+  }
+
+  after(delayMs: number, callback: () => void): () => void {
+    if (this.#isDead) return () => undefined;
+    const callOff = this.#world.after(delayMs, () => {
+      this.#set.delete(cancel);
+      callback();
+    });
+    const cancel = (): void => {
+      this.#set.delete(cancel);
+      callOff();
+    };
+    this.#set.add(cancel);
+    return cancel;
+  }
+
+  /** How many timers are set. */
+  get pending(): number {
+    return this.#set.size;
+  }
+
+  get isDead(): boolean {
+    return this.#isDead;
+  }
+
+  /** The process is gone: none of its timers goes off any more. */
+  kill(): void {
+    this.#isDead = true;
+    for (const cancel of this.#set) cancel();
+  }
+
+  /** What somebody outside answers to this process: nothing any more, once it is gone. */
+  hear<T>(answer: Promise<T>): Promise<T> {
+    return new Promise((resolve, reject) => {
+      answer.then(
+        (value) => {
+          if (!this.#isDead) resolve(value);
+        },
+        (reason: unknown) => {
+          if (!this.#isDead) reject(reason);
+        },
+      );
+    });
+  }
+}

@@ -1,0 +1,178 @@
+import { type Authenticator, createAuthenticator } from "../../../src/access/key-cache.ts";
+import { permit } from "../../../src/access/permissions.ts";
+import { createCompletions, type Completions } from "../../../src/core/completions.ts";
+import type { Model, Price, Timeouts } from "../../../src/core/model.ts";
+import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
+import type { CompletionRecord } from "../../../src/core/record.ts";
+import { createHealthRecorder } from "../../../src/core/upstream-health.ts";
+import { Calls } from "../../../src/edge/calls.ts";
+import { drainCalls } from "../../../src/gateway/gateway.ts";
+import { createLedger, type OwnedLedger } from "../../../src/ledger/ledger.ts";
+import { createLimiter, type OwnedLimiter } from "../../../src/limits/limiter.ts";
+import { createRouter, type OwnedRouter } from "../../../src/router/router.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
+import type { FakeClock } from "../../support/fake-clock.ts";
+import { modelOf } from "../../support/scripted-provider.ts";
+import { AttemptWatch } from "./attempt-watch.ts";
+import type { Bank } from "./bank.ts";
+import type { Journey } from "./journey.ts";
+import type { KeyDirectory } from "./key-directory.ts";
+import { ProcessClock } from "./process-clock.ts";
+import { type Sky, Upstreams } from "./upstreams.ts";
+import { WatchedRates } from "./watched-rates.ts";
+
+/** A model of the configuration. */
+export interface ModelSpec {
+  readonly id: string;
+  readonly provider: string;
+  readonly upstream: string;
+  readonly timeouts: Timeouts;
+  readonly price: Price | undefined;
+}
+
+/** What a process stands on. */
+export interface Surroundings {
+  readonly clock: FakeClock;
+  readonly sky: Sky;
+  readonly bank: Bank;
+  readonly keys: KeyDirectory;
+  readonly burstMs: number;
+}
+
+const BREAKER = { failures: 5, restMs: 2_000, maxRestMs: 10_000 };
+const BACKOFF = { baseMs: 250, capMs: 2_000 };
+
+/** One gateway without its sockets: the parts, joined as `gateway/gateway.ts` joins them, on the time of a world. */
+export class SimulatedProcess {
+  readonly number: number;
+  readonly clock: ProcessClock;
+  readonly calls: Calls;
+  readonly completions: Completions;
+  readonly authenticator: Authenticator;
+  readonly ledger: OwnedLedger;
+  readonly limiter: OwnedLimiter;
+  readonly rates: WatchedRates;
+  readonly router: OwnedRouter;
+  /** Completions under way by the provider of their first choice. */
+  readonly requests = new Map<string, number>();
+  readonly #around: Surroundings;
+  readonly #attempts: AttemptWatch;
+  readonly #unsubscribe: () => void;
+  #provider: Upstreams | undefined;
+
+  constructor(
+    number: number,
+    around: Surroundings,
+    { models, onRecord }: { models: readonly ModelSpec[]; onRecord: (entry: CompletionRecord) => void },
+  ) {
+    this.number = number;
+    this.#around = around;
+    const { sky, bank, keys, burstMs } = around;
+    const clock = new ProcessClock(around.clock);
+    const random = (): number => sky.chance.fraction();
+    this.clock = clock;
+    this.calls = new Calls(clock);
+    this.#attempts = new AttemptWatch({
+      watch: sky.watch,
+      nowMs: () => clock.monotonic(),
+      stateOf: (key) => this.router.health().get(key) ?? "closed",
+      breaker: BREAKER,
+      requestsOf: (provider) => this.requests.get(provider) ?? 0,
+    });
+    this.rates = new WatchedRates(clock, { burstMs, watch: sky.watch });
+    this.limiter = createLimiter({
+      rates: this.rates,
+      budgets: {
+        hold: (demand) => clock.hear(bank.hold(demand)),
+        cancel: (id) => clock.hear(bank.cancel(id)),
+        reap: () => clock.hear(bank.reap()),
+      },
+      defaults: NO_LIMITS,
+      burstMs,
+      clock,
+      replicaId: `process-${number}`,
+      random,
+    });
+    this.ledger = createLedger({
+      store: { insert: (entries) => clock.hear(bank.insert(entries)) },
+      clock,
+      onTrouble: (trouble) => sky.watch.note(`process ${number}: ledger ${trouble === undefined ? "back" : "away"}`),
+    });
+    this.authenticator = createAuthenticator({
+      store: { findByHash: (hash) => clock.hear(keys.findByHash(hash)) },
+      clock,
+    });
+    this.#unsubscribe = keys.subscribe((hash) => this.authenticator.invalidate(hash));
+    this.router = createRouter({
+      models: this.#connect(models),
+      clock,
+      random,
+      backoff: BACKOFF,
+      breaker: BREAKER,
+    });
+    const health = createHealthRecorder(this.router, clock);
+    const recorder = {
+      record(entry: CompletionRecord): void {
+        health.record(entry);
+        onRecord(entry);
+      },
+    };
+    const { router, limiter, ledger } = this;
+    this.completions = createCompletions({ router, permit, limiter, ledger, recorder, clock });
+  }
+
+  /** As the gateway's: calls under way end with what they began with. */
+  reload(models: readonly ModelSpec[]): void {
+    const before = this.#provider!;
+    this.router.replace(this.#connect(models));
+    this.#attempts.reloaded();
+    void this.calls.passed().then(() => before.close());
+  }
+
+  /** The completion was let in: from now on it is one of its provider's requests. Answers what ends that. */
+  admitted({ primary }: Journey): () => void {
+    const provider = primary?.providerName ?? "";
+    const count = (by: number): void => void this.requests.set(provider, (this.requests.get(provider) ?? 0) + by);
+    count(1);
+    return () => count(-1);
+  }
+
+  /** Lets calls under way end, ends those that take longer, and closes. Answers with the entries that nobody took. */
+  async stop(drainMs: number): Promise<readonly NewLedgerEntry[]> {
+    await drainCalls([], { calls: this.calls, clock: this.clock, drainMs });
+    this.#unsubscribe();
+    this.limiter.close();
+    const left = await this.ledger.close();
+    const { watch } = this.#around.sky;
+    if (this.clock.pending > 0) watch.breach("end", `${this.clock.pending} timers outlive process ${this.number}`);
+    if (this.rates.outstanding().length > 0)
+      watch.breach("limits", `${this.rates.outstanding().join()} of process ${this.number} gave nothing back`);
+    const busy = [...this.requests.values()].some((count) => count !== 0);
+    if (busy) watch.breach("end", `process ${this.number} has completions under way at its end`);
+    const subjects = this.#around.keys.keys.flatMap(({ grant: { record, accountLimits } }) => [
+      [`key:${record.lineId}`, record.limits] as const,
+      [`account:${record.accountId}`, accountLimits] as const,
+    ]);
+    await this.rates.audit(new Map(subjects));
+    return left;
+  }
+
+  /** It is gone, from one moment to the next. */
+  kill(): void {
+    this.#unsubscribe();
+    this.clock.kill();
+  }
+
+  #connect(specs: readonly ModelSpec[]): Model[] {
+    const models = new Map<string, Model>();
+    const { sky } = this.#around;
+    const modelBy = (name: string): Model => models.get(name)!;
+    this.#provider = new Upstreams({ clock: this.clock, sky, calls: this.#attempts, modelOf: modelBy });
+    for (const { id, provider, upstream, timeouts, price } of specs) {
+      const facts = { name: upstream, maxOutputTokens: 200, defaultMaxTokens: 100, contextWindow: 4_000 };
+      const model = modelOf(id, this.#provider, { providerName: provider, timeouts, price, upstream: facts });
+      models.set(upstream, model);
+    }
+    return [...models.values()];
+  }
+}

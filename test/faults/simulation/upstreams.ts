@@ -1,0 +1,192 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  FinishReason,
+  UsageSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
+import { deltaChunk, finishChunk, usageChunk } from "../../../src/core/chunks.ts";
+import type { Clock } from "../../../src/core/clock.ts";
+import { Failure } from "../../../src/core/failure.ts";
+import type { Model } from "../../../src/core/model.ts";
+import type { Answer, Provider, Translation, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
+import { foldStream } from "../../support/fold.ts";
+import type { Chance } from "./chance.ts";
+import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
+import { drawScript, type Weather } from "./scripts.ts";
+import type { Watch } from "./watch.ts";
+
+/** What the upstream models of all processes share. */
+export interface Sky {
+  readonly chance: Chance;
+  readonly watch: Watch;
+  /** By the upstream model's name. */
+  readonly weather: Map<string, Weather>;
+  journeyOf(tag: string): Journey;
+  /** A number that no other call has. */
+  nextCall(): number;
+}
+
+/** Is told of the calls of one process's upstream models. */
+export interface CallWatch {
+  began(call: UpstreamRecord, journey: Journey): void;
+  committed(call: UpstreamRecord): void;
+  ended(call: UpstreamRecord, failure: unknown): void;
+}
+
+/** A configured provider of one process: what each call does is drawn from the weather, and every chunk has its number. */
+export class Upstreams implements Provider {
+  readonly #clock: Clock;
+  readonly #sky: Sky;
+  readonly #calls: CallWatch;
+  readonly #modelOf: (upstreamName: string) => Model;
+  #isClosed = false;
+
+  constructor({
+    clock,
+    sky,
+    calls,
+    modelOf,
+  }: {
+    clock: Clock;
+    sky: Sky;
+    calls: CallWatch;
+    modelOf: (name: string) => Model;
+  }) {
+    this.#clock = clock;
+    this.#sky = sky;
+    this.#calls = calls;
+    this.#modelOf = modelOf;
+  }
+
+  /** The body is the completion's tag. What a model cannot take depends on it and on nothing else. */
+  translate({ user }: CompletionRequest, { name }: UpstreamModel, mode: "whole" | "stream"): Translation {
+    const tag = user ?? "";
+    const number = Number(tag) + name.length + name.charCodeAt(1);
+    if (number % 23 === 0) throw new Failure("invalid_request", "This model cannot take this.");
+    const omitted = number % 7 === 0 ? ["seed"] : [];
+    return { body: tag, omitted, clamped: [], streamed: mode === "stream" || number % 4 === 0 };
+  }
+
+  create(call: UpstreamCall): Promise<Answer> {
+    if (call.translation.streamed) throw new Error("A translation that asks for a stream was posted as a whole one.");
+    return foldStream(this.#say(call, { isWhole: true }));
+  }
+
+  stream(call: UpstreamCall): AsyncIterable<readonly CompletionChunk[]> {
+    return this.#say(call, { isWhole: false });
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+  }
+
+  async *#say(upstream: UpstreamCall, { isWhole }: { isWhole: boolean }): AsyncGenerator<readonly CompletionChunk[]> {
+    const { signal, idleMs } = upstream;
+    const { call, journey } = this.#begin(upstream);
+    const { batches, firstMs, gapMs, failure } = call.script;
+    let reason: unknown;
+    try {
+      for (const [index, size] of batches.entries()) {
+        await this.#wait(index === 0 ? firstMs : gapMs, idleMs, signal);
+        const batch = this.#batch(call, size, journey);
+        call.batches += 1;
+        if (call.batches === 1 && !isWhole) this.#calls.committed(call);
+        if (!isWhole) this.#checkPull(call, journey);
+        yield batch;
+      }
+      const patience = call.script.ending === "stalls" ? Infinity : batches.length === 0 ? firstMs : gapMs;
+      await this.#wait(patience, batches.length === 0 ? Infinity : idleMs, signal);
+      if (failure !== undefined) throw failure;
+      // An adapter does not take nothing for a whole answer.
+      if (batches.length === 0 && !journey.isStream) throw EMPTY;
+      call.state = "ended";
+    } catch (thrown) {
+      reason = thrown;
+      call.state = signal.aborted ? "aborted" : "failed";
+      call.endedAs = thrown instanceof Failure ? thrown.code : "internal";
+      throw thrown;
+    } finally {
+      if (call.state === "open") call.state = "left";
+      this.#sky.watch.note(`call ${call.number} ${call.state} ${call.endedAs ?? ""}`, journey.number);
+      // An end without anything is one that the router does not take for an answer.
+      this.#calls.ended(call, call.state === "ended" && call.batches === 0 ? EMPTY : reason);
+    }
+  }
+
+  #begin({ model, translation, signal, idleMs }: UpstreamCall): { call: UpstreamRecord; journey: Journey } {
+    const { chance, watch, weather, journeyOf, nextCall } = this.#sky;
+    const journey = journeyOf(translation.body);
+    const call: UpstreamRecord = {
+      number: nextCall(),
+      model: this.#modelOf(model.name),
+      script: drawScript(chance, weather.get(model.name) ?? "fine", idleMs),
+      signal,
+      startedMs: this.#clock.monotonic(),
+      usage: undefined,
+      batches: 0,
+      chunks: 0,
+      state: "open",
+      endedAs: undefined,
+    };
+    watch.count(`upstream calls: ${call.script.ending}`);
+    watch.note(`call ${call.number} of ${model.name}: ${call.script.ending}`, journey.number);
+    if (this.#isClosed)
+      watch.breach("attempts", `${model.name} was called after its provider was closed`, journey.number);
+    if (signal.aborted) watch.breach("attempts", `${model.name} was called for nobody`, journey.number);
+    if (journey.isStream && journey.batches > 0)
+      watch.breach("chunks", `${model.name} was called after content had reached the caller`, journey.number);
+    journey.calls.push(call);
+    this.#calls.began(call, journey);
+    return { call, journey };
+  }
+
+  #batch(call: UpstreamRecord, size: number, journey: Journey): CompletionChunk[] {
+    const { number, script } = call;
+    const isLast = call.batches === script.batches.length - 1;
+    const chunks: CompletionChunk[] = [];
+    for (let count = 0; count < size; count++) {
+      chunks.push(deltaChunk(0, { case: "text", value: textOf(number, call.chunks) }));
+      call.chunks += 1;
+    }
+    if (isLast && script.ending === "well") chunks.push(finishChunk(0, FinishReason.STOP, "stop"));
+    if (call.batches === script.usageAfter) {
+      const promptTokens = this.#sky.chance.between(1, 20);
+      const completionTokens = this.#sky.chance.between(1, journey.request.maxTokens ?? 1);
+      const cachedTokens = this.#sky.chance.between(0, promptTokens);
+      const totalTokens = promptTokens + completionTokens;
+      call.usage = create(UsageSchema, { promptTokens, completionTokens, totalTokens, cachedTokens });
+      chunks.push(usageChunk(call.usage));
+    }
+    return chunks;
+  }
+
+  /** Nothing is read ahead for a caller who does not read. */
+  #checkPull(call: UpstreamRecord, journey: Journey): void {
+    if (journey.isStream && call.batches > journey.batches + 1)
+      this.#sky.watch.breach("chunks", `call ${call.number} was read ahead of its caller`, journey.number);
+  }
+
+  /** As an adapter: silence is limited, and a signal ends it. */
+  async #wait(ms: number, idleMs: number, signal: AbortSignal): Promise<void> {
+    signal.throwIfAborted();
+    if (ms === 0) return;
+    await new Promise<void>((resolve, reject) => {
+      const stop = (): void => {
+        cancel();
+        reject(signal.reason);
+      };
+      const limitMs = Math.min(ms, idleMs);
+      const cancel = Number.isFinite(limitMs)
+        ? this.#clock.after(limitMs, () => {
+            signal.removeEventListener("abort", stop);
+            if (ms > idleMs) reject(new Failure("upstream_timeout", "The upstream provider fell silent."));
+            else resolve();
+          })
+        : () => undefined;
+      signal.addEventListener("abort", stop, { once: true });
+    });
+  }
+}
+
+const EMPTY = new Failure("upstream_protocol", "Nothing was said.");
