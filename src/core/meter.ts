@@ -11,6 +11,7 @@ import type { Answer } from "./provider.ts";
 import { type CompletionRecord, type Recorder, STOPPED } from "./record.ts";
 import type { Mode, Plan, RouterCall } from "./router.ts";
 import { estimateAnswerTokens, estimateTokens, type PromptSize, sizeOfChoices, sizeOfDelta } from "./token-estimate.ts";
+import { mostTokens } from "./worst-case.ts";
 
 /** Where a meter writes what it saw. */
 export interface MeterPorts {
@@ -166,14 +167,18 @@ export class Meter {
 
   /**
    * What has been used, and of which model. Where the provider did not count, or was stopped before it did: the prompt and
-   * what went by of the answer, estimated. What no provider had taken when it failed costs nothing.
+   * what went by of the answer, estimated, and never more than there can have been: money was held for no more. What no
+   * provider had taken when it failed costs nothing.
    */
   #spent(): { tokens: TokenCounts; model: Model | undefined; estimated: boolean } {
     if (this.#usage !== undefined) return { tokens: toTokenCounts(this.#usage), model: this.#model, estimated: false };
     const model = this.#model ?? this.#stoppedModel();
     if (model === undefined) return { tokens: NO_TOKENS, model, estimated: false };
-    const prompt = this.#prompt === undefined ? 0 : estimateTokens(this.#prompt);
-    const completion = estimateAnswerTokens(this.#answer);
+    const size = this.#prompt;
+    if (size === undefined) return { tokens: NO_TOKENS, model, estimated: true };
+    const most = mostTokens(this.#request, size, model);
+    const prompt = Math.min(estimateTokens(size), most.prompt);
+    const completion = Math.min(estimateAnswerTokens(this.#answer), most.completion);
     return { tokens: { ...NO_TOKENS, prompt, completion }, model, estimated: true };
   }
 

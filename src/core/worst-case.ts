@@ -25,15 +25,26 @@ export function worstCase(request: CompletionRequest, prompt: PromptSize, candid
   };
 }
 
-function boundCost({ maxTokens, n }: CompletionRequest, prompt: PromptSize, model: Model): number | undefined {
-  const { price, upstream } = model;
+/** More tokens than the request can come to with this model. */
+export function mostTokens(
+  { maxTokens, n }: CompletionRequest,
+  prompt: PromptSize,
+  { upstream: { contextWindow, maxOutputTokens } }: Model,
+): { readonly prompt: number; readonly completion: number } {
+  return {
+    // What does not fit into its context window is refused by the provider, and costs nothing.
+    prompt: Math.min(boundTokens(prompt), contextWindow),
+    completion: Math.min(maxTokens ?? maxOutputTokens, maxOutputTokens) * (n ?? 1),
+  };
+}
+
+function boundCost(request: CompletionRequest, prompt: PromptSize, model: Model): number | undefined {
+  const { price } = model;
   if (price === undefined) return undefined;
-  // What does not fit into its context window is refused by the provider, and costs nothing.
-  const promptTokens = Math.min(boundTokens(prompt), upstream.contextWindow);
-  const completionTokens = Math.min(maxTokens ?? upstream.maxOutputTokens, upstream.maxOutputTokens) * (n ?? 1);
+  const most = mostTokens(request, prompt, model);
   return costOfTokens([
-    [promptTokens, Math.max(price.input, price.cachedInput)],
-    [completionTokens, Math.max(price.output, price.image)],
+    [most.prompt, Math.max(price.input, price.cachedInput)],
+    [most.completion, Math.max(price.output, price.image)],
   ]);
 }
 

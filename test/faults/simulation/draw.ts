@@ -15,7 +15,7 @@ export const UPSTREAMS = IDS.map((id) => `${id}-upstream`);
 
 /** A configuration: the first model is always there, the others mostly. */
 export function drawModels(chance: Chance): ModelSpec[] {
-  const present = IDS.filter((id) => id === "m0" || chance.percent(97));
+  const present = IDS.filter((id) => id === "m0" || chance.percent(99));
   return present.map((id): ModelSpec => {
     const price = { input: chance.between(1, 30), output: chance.between(1, 90) };
     const million = 1_000_000;
@@ -28,7 +28,7 @@ export function drawModels(chance: Chance): ModelSpec[] {
         idleMs: chance.between(100, 3_000),
         totalMs: chance.between(1_000, 20_000),
       },
-      price: chance.percent(99)
+      price: chance.percent(99.7)
         ? { input: price.input * million, output: price.output * million, cachedInput: million, image: 0 }
         : undefined,
     };

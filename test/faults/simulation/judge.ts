@@ -166,7 +166,11 @@ function expectedTokens(journey: Journey): {
   }
   if (last === undefined || (servedModel === undefined && !wasStopped(last)))
     return { tokens: { prompt: 0, completion: 0, cached: 0 }, estimated: false, costMicroUsd: 0 };
-  const tokens = { prompt: promptEstimate(request), completion: Math.ceil(text.length / 4), cached: 0 };
+  const tokens = {
+    prompt: promptEstimate(request),
+    completion: Math.min(Math.ceil(text.length / 4), request.maxTokens ?? 0),
+    cached: 0,
+  };
   return { tokens, estimated: true, costMicroUsd: costOf(tokens, last.model) };
 }
 

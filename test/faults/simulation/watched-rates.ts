@@ -52,7 +52,7 @@ export class WatchedRates implements RateStore {
     const demand = this.#outstanding.get(id);
     if (demand === undefined) this.#watch.breach("limits", `${id} gave back what it did not have`);
     else if (demand.tokens !== reservedTokens) this.#watch.breach("limits", `${id} gave back what it had not taken`);
-    else for (const { subject } of demand.subjects) this.#countOf(subject).places -= 1;
+    else for (const { subject } of demand.subjects) this.#giveBack(this.#countOf(subject), release);
     this.#outstanding.delete(id);
     this.#used.set(id, usedTokens);
     return this.#memory.release(release);
@@ -109,6 +109,11 @@ export class WatchedRates implements RateStore {
   #keptOut({ subjects, id }: RateDemand, subject: string, places: number): void {
     const most = subjects.find((one) => one.subject === subject)?.concurrentRequests ?? Infinity;
     if (places < most) this.#watch.breach("limits", `${id} was kept out: ${subject} had ${places} of ${most} places`);
+  }
+
+  #giveBack(count: Count, { usedRequests = 1 }: RateRelease): void {
+    count.places -= 1;
+    count.level += 1 - usedRequests;
   }
 
   /** At most so many as come in while the bucket fills, from a full one on. */

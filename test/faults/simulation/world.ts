@@ -84,10 +84,10 @@ export class World {
   /** One timer after the other, and after each everything that can go on goes on. */
   async #until(isOver: () => boolean): Promise<void> {
     let lateMs = Infinity;
-    await settle();
+    await this.#settle();
     while (!isOver()) {
       if (!this.#clock.step()) return this.journal.breach("end", "nothing will ever happen again");
-      await settle();
+      await this.#settle();
       const active = [...this.#processes].reduce((sum, { calls }) => sum + calls.active, 0);
       if (active !== this.#open.size) this.journal.breach("end", `${active} calls are open of ${this.#open.size}`);
       const nowMs = this.#clock.monotonic();
@@ -95,6 +95,16 @@ export class World {
       if (nowMs <= lateMs) continue;
       for (const { journey } of this.#open) this.journal.breach("end", "it never ends", journey.number);
       return this.journal.breach("end", "it never comes to rest");
+    }
+  }
+
+  /** Everything that can go on does: ledgers gather their batches for a turn of the real event loop. */
+  async #settle(): Promise<void> {
+    await settle();
+    const waiting = (): number => [...this.#processes].reduce((sum, { ledger }) => sum + ledger.state().waiting, 0);
+    for (let before = Infinity; waiting() > 0 && waiting() < before;) {
+      before = waiting();
+      await settle();
     }
   }
 
@@ -231,6 +241,8 @@ export class World {
   async #rest(): Promise<void> {
     const { bank } = this.#around;
     const watch = this.journal;
+    // What was on its way to happen has happened since.
+    this.#calm();
     await bank.insert(JSON.parse(JSON.stringify(this.#left)) as NewLedgerEntry[]);
     await bank.reap();
     for (const lived of this.#ended) judgeEntry({ ...lived, bank, watch });
