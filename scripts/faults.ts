@@ -1,4 +1,4 @@
-// npm run faults [-- --long] [--seed N] [words that the names of test files contain]: what Parley keeps when everything
+// npm run faults [-- --long] [--seed N] [--world M] [words that the names of test files contain]: what Parley keeps when everything
 // around it breaks, with the figures in a table at the end.
 import { readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -11,11 +11,15 @@ import { runTests } from "./run-tests.ts";
 type Said = Figure & { readonly held: boolean };
 
 const { values, positionals } = parseArgs({
-  options: { long: { type: "boolean", default: false }, seed: { type: "string" } },
+  options: { long: { type: "boolean", default: false }, seed: { type: "string" }, world: { type: "string" } },
   allowPositionals: true,
 });
 if (values.seed !== undefined && !/^\d{1,9}$/.test(values.seed)) {
   console.error(`--seed is a whole number of up to nine digits, not ${JSON.stringify(values.seed)}`);
+  process.exit(2);
+}
+if (values.world !== undefined && !/^\d{1,9}$/.test(values.world)) {
+  console.error(`--world is the number of a world of the simulation, not ${JSON.stringify(values.world)}`);
   process.exit(2);
 }
 
@@ -26,6 +30,8 @@ if (values.long) process.env["PARLEY_FAULTS_LONG"] = "1";
 // In CI always the same; a long run looks somewhere new each time.
 const seed = values.seed ?? (values.long ? String(Math.floor(Math.random() * 1e9)) : undefined);
 if (seed !== undefined) process.env["PARLEY_FAULTS_SEED"] = seed;
+// Only this world of the simulation, which a failing run names.
+if (values.world !== undefined) process.env["PARLEY_FAULTS_WORLD"] = values.world;
 
 try {
   await runTests(["--config", "vitest.faults.config.ts", ...positionals]);

@@ -422,6 +422,14 @@ describe("the ledger", () => {
     expect(core.releases).toEqual([tokens.prompt + 2]);
   });
 
+  it.each(["create", "read"] as const)("never has an estimate of more than was held for it (%s)", async (mode) => {
+    const core = createCore({ scripts: { a: [serves("words that are longer than ", "four characters are many")] } });
+    await core[mode]({ maxTokens: 3 });
+    const [{ tokens, estimated, costMicroUsd }] = core.entries as [LedgerEntry];
+    expect([tokens.completion, estimated]).toEqual([3, true]);
+    expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
   it("has the provider's own count of an answer that broke off after it", async () => {
     const cut: Script = { batches: [[say("hi"), usageChunk(usage)]], ending: new Failure("upstream_protocol", "Cut.") };
     const core = createCore({ scripts: { a: [cut] } });

@@ -6,12 +6,18 @@ import type { Limits } from "../../../src/core/principal.ts";
 import type { Chance } from "./chance.ts";
 import type { Habits } from "./journey.ts";
 import type { ModelSpec } from "./process.ts";
+import { type Weather, WEATHERS } from "./scripts.ts";
 
 /** All models that a configuration may have. */
 const IDS = ["m0", "m1", "m2", "m3", "m4"] as const;
 
 /** The upstream models' names. */
 export const UPSTREAMS = IDS.map((id) => `${id}-upstream`);
+
+/** How an upstream model is next. */
+export function drawWeather(chance: Chance): Weather {
+  return chance.percent(50) ? "fair" : chance.pick(WEATHERS);
+}
 
 /** A configuration: the first model is always there, the others mostly. */
 export function drawModels(chance: Chance): ModelSpec[] {

@@ -54,7 +54,6 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
     else receiveWhole(await process.completions.create(journey.request, call), journey, watch);
   } catch (reason) {
     journey.failure = Failure.from(reason);
-    if (globalThis.process.env.DBG && journey.failure.code === "internal") console.log(journey.failure.cause);
   } finally {
     callOff();
     finished();

@@ -1,9 +1,9 @@
 import type { Bank } from "./bank.ts";
 import { MAX_BANK_DELAY_MS } from "./bank.ts";
 import type { Chance } from "./chance.ts";
-import { redrawLimits, UPSTREAMS } from "./draw.ts";
+import { drawWeather, redrawLimits, UPSTREAMS } from "./draw.ts";
 import { type KeyDirectory, MAX_LOOKUP_MS } from "./key-directory.ts";
-import { WEATHERS, type Weather } from "./scripts.ts";
+import type { Weather } from "./scripts.ts";
 import type { FakeClock } from "../../support/fake-clock.ts";
 import type { Watch } from "./watch.ts";
 
@@ -28,12 +28,12 @@ export type Restart = "rolling" | "in turn" | "cut short" | "killed";
 /** Lets one thing happen now. */
 export function happen(fates: Fates): void {
   const { chance, watch, bank, keys, weather } = fates;
-  const what = chance.weighted({ weather: 45, bank: 10, keys: 8, revoke: 3, limits: 10, reload: 12, restart: 7 });
+  const what = chance.weighted({ weather: 45, bank: 10, keys: 8, revoke: 3, limits: 10, reload: 12, restart: 5 });
   watch.count(`happenings: ${what}`);
   switch (what) {
     case "weather": {
       const upstream = chance.pick(UPSTREAMS);
-      const next = chance.percent(40) ? "fair" : chance.pick(WEATHERS);
+      const next = drawWeather(chance);
       weather.set(upstream, next);
       return watch.note(`${upstream} is ${next}`);
     }

@@ -48,16 +48,11 @@ export class ProcessClock implements Clock {
   }
 
   /** What somebody outside answers to this process: nothing any more, once it is gone. */
-  hear<T>(answer: Promise<T>): Promise<T> {
-    return new Promise((resolve, reject) => {
-      answer.then(
-        (value) => {
-          if (!this.#isDead) resolve(value);
-        },
-        (reason: unknown) => {
-          if (!this.#isDead) reject(reason);
-        },
-      );
-    });
+  async hear<T>(answer: Promise<T>): Promise<T> {
+    try {
+      return await answer;
+    } finally {
+      if (this.#isDead) await new Promise<never>(() => undefined);
+    }
   }
 }

@@ -46,9 +46,9 @@ const ENDINGS: Readonly<Record<Weather, Readonly<Partial<Record<Ending, number>>
     "rate limit": 5,
     unreadable: 6,
     nothing: 3,
-    "refuses us": 2,
+    "refuses us": 4,
   },
-  down: { refused: 60, "error first": 30, hangs: 10 },
+  down: { "refuses us": 5, refused: 60, "error first": 30, hangs: 10 },
   limiting: { "rate limit": 70, well: 30 },
   slow: { well: 60, hangs: 20, stalls: 20 },
   cutting: { cut: 40, "error in the middle": 20, "error instead of the end": 20, stalls: 10, well: 10 },
@@ -65,7 +65,7 @@ export interface Script {
   /** The batch after which it says its usage; undefined when it never does. */
   readonly usageAfter: number | undefined;
   /** How it fails after its last batch; undefined when it ends well. */
-  readonly failure: unknown;
+  readonly failure: Error | undefined;
 }
 
 /** Draws what a call does in this weather, and where its time limits matter, goes to both sides of them. */
@@ -98,7 +98,7 @@ function lengthOf(ending: Ending, chance: Chance, most: number): number {
   }
 }
 
-function failureOf(ending: Ending, chance: Chance, idleMs: number): unknown {
+function failureOf(ending: Ending, chance: Chance, idleMs: number): Error | undefined {
   const fails = (code: FailureCode, status?: number): Failure =>
     new Failure(code, `The upstream provider, as drawn: ${ending}.`, {
       ...(status !== undefined && { upstreamStatus: status }),

@@ -115,10 +115,10 @@ export class Upstreams implements Provider {
   }
 
   #begin({ model, translation, signal, idleMs }: UpstreamCall): { call: UpstreamRecord; journey: Journey } {
-    const { chance, watch, weather, journeyOf, nextCall } = this.#sky;
-    const journey = journeyOf(translation.body);
+    const { chance, watch, weather } = this.#sky;
+    const journey = this.#sky.journeyOf(translation.body);
     const call: UpstreamRecord = {
-      number: nextCall(),
+      number: this.#sky.nextCall(),
       model: this.#modelOf(model.name),
       script: drawScript(chance, weather.get(model.name) ?? "fine", idleMs),
       signal,

@@ -19,7 +19,7 @@ export interface Watch {
 }
 
 /** How many events around all completions are kept, and how many of each. */
-const MAX_NOTES = 60;
+const MAX_NOTES = 300;
 const MAX_JOURNEY_NOTES = 120;
 /** One broken promise breaks others. */
 const MAX_BREACHES = 10;
@@ -56,11 +56,6 @@ export class Journal implements Watch {
 
   count(what: string): void {
     this.counts.set(what, (this.counts.get(what) ?? 0) + 1);
-  }
-
-  /** The completion is over and was as it should be: nobody will ask how. */
-  forget(journey: number): void {
-    this.#journeys.delete(journey);
   }
 
   /** Each breach with the history of its completion, and what happened to all. */

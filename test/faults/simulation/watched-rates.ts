@@ -1,7 +1,7 @@
 import type { Clock } from "../../../src/core/clock.ts";
 import type { Limits } from "../../../src/core/principal.ts";
 import { createMemoryRates } from "../../../src/limits/memory.ts";
-import type { RateDecision, RateDemand, RateRelease, RateStore } from "../../../src/limits/rates.ts";
+import type { RateDecision, RateDemand, RateRelease, RateStore, RateSubject } from "../../../src/limits/rates.ts";
 import type { Watch } from "./watch.ts";
 
 /** What somebody else would count of one key or account. */
@@ -11,6 +11,8 @@ interface Count {
   level: number;
   atMs: number;
   perMinute: number | undefined;
+  /** How many completions under way were let in by which limit. */
+  readonly byLimit: Map<number | undefined, number>;
 }
 
 /** The product's rates in memory, with somebody beside them who counts too. */
@@ -52,7 +54,7 @@ export class WatchedRates implements RateStore {
     const demand = this.#outstanding.get(id);
     if (demand === undefined) this.#watch.breach("limits", `${id} gave back what it did not have`);
     else if (demand.tokens !== reservedTokens) this.#watch.breach("limits", `${id} gave back what it had not taken`);
-    else for (const { subject } of demand.subjects) this.#giveBack(this.#countOf(subject), release);
+    else for (const limits of demand.subjects) this.#giveBack(this.#countOf(limits.subject), limits, release);
     this.#outstanding.delete(id);
     this.#used.set(id, usedTokens);
     return this.#memory.release(release);
@@ -100,6 +102,7 @@ export class WatchedRates implements RateStore {
       const { subject, concurrentRequests, requestsPerMinute } = limits;
       const count = this.#countOf(subject);
       count.places += 1;
+      count.byLimit.set(requestsPerMinute, (count.byLimit.get(requestsPerMinute) ?? 0) + 1);
       if (concurrentRequests !== undefined && count.places > concurrentRequests)
         this.#watch.breach("limits", `${subject} has ${count.places} at a time, and may have ${concurrentRequests}`);
       this.#takeRequest(count, { subject, perMinute: requestsPerMinute });
@@ -111,8 +114,11 @@ export class WatchedRates implements RateStore {
     if (places < most) this.#watch.breach("limits", `${id} was kept out: ${subject} had ${places} of ${most} places`);
   }
 
-  #giveBack(count: Count, { usedRequests = 1 }: RateRelease): void {
+  #giveBack(count: Count, { requestsPerMinute }: RateSubject, { usedRequests = 1 }: RateRelease): void {
     count.places -= 1;
+    const left = (count.byLimit.get(requestsPerMinute) ?? 0) - 1;
+    if (left > 0) count.byLimit.set(requestsPerMinute, left);
+    else count.byLimit.delete(requestsPerMinute);
     count.level += 1 - usedRequests;
   }
 
@@ -125,8 +131,10 @@ export class WatchedRates implements RateStore {
     }
     const capacity = Math.max((perMinute * this.#burstMs) / 60_000, 1);
     const gained = ((nowMs - count.atMs) * perMinute) / 60_000;
-    // Another limit begins with a full bucket here, which is never less than what it really has.
-    const level = count.perMinute === perMinute ? Math.min(count.level + gained, capacity) : capacity;
+    // What was let in by another limit is given back by that one, too, and fills the bucket at its rate. Beside it, and at
+    // its end, a full bucket is never less than what there really is.
+    const isOnly = count.perMinute === perMinute && count.byLimit.size === 1;
+    const level = isOnly ? Math.min(count.level + gained, capacity) : capacity;
     // Moments are rounded to milliseconds.
     const rounding = perMinute / 60_000 + 1e-6;
     if (level - 1 < -rounding) this.#watch.breach("limits", `${subject} has more than ${perMinute} requests a minute`);
@@ -138,7 +146,7 @@ export class WatchedRates implements RateStore {
   #countOf(subject: string): Count {
     let count = this.#counts.get(subject);
     if (count === undefined)
-      this.#counts.set(subject, (count = { places: 0, level: 0, atMs: 0, perMinute: undefined }));
+      this.#counts.set(subject, (count = { places: 0, level: 0, atMs: 0, perMinute: undefined, byLimit: new Map() }));
     return count;
   }
 }

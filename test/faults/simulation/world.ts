@@ -2,7 +2,7 @@ import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { Bank } from "./bank.ts";
 import { Chance } from "./chance.ts";
-import { drawGrants, drawHabits, drawModels, drawRequest } from "./draw.ts";
+import { drawGrants, drawHabits, drawModels, drawRequest, drawWeather, UPSTREAMS } from "./draw.ts";
 import { answer } from "./entrance.ts";
 import { happen, type Restart } from "./happenings.ts";
 import { Journey } from "./journey.ts";
@@ -42,7 +42,7 @@ export class World {
   #specs: readonly ModelSpec[];
   #ending = 0;
   #toCome: number;
-  #counts = { processes: 0, calls: 0, journeys: 0 };
+  readonly #counts = { processes: 0, calls: 0, journeys: 0 };
   #isCalm = false;
 
   constructor(seed: string, size: number, counts: Map<string, number>) {
@@ -54,6 +54,7 @@ export class World {
     this.journal = new Journal(() => this.#clock.monotonic() - 1_000_000, counts);
     const [clock, chance, watch] = [this.#clock, this.#chance, this.journal];
     this.#specs = drawModels(chance);
+    for (const name of UPSTREAMS) this.#weather.set(name, drawWeather(chance));
     const keys = new KeyDirectory({ clock, chance, watch }, drawGrants(chance, beganMs));
     const sky = {
       chance,
@@ -68,8 +69,9 @@ export class World {
   /** Lives through it, to its rest. Every breach is in the journal. */
   async run(): Promise<void> {
     this.#start();
-    this.#expectCaller(this.#chance.pick([3, 15, 40, 120, 400]));
-    this.#expectHappening();
+    const meanMs = this.#chance.pick([3, 15, 40, 120, 400]);
+    this.#expectCaller(meanMs);
+    this.#expectHappening(Math.min(10 * meanMs, 2_000));
     await this.#until(
       () => this.#toCome === 0 && this.#open.size === 0 && this.#ending === 0 && this.#front !== undefined,
     );
@@ -79,6 +81,11 @@ export class World {
     await this.#until(() => this.#ending === 0);
     await this.#clock.pass(HOLD_MS);
     await this.#rest();
+  }
+
+  /** Everything that was written down, for two runs to be compared. */
+  written(): string {
+    return JSON.stringify([...this.#around.bank.entries.values()]);
   }
 
   /** One timer after the other, and after each everything that can go on goes on. */
@@ -130,13 +137,14 @@ export class World {
         this.journal.count("entries that a start wrote");
         this.#left = this.#left.filter((entry) => !entries.includes(entry));
         this.#ending -= 1;
-        begin();
+        return begin();
       },
       () => {
-        this.#clock.after(RETRY_START_MS, () => {
+        const again = (): void => {
           this.#ending -= 1;
           this.#start();
-        });
+        };
+        this.#clock.after(RETRY_START_MS, again);
       },
     );
   }
@@ -166,20 +174,20 @@ export class World {
       () => {
         this.#open.delete(lived);
         this.#ended.push(lived);
-        judgeEnd({ ...lived, bank: this.#around.bank, watch });
+        return judgeEnd({ ...lived, bank: this.#around.bank, watch });
       },
       (error: unknown) => watch.breach("end", String(error), number),
     );
   }
 
-  #expectHappening(): void {
-    this.#clock.after(this.#chance.between(1, 2_500), () => {
+  #expectHappening(meanMs: number): void {
+    this.#clock.after(this.#chance.between(0, 2 * meanMs), () => {
       if (this.#isCalm || this.#toCome === 0) return;
       const { bank, keys } = this.#around;
       const [clock, chance, watch, weather] = [this.#clock, this.#chance, this.journal, this.#weather];
       const reload = (): void => this.#reload();
       happen({ clock, chance, watch, bank, keys, weather, reload, restart: (kind) => this.#restart(kind) });
-      this.#expectHappening();
+      this.#expectHappening(meanMs);
     });
   }
 
@@ -207,7 +215,7 @@ export class World {
   async #stop(process: SimulatedProcess, drainMs: number): Promise<void> {
     this.#ending += 1;
     const left = await process.stop(drainMs);
-    this.#left.push(...left);
+    this.#left = [...this.#left, ...left];
     this.#processes.delete(process);
     this.#ending -= 1;
   }
