@@ -11,8 +11,6 @@ interface Count {
   level: number;
   atMs: number;
   perMinute: number | undefined;
-  /** How many completions under way were let in by which limit. */
-  readonly byLimit: Map<number | undefined, number>;
 }
 
 /** The product's rates in memory, with somebody beside them who counts too. */
@@ -102,7 +100,6 @@ export class WatchedRates implements RateStore {
       const { subject, concurrentRequests, requestsPerMinute } = limits;
       const count = this.#countOf(subject);
       count.places += 1;
-      count.byLimit.set(requestsPerMinute, (count.byLimit.get(requestsPerMinute) ?? 0) + 1);
       if (concurrentRequests !== undefined && count.places > concurrentRequests)
         this.#watch.breach("limits", `${subject} has ${count.places} at a time, and may have ${concurrentRequests}`);
       this.#takeRequest(count, { subject, perMinute: requestsPerMinute });
@@ -116,9 +113,7 @@ export class WatchedRates implements RateStore {
 
   #giveBack(count: Count, { requestsPerMinute }: RateSubject, { usedRequests = 1 }: RateRelease): void {
     count.places -= 1;
-    const left = (count.byLimit.get(requestsPerMinute) ?? 0) - 1;
-    if (left > 0) count.byLimit.set(requestsPerMinute, left);
-    else count.byLimit.delete(requestsPerMinute);
+    if (requestsPerMinute !== count.perMinute) count.perMinute = undefined;
     count.level += 1 - usedRequests;
   }
 
@@ -131,10 +126,9 @@ export class WatchedRates implements RateStore {
     }
     const capacity = Math.max((perMinute * this.#burstMs) / 60_000, 1);
     const gained = ((nowMs - count.atMs) * perMinute) / 60_000;
-    // What was let in by another limit is given back by that one, too, and fills the bucket at its rate. Beside it, and at
-    // its end, a full bucket is never less than what there really is.
-    const isOnly = count.perMinute === perMinute && count.byLimit.size === 1;
-    const level = isOnly ? Math.min(count.level + gained, capacity) : capacity;
+    // What was let in by another limit is given back by that one, too, and fills the bucket at its rate. After that a full
+    // bucket is never less than what there really is.
+    const level = count.perMinute === perMinute ? Math.min(count.level + gained, capacity) : capacity;
     // Moments are rounded to milliseconds.
     const rounding = perMinute / 60_000 + 1e-6;
     if (level - 1 < -rounding) this.#watch.breach("limits", `${subject} has more than ${perMinute} requests a minute`);
@@ -146,7 +140,7 @@ export class WatchedRates implements RateStore {
   #countOf(subject: string): Count {
     let count = this.#counts.get(subject);
     if (count === undefined)
-      this.#counts.set(subject, (count = { places: 0, level: 0, atMs: 0, perMinute: undefined, byLimit: new Map() }));
+      this.#counts.set(subject, (count = { places: 0, level: 0, atMs: 0, perMinute: undefined }));
     return count;
   }
 }
