@@ -173,9 +173,8 @@ export class Meter {
   #spent(): { tokens: TokenCounts; model: Model | undefined; estimated: boolean } {
     if (this.#usage !== undefined) return { tokens: toTokenCounts(this.#usage), model: this.#model, estimated: false };
     const model = this.#model ?? this.#stoppedModel();
-    if (model === undefined) return { tokens: NO_TOKENS, model, estimated: false };
     const size = this.#prompt;
-    if (size === undefined) return { tokens: NO_TOKENS, model, estimated: true };
+    if (model === undefined || size === undefined) return { tokens: NO_TOKENS, model, estimated: false };
     const most = mostTokens(this.#request, size, model);
     const prompt = Math.min(estimateTokens(size), most.prompt);
     const completion = Math.min(estimateAnswerTokens(this.#answer), most.completion);

@@ -65,7 +65,7 @@ export class Upstreams implements Provider {
     const number = Number(tag) + name.length + name.charCodeAt(1);
     if (number % 23 === 0) throw new Failure("invalid_request", "This model cannot take this.");
     const omitted = number % 7 === 0 ? ["seed"] : [];
-    return { body: tag, omitted, clamped: [], streamed: mode === "stream" || number % 4 === 0 };
+    return { body: Buffer.from(tag), omitted, clamped: [], streamed: mode === "stream" || number % 4 === 0 };
   }
 
   create(call: UpstreamCall): Promise<Answer> {
@@ -116,7 +116,7 @@ export class Upstreams implements Provider {
 
   #begin({ model, translation, signal, idleMs }: UpstreamCall): { call: UpstreamRecord; journey: Journey } {
     const { chance, watch, weather } = this.#sky;
-    const journey = this.#sky.journeyOf(translation.body);
+    const journey = this.#sky.journeyOf(translation.body.toString());
     const call: UpstreamRecord = {
       number: this.#sky.nextCall(),
       model: this.#modelOf(model.name),
