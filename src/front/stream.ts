@@ -80,8 +80,22 @@ export class StreamWriter {
       const chunk = `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
       return socket.write(chunk) ? undefined : socket;
     }
-    if (!this.begun) response.writeHead(200, this.#head());
+    if (!this.begun) return this.#begin(text);
     return response.write(text) ? undefined : response;
+  }
+
+  /**
+   * Writes the head, by itself, and the first piece in one system call. Node keeps the head's text for as long as the
+   * answer lasts; joined with what follows it would stay the seventy small strings of which it was made.
+   */
+  #begin(text: string): Drainable | undefined {
+    const response = this.#response;
+    response.writeHead(200, this.#head());
+    response.cork();
+    response.flushHeaders();
+    const hasRoom = response.write(text);
+    response.uncork();
+    return hasRoom ? undefined : response;
   }
 
   /** One timer, however often is written: it looks whether there was silence, and waits for what is left of it. */

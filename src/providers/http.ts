@@ -136,7 +136,9 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     if (this.#state === "failed") controller.abort(asError(this.#reason));
   }
 
-  onResponseStart(_: Dispatcher.DispatchController, status: number, headers: UpstreamAnswer["headers"]): void {
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: UpstreamAnswer["headers"]): void {
+    // They would keep all that was read with them for as long as the answer lasts: 2 kB of an open stream.
+    controller.rawHeaders = null;
     if (status < 200 || this.#state !== "waiting") return;
     this.status = status;
     this.headers = headers;
