@@ -226,7 +226,10 @@ function isJsonObject(text: string): boolean {
 
 function isDeeper(value: unknown, limit: number): boolean {
   if (typeof value !== "object" || value === null) return false;
-  return limit === 0 || Object.values(value).some((inner) => isDeeper(inner, limit - 1));
+  if (limit === 0) return true;
+  if (Array.isArray(value)) return value.some((inner) => isDeeper(inner, limit - 1));
+  for (const key in value) if (isDeeper((value as Record<string, unknown>)[key], limit - 1)) return true;
+  return false;
 }
 
 function checkModalities(

@@ -1,5 +1,5 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import {
   type CompletionChunk,
   type CompletionRequestSchema,
@@ -111,6 +111,32 @@ describe("a whole completion", () => {
     const { report, model } = await core.create({ fallbackModels: ["b"] });
     expect(model).toBe("b");
     expect(report!.costMicroUsd).toBe(BigInt(COST_MICRO_USD - 250));
+  });
+});
+
+describe("the conversation of a request", () => {
+  /** How many messages the request had when it was translated, for each model, and how many it has at the end. */
+  async function messagesOf(asked: Asked): Promise<{ readonly translated: readonly number[]; readonly left: number }> {
+    const refused = fails(new Failure("upstream_unavailable", "No."));
+    const core = createCore({ scripts: { a: [refused, refused, refused], b: [counted] } });
+    const { provider } = core.world;
+    const translate = provider.translate.bind(provider);
+    const translated: number[] = [];
+    const spy = vi.spyOn(provider, "translate").mockImplementation((request, model) => {
+      translated.push((request as { messages: readonly unknown[] }).messages.length);
+      return translate(request, model);
+    });
+    await core.create(asked).catch(() => undefined);
+    const [request] = spy.mock.lastCall!;
+    return { translated, left: (request as { messages: readonly unknown[] }).messages.length };
+  }
+
+  it("is let go once it is translated for the only model, whose retries send the same bytes", async () => {
+    expect(await messagesOf({})).toEqual({ translated: [1], left: 0 });
+  });
+
+  it("is kept where another model may have to be asked", async () => {
+    expect(await messagesOf({ fallbackModels: ["b"] })).toEqual({ translated: [1, 1], left: 1 });
   });
 });
 
