@@ -6,6 +6,7 @@ import {
   startByteRelay,
   startGrpcEcho,
   startGrpcRelay,
+  startJsonRelay,
   startNginx,
 } from "./contestants/floors.ts";
 import { type LinedUp, type Start, withLineUp } from "./contestants/line-up.ts";
@@ -31,7 +32,8 @@ export async function compare(
   others: readonly Start[] = [],
 ): Promise<LoadResult> {
   const { load } = setting;
-  return withLineUp(setting, [...STARTS[load.transport], ...others], async (contestants) => {
+  const starts = [...STARTS[load.transport], ...(load.part === "unary" ? [startJsonRelay] : []), ...others];
+  return withLineUp(setting, starts, async (contestants) => {
     const floor = load.transport === "http" ? BYTE_RELAY : GRPC_RELAY;
     return summarise(load, await runRounds(load, contestants, options), floor);
   });

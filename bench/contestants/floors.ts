@@ -31,6 +31,13 @@ export async function startByteRelay({ upstreamPort, nodeOptions = [] }: Setting
   return { name: BYTE_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
 }
 
+/** The same, and it parses each body and writes it again. */
+export async function startJsonRelay({ upstreamPort }: Setting): Promise<RunningServer> {
+  const program = { core: SERVER_CORE, file: "floors/byte-relay.ts", args: [String(upstreamPort), "json"] };
+  const [process, { port }] = await startOwn<Ready>(program);
+  return { name: "the same, parsing and writing JSON", process, port, key: NO_KEY, lastWords: LAST_WORDS };
+}
+
 /** A gRPC server that makes its answers itself. */
 export async function startGrpcEcho({ load }: Setting): Promise<RunningServer> {
   const program = { core: SERVER_CORE, file: "floors/grpc.ts", args: [JSON.stringify(load)] };

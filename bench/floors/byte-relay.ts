@@ -1,10 +1,17 @@
-// Floor: a byte relay on node:http and undici's dispatch. It understands nothing of what it carries.
+// Floor: a byte relay on node:http and undici's dispatch. It understands nothing of what it carries; asked to, it parses
+// whole bodies and writes them again, which nobody who looks into a request gets around.
 import { createServer, type ServerResponse } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { reportReady } from "../child.ts";
 
 const upstream = new Pool(`http://127.0.0.1:${process.argv[2]}`);
 const CREDENTIAL = ["content-type", "application/json", "x-api-key", "bench", "anthropic-version", "2023-06-01"];
+
+const carry = process.argv[3] === "json" ? rewriteJson : (body: Buffer): Buffer => body;
+
+function rewriteJson(body: Buffer): Buffer {
+  return Buffer.from(JSON.stringify(JSON.parse(body.toString())));
+}
 
 const server = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (request, response) => {
   const pieces: Buffer[] = [];
@@ -13,7 +20,7 @@ const server = createServer({ noDelay: true, keepAliveTimeout: 60_000 }, (reques
 });
 
 function relay(body: Buffer, response: ServerResponse): void {
-  const options = { method: "POST", path: "/v1/messages", headers: CREDENTIAL, body } as const;
+  const options = { method: "POST", path: "/v1/messages", headers: CREDENTIAL, body: carry(body) } as const;
   upstream.dispatch(options, new Relayed(response));
 }
 
@@ -49,7 +56,7 @@ class Relayed implements Dispatcher.DispatchHandler {
 
   onResponseEnd(): void {
     if (this.#isStream) return void this.#response.end();
-    const body = this.#held.length === 1 ? this.#held[0]! : Buffer.concat(this.#held);
+    const body = carry(this.#held.length === 1 ? this.#held[0]! : Buffer.concat(this.#held));
     const headers = ["content-type", "application/json", "content-length", String(body.length)];
     this.#response.writeHead(this.#status, headers).end(body);
   }
