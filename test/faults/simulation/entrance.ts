@@ -49,9 +49,10 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
         watch.note("admitted", number);
       },
     };
-    if (journey.isStream)
-      await stream(process.completions.stream(journey.request, call), journey, { ...ports, open, process });
-    else receiveWhole(await process.completions.create(journey.request, call), journey, watch);
+    // Core empties what it is given; what was asked is for the judge.
+    const request = { ...journey.request };
+    if (journey.isStream) await stream(process.completions.stream(request, call), journey, { ...ports, open, process });
+    else receiveWhole(await process.completions.create(request, call), journey, watch);
   } catch (reason) {
     journey.failure = Failure.from(reason);
   } finally {
