@@ -14,6 +14,7 @@ export interface UpstreamRecord {
   readonly script: Script;
   readonly signal: AbortSignal;
   readonly startedMs: number;
+  endedMs: number | undefined;
   usage: Usage | undefined;
   /** Batches and chunks of text that were taken from it. */
   batches: number;

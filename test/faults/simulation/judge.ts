@@ -30,6 +30,7 @@ export function judgeEnd({ journey, process, bank, watch }: Case): void {
   judgeContent(journey, watch);
   judgeTime(journey, watch);
   for (const call of calls) {
+    judgeCall(call, journey, watch);
     if (call.state === "open") watch.breach("end", `call ${call.number} is open`, number);
     if (getEventListeners(call.signal, "abort").length > 0)
       watch.breach("end", `call ${call.number} is listened for`, number);
@@ -45,8 +46,15 @@ export function judgeEnd({ journey, process, bank, watch }: Case): void {
   // The end is not told before the entry is durable, unless nobody can write it.
   if (isAdmitted && !bank.entries.has(journey.id) && !process.ledger.state().away)
     watch.breach("ledger", "its end was told before it was written down", number);
+  if (isAdmitted && !mayAsk(journey)) watch.breach("keys", "its key may not use what it asked for", number);
   if (!isAdmitted && calls.length > 0) watch.breach("limits", "it was not let in, and called", number);
   watch.count(`outcomes: ${outcome}`);
+}
+
+/** Whether the key may use every model that the request names. */
+function mayAsk({ key, request }: Journey): boolean {
+  const { models } = key.grant.record;
+  return models === "all" || [request.model, ...request.fallbackModels].every((model) => models.includes(model));
 }
 
 /** Whoever did not leave is told how it ended. */
@@ -83,6 +91,18 @@ function judgeTime({ arrivedMs, endedMs = Infinity, habits, primary, isStream, n
   const boundMs = Math.min(totalMs + readingMs, habits.deadlineMs ?? Infinity, habits.leavesAfterMs ?? Infinity);
   if (endedMs - arrivedMs > boundMs + GRACE_MS)
     watch.breach("end", `it took ${endedMs - arrivedMs} ms, and ${boundMs} are the most`, number);
+}
+
+/** Before its first content a call has that long, and after it nobody asks for how long it took to come. */
+function judgeCall(call: UpstreamRecord, { isStream, number }: Journey, watch: Watch): void {
+  const { signal, batches, startedMs, endedMs = Infinity } = call;
+  const { firstContentMs, idleMs } = call.model.timeouts;
+  const limitMs = isStream ? firstContentMs : firstContentMs + idleMs;
+  if (batches === 0 && endedMs - startedMs > limitMs)
+    watch.breach("end", `call ${call.number} said nothing for ${endedMs - startedMs} ms`, number);
+  const wasLate = signal.reason instanceof Failure && signal.reason.message.includes("did not answer in time");
+  if (isStream && batches > 0 && wasLate)
+    watch.breach("end", `call ${call.number} was ended while it answered`, number);
 }
 
 /** Every call is an attempt that is reported, in order, and nothing else is but what was skipped. */

@@ -108,6 +108,7 @@ export class Upstreams implements Provider {
       throw thrown;
     } finally {
       if (call.state === "open") call.state = "left";
+      call.endedMs = this.#clock.monotonic();
       this.#sky.watch.note(`call ${call.number} ${call.state} ${call.endedAs ?? ""}`, journey.number);
       // An end without anything is one that the router does not take for an answer.
       this.#calls.ended(call, call.state === "ended" && call.batches === 0 ? EMPTY : reason);
@@ -123,6 +124,7 @@ export class Upstreams implements Provider {
       script: drawScript(chance, weather.get(model.name) ?? "fine", idleMs),
       signal,
       startedMs: this.#clock.monotonic(),
+      endedMs: undefined,
       usage: undefined,
       batches: 0,
       chunks: 0,
