@@ -11,6 +11,9 @@ import { type Weather, WEATHERS } from "./scripts.ts";
 /** All models that a configuration may have. */
 const IDS = ["m0", "m1", "m2", "m3", "m4"] as const;
 
+/** The longest time limit of a completion. */
+export const MAX_TOTAL_MS = 90_000;
+
 /** The upstream models' names. */
 export const UPSTREAMS = IDS.map((id) => `${id}-upstream`);
 
@@ -32,7 +35,7 @@ export function drawModels(chance: Chance): ModelSpec[] {
       timeouts: {
         firstContentMs: chance.between(200, 3_000),
         idleMs: chance.between(100, 3_000),
-        totalMs: chance.between(1_000, 20_000),
+        totalMs: chance.percent(80) ? chance.between(1_000, 20_000) : chance.between(20_000, MAX_TOTAL_MS),
       },
       price: chance.percent(99.7)
         ? { input: price.input * million, output: price.output * million, cachedInput: million, image: 0 }
@@ -113,6 +116,12 @@ export function drawHabits(chance: Chance): Habits {
       patience === "leaves" ? chance.pick([0, chance.between(0, 400), chance.between(0, 8_000)]) : undefined,
     takes: patience === "tastes" ? chance.between(1, 4) : Infinity,
     pauses: patience === "dawdles" ? chance.pick([20, 60, 100]) : 0,
-    pauseMs: chance.pick([1, chance.between(1, 200), chance.between(1, 5_000), Infinity]),
+    pauseMs: chance.pick([
+      1,
+      chance.between(1, 200),
+      chance.between(1, 5_000),
+      chance.between(5_000, 25_000),
+      Infinity,
+    ]),
   };
 }

@@ -47,6 +47,8 @@ export class Journey {
   readonly isStream: boolean;
   readonly habits: Habits;
   arrivedMs = 0;
+  /** When it was noted as over: it has ended when it is written down. */
+  recordedMs: number | undefined;
   endedMs: number | undefined;
   signal: AbortSignal | undefined;
   /** The gateway knew who asked. */
@@ -85,6 +87,11 @@ export class Journey {
 
   get id(): string {
     return `chatcmpl-${this.number}`;
+  }
+
+  recorded(record: CompletionRecord, nowMs: number): void {
+    this.records.push(record);
+    this.recordedMs = nowMs;
   }
 
   /** What the caller received. Answers what is wrong with it, if anything. */

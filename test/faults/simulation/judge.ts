@@ -15,6 +15,9 @@ import type { Watch } from "./watch.ts";
 /** What the databases may take away from a deadline: the look-up of the key, the hold of money, two batches of entries. */
 const GRACE_MS = MAX_LOOKUP_MS + 3 * MAX_BANK_DELAY_MS + 50;
 
+/** And of them: its own batch and the one before it. */
+const WRITING_MS = 2 * MAX_BANK_DELAY_MS + 5;
+
 /** What is judged, and who is told. */
 export interface Case {
   readonly journey: Journey;
@@ -85,8 +88,13 @@ function judgeContent(
 }
 
 /** Nobody waits beyond a deadline, be it the caller's, the gateway's, or that of a reader who does not read. */
-function judgeTime({ arrivedMs, endedMs = Infinity, habits, primary, isStream, number }: Journey, watch: Watch): void {
+function judgeTime(
+  { arrivedMs, recordedMs, endedMs = Infinity, habits, primary, isStream, number }: Journey,
+  watch: Watch,
+): void {
   const totalMs = primary?.timeouts.totalMs ?? 0;
+  if (recordedMs !== undefined && endedMs - recordedMs > WRITING_MS)
+    watch.breach("end", `it waited ${endedMs - recordedMs} ms to be written down`, number);
   const readingMs = isStream && habits.pauses > 0 ? WRITE_STALL_MS + 1 : 0;
   const boundMs = Math.min(totalMs + readingMs, habits.deadlineMs ?? Infinity, habits.leavesAfterMs ?? Infinity);
   if (endedMs - arrivedMs > boundMs + GRACE_MS)

@@ -21,6 +21,8 @@ export interface SimulatedKey {
 export const MAX_LOOKUP_MS = 800;
 /** What the documentation promises of a revocation that a process has not heard of. */
 const PROMISED_MS = 5_000;
+/** For so long somebody goes on trying with a key that was revoked. */
+const LATELY_MS = 10_000;
 /** And as long as the database cannot be asked. */
 const STALE_MS = 60_000;
 
@@ -76,9 +78,11 @@ export class KeyDirectory implements KeyLookup {
     return before ?? this.#read(hash);
   }
 
-  /** Mostly one that works, as far as its holder knows. */
+  /** Mostly one that works, as far as its holder knows; often one that was revoked a while ago. */
   pick(): SimulatedKey {
     const working = this.#working();
+    const lately = this.keys.filter(({ revokedMs = -Infinity }) => revokedMs > this.#clock.monotonic() - LATELY_MS);
+    if (lately.length > 0 && this.#chance.percent(25)) return this.#chance.pick(lately);
     return this.#chance.pick(working.length > 0 && this.#chance.percent(90) ? working : this.keys);
   }
 

@@ -2,7 +2,7 @@ import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import { FakeClock, settle } from "../../support/fake-clock.ts";
 import { Bank } from "./bank.ts";
 import { Chance } from "./chance.ts";
-import { drawGrants, drawHabits, drawModels, drawRequest, drawWeather, UPSTREAMS } from "./draw.ts";
+import { drawGrants, drawHabits, drawModels, drawRequest, drawWeather, MAX_TOTAL_MS, UPSTREAMS } from "./draw.ts";
 import { answer } from "./entrance.ts";
 import { happen, type Restart } from "./happenings.ts";
 import { Journey } from "./journey.ts";
@@ -13,9 +13,9 @@ import type { Weather } from "./scripts.ts";
 import { Journal } from "./watch.ts";
 
 /** Nothing lasts longer than this: the longest time limit, a reader who reads nothing, and the databases. */
-const MAX_LIFE_MS = 20_000 + 31_000 + 10_000;
+const MAX_LIFE_MS = MAX_TOTAL_MS + 31_000 + 10_000;
 /** As long as money is held for a completion whose process is gone. */
-const HOLD_MS = 20_000 + 60_000 + 1_000;
+const HOLD_MS = MAX_TOTAL_MS + 60_000 + 1_000;
 const RETRY_START_MS = 500;
 
 /** What a completion belongs to. */
@@ -79,6 +79,7 @@ export class World {
     await this.#until(() => this.#front!.ledger.state().waiting === 0 && this.#front !== undefined);
     void this.#stop(this.#front!, 1_000);
     await this.#until(() => this.#ending === 0);
+    await this.#expectHolds();
     await this.#clock.pass(HOLD_MS);
     await this.#rest();
   }
@@ -121,7 +122,7 @@ export class World {
       this.#counts.processes += 1;
       const process = new SimulatedProcess(this.#counts.processes, this.#around, {
         models: this.#specs,
-        onRecord: (record) => this.#journeys.get(record.requestId.slice(4))!.records.push(record),
+        onRecord: (record) => this.#journeys.get(record.requestId.slice(4))!.recorded(record, this.#clock.monotonic()),
       });
       this.journal.note(`process ${process.number} begins`);
       this.#processes.add(process);
@@ -243,6 +244,16 @@ export class World {
     const { bank, keys } = this.#around;
     Object.assign(bank, { state: "well", delayMs: 0 });
     keys.setHealth({ isAway: false, delayMs: 0 });
+  }
+
+  /** Money is held for completions whose process is gone, for a while, and for nobody else. */
+  async #expectHolds(): Promise<void> {
+    this.#calm();
+    const { bank } = this.#around;
+    await bank.reap();
+    const lost = new Set([...this.#journeys.values()].filter(({ isLost }) => isLost).map(({ id }) => id));
+    const others = bank.held().filter((id) => !lost.has(id) && !this.#left.some((entry) => entry.completionId === id));
+    if (others.length > 0) this.journal.breach("limits", `money is held for ${others.join()}, which are over`);
   }
 
   /** All is over: what is left is what was promised. */
