@@ -28,7 +28,7 @@ export type Restart = "rolling" | "in turn" | "cut short" | "killed";
 /** Lets one thing happen now. */
 export function happen(fates: Fates): void {
   const { chance, watch, bank, keys, weather } = fates;
-  const what = chance.weighted({ weather: 45, bank: 10, keys: 8, revoke: 3, limits: 10, reload: 12, restart: 5 });
+  const what = chance.weighted({ weather: 45, bank: 10, keys: 8, revoke: 2, limits: 10, reload: 12, restart: 5 });
   watch.count(`happenings: ${what}`);
   switch (what) {
     case "weather": {
@@ -42,6 +42,7 @@ export function happen(fates: Fates): void {
     case "keys":
       keys.setHealth({ isAway: chance.percent(40), delayMs: chance.pick([0, 50, 450, MAX_LOOKUP_MS]) });
       watch.note("keys are slow or away");
+      if (chance.percent(25)) later(fates, MAX_LOOKUP_MS, () => keys.revokeOne());
       return later(fates, 4_000, () => keys.setHealth({ isAway: false, delayMs: 0 }));
     case "revoke":
       return keys.revokeOne();

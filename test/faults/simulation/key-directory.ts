@@ -39,6 +39,8 @@ export class KeyDirectory implements KeyLookup {
   readonly #chance: Chance;
   readonly #watch: Watch;
   readonly #listeners = new Set<(hash: string | undefined) => void>();
+  /** How many look-ups of each key are on their way. */
+  readonly #asked = new Map<string, number>();
   #isAway = false;
   #delayMs = 0;
   /** Since when it has been well. */
@@ -72,7 +74,9 @@ export class KeyDirectory implements KeyLookup {
     if (this.#delayMs > 0) {
       const { promise, resolve } = Promise.withResolvers<void>();
       this.#clock.after(this.#delayMs, resolve);
+      this.#asked.set(hash, (this.#asked.get(hash) ?? 0) + 1);
       await promise;
+      this.#asked.set(hash, this.#asked.get(hash)! - 1);
     }
     if (this.#isAway) throw new Error("the database is away");
     return before ?? this.#read(hash);
@@ -86,11 +90,12 @@ export class KeyDirectory implements KeyLookup {
     return this.#chance.pick(working.length > 0 && this.#chance.percent(90) ? working : this.keys);
   }
 
-  /** Revokes one, unless it is the last that works. */
+  /** Revokes one, unless it is the last that works: mostly one that is being looked up. */
   revokeOne(): void {
     const working = this.#working();
     if (working.length < 2) return;
-    const key = this.#chance.pick(working);
+    const asked = working.filter(({ hash }) => (this.#asked.get(hash) ?? 0) > 0);
+    const key = this.#chance.pick(asked.length > 0 && this.#chance.percent(70) ? asked : working);
     key.revokedMs = this.#clock.monotonic();
     key.grant = { ...key.grant, record: { ...key.grant.record, revokedAtMs: this.#clock.now() } };
     const heard = this.#chance.weighted({ aloud: 6, vaguely: 2, silently: 2 });

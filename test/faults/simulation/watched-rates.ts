@@ -2,6 +2,7 @@ import type { Clock } from "../../../src/core/clock.ts";
 import type { Limits } from "../../../src/core/principal.ts";
 import { createMemoryRates } from "../../../src/limits/memory.ts";
 import type { RateDecision, RateDemand, RateRelease, RateStore, RateSubject } from "../../../src/limits/rates.ts";
+import { MAX_BANK_DELAY_MS } from "./bank.ts";
 import type { Watch } from "./watch.ts";
 
 /** What somebody else would count of one key or account. */
@@ -19,7 +20,7 @@ export class WatchedRates implements RateStore {
   readonly #clock: Clock;
   readonly #burstMs: number;
   readonly #watch: Watch;
-  readonly #outstanding = new Map<string, RateDemand>();
+  readonly #outstanding = new Map<string, RateDemand & { readonly takenMs: number }>();
   /** The tokens that were said to be used, by what they were taken for. */
   readonly #used = new Map<string, number>();
   readonly #counts = new Map<string, Count>();
@@ -61,6 +62,12 @@ export class WatchedRates implements RateStore {
   renew(renewal: Parameters<RateStore["renew"]>[0]): Promise<number> {
     for (const { id } of renewal.held)
       if (!this.#outstanding.has(id)) this.#watch.breach("limits", `${id} is over and keeps its place`);
+    const renewed = new Set(renewal.held.map(({ id }) => id));
+    for (const { id, subjects, takenMs } of this.#outstanding.values()) {
+      const holdsPlace = subjects.some(({ concurrentRequests }) => concurrentRequests !== undefined);
+      if (holdsPlace && !renewed.has(id) && this.#clock.monotonic() - takenMs > MAX_BANK_DELAY_MS)
+        this.#watch.breach("limits", `${id} is under way and its place is not renewed`);
+    }
     return this.#memory.renew(renewal);
   }
 
@@ -95,7 +102,7 @@ export class WatchedRates implements RateStore {
 
   #admitted(demand: RateDemand): void {
     if (this.#outstanding.has(demand.id)) this.#watch.breach("limits", `${demand.id} was taken twice`);
-    this.#outstanding.set(demand.id, demand);
+    this.#outstanding.set(demand.id, { ...demand, takenMs: this.#clock.monotonic() });
     for (const limits of demand.subjects) {
       const { subject, concurrentRequests, requestsPerMinute } = limits;
       const count = this.#countOf(subject);
