@@ -12,6 +12,8 @@ import { scale, seed, timeLimit } from "./support/scale.ts";
 
 /** Completions of one world: enough for many at once, few enough to be read about. */
 const WORLD_SIZE = 250;
+/** After so many worlds it says how far it is. */
+const WORLDS_PER_WORD = 200;
 /** Worlds that are told about; one fault breaks many. */
 const MAX_TOLD = 3;
 
@@ -62,6 +64,8 @@ describe("the simulation", () => {
     for (const index of only === undefined ? numbersBelow(total / WORLD_SIZE) : [Number(only)]) {
       const world = await live(index, counts);
       lived += 1;
+      // Someone waits for the long one for minutes.
+      if (lived % WORLDS_PER_WORD === 0) console.log(`${lived * WORLD_SIZE} completions, ${breaches.length} breaches`);
       breaches.push(...world.journal.breaches);
       if (world.journal.breaches.length === 0) continue;
       told += 1;

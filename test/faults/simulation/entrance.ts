@@ -1,4 +1,4 @@
-import type { Completion, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import type { Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
@@ -121,12 +121,4 @@ class SlowReader implements Drainable {
   close(): void {
     this.#callOff();
   }
-}
-
-/** About as many tokens as the prompt has, by the documented rule: a quarter of its bytes, and four for each message. */
-export function promptEstimate({ messages }: CompletionRequest): number {
-  let bytes = 0;
-  for (const { content } of messages)
-    for (const part of content) if (part.content.case === "text") bytes += Buffer.byteLength(part.content.value);
-  return Math.ceil(bytes / 4) + 4 * messages.length;
 }

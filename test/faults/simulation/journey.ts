@@ -46,6 +46,8 @@ export class Journey {
   readonly request: CompletionRequest;
   readonly isStream: boolean;
   readonly habits: Habits;
+  /** About as many tokens as the prompt has. The request itself is the gateway's once it is there, and may be emptied. */
+  readonly promptTokens: number;
   arrivedMs = 0;
   /** When it was noted as over: it has ended when it is written down. */
   recordedMs: number | undefined;
@@ -83,6 +85,7 @@ export class Journey {
     this.request = request;
     this.isStream = isStream;
     this.habits = habits;
+    this.promptTokens = promptEstimate(request);
   }
 
   get id(): string {
@@ -124,4 +127,12 @@ export class Journey {
 /** What the chunk with this index of this call says. */
 export function textOf(call: number, index: number): string {
   return `${call}.${index} `;
+}
+
+/** About as many tokens as the prompt has, by the documented rule: a quarter of its bytes, and four for each message. */
+function promptEstimate({ messages }: CompletionRequest): number {
+  let bytes = 0;
+  for (const { content } of messages)
+    for (const part of content) if (part.content.case === "text") bytes += Buffer.byteLength(part.content.value);
+  return Math.ceil(bytes / 4) + 4 * messages.length;
 }

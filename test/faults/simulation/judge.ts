@@ -6,7 +6,6 @@ import type { Price, Model } from "../../../src/core/model.ts";
 import { STOPPED } from "../../../src/core/record.ts";
 import { WRITE_STALL_MS } from "../../../src/edge/drain.ts";
 import { type Bank, MAX_BANK_DELAY_MS } from "./bank.ts";
-import { promptEstimate } from "./entrance.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
 import { MAX_LOOKUP_MS } from "./key-directory.ts";
 import type { SimulatedProcess } from "./process.ts";
@@ -195,7 +194,7 @@ function expectedTokens(journey: Journey): {
   if (last === undefined || (servedModel === undefined && !wasStopped(last)))
     return { tokens: { prompt: 0, completion: 0, cached: 0 }, estimated: false, costMicroUsd: 0 };
   const tokens = {
-    prompt: promptEstimate(request),
+    prompt: journey.promptTokens,
     completion: Math.min(Math.ceil(text.length / 4), request.maxTokens ?? 0),
     cached: 0,
   };
