@@ -33,6 +33,9 @@ type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream
 /** Where completions are asked for. */
 const COMPLETIONS = `/${CompletionService.typeName}/`;
 
+/** What grpc-js calls the other side of a connection or a stream that has been closed. */
+const PEER_GONE = "unknown";
+
 /** One call with what every handler needs: who calls, its ID, its signal. */
 interface Opened {
   readonly requestId: string;
@@ -159,20 +162,33 @@ function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
   const arrivedMs = clock.monotonic();
   const open = calls.open(remainingMs(call.getDeadline(), clock.now()));
   const requestId = requestIdFrom(firstText(call.metadata, "x-request-id"));
-  let left = 2;
-  const end = (): void => {
-    left -= 1;
-    if (left === 0) open.close();
-  };
   let isAnswered = false;
+  let isOut = false;
+  const closeIfOver = (): void => {
+    if (isAnswered && isOut) open.close();
+  };
   // grpc-js says "cancelled" at every end of a call, also a good one: when its last byte is out.
   call.on("cancelled", () => {
     if (!isAnswered) open.leave();
-    end();
+    isOut = true;
+    closeIfOver();
   });
+  // It says nothing more to a handler that it calls after the end: when the caller left, or its deadline passed and the
+  // library answered by itself, while the request was still being read.
+  if (call.getPeer() === PEER_GONE) {
+    open.leave();
+    isOut = true;
+  }
+  if (open.expiresMs !== undefined) {
+    const over = (): void => {
+      isOut ||= Failure.from(open.signal.reason).code === "deadline_exceeded";
+      closeIfOver();
+    };
+    open.signal.addEventListener("abort", over, { once: true });
+  }
   const answered = (): void => {
     isAnswered = true;
-    end();
+    closeIfOver();
   };
   return { requestId, open, arrivedMs, limits: undefined, answered };
 }

@@ -1,6 +1,8 @@
 import { create, toBinary } from "@bufbuild/protobuf";
 import { Client, credentials } from "@grpc/grpc-js";
+import { once } from "node:events";
 import { request as httpRequest } from "node:http";
+import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
@@ -202,5 +204,46 @@ describe("a caller who is gone before its key is known", () => {
     });
     for (const call of calls) call.destroy();
     await expect.poll(async () => (await gateway.readiness()).active_calls).toBe(0);
+  });
+});
+
+describe("gRPC calls that are over before their handler begins", () => {
+  const active = async (): Promise<number> => (await gateway.readiness()).active_calls;
+
+  it("are not under way for ever: the deadline passes before the request is complete", async () => {
+    upstream.script("first", [says("Hello.")]);
+    const message = messageBytes({ model: "first" });
+    const head = Buffer.alloc(5);
+    head.writeUInt32BE(message.length, 1);
+    const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`);
+    const call = session.request({
+      ...metadata(),
+      ":method": "POST",
+      ":path": "/parley.v1.CompletionService/Create",
+      "content-type": "application/grpc",
+      te: "trailers",
+      "grpc-timeout": "1m",
+    });
+    call.write(Buffer.concat([head, message]));
+    const [answer] = (await once(call, "response")) as [Record<string, string>];
+    expect(answer["grpc-status"]).toBe("4");
+    call.resume().end();
+    await once(call, "close");
+    // What is over for its caller is still begun here: a call that is answered after it shows that this was, too.
+    expect(await ask(messageBytes({ model: "first" }))).toMatchObject({ complete: true });
+    await expect.poll(active, { timeout: 10_000 }).toBe(0);
+    session.close();
+  });
+
+  it("are not under way for ever: many callers with very little time, and some that leave at once", async () => {
+    upstream.script("first", [says("Hello.")]);
+    const bytes = messageBytes({ model: "first" });
+    const callers = Array.from({ length: 200 }, async (_, index) => {
+      const call = callGrpc({ client: grpc, mode: "whole", bytes, metadata: metadata(), deadlineMs: 1 + (index % 8) });
+      if (index % 5 === 0) setImmediate(() => call.leave());
+      await call.reply;
+    });
+    await Promise.all(callers);
+    await expect.poll(active, { timeout: 10_000 }).toBe(0);
   });
 });

@@ -88,6 +88,7 @@ function configOf(url: string, deadPort: number): object {
     timeouts: { connect_ms: 2_000, first_content_ms: 2_000, idle_ms: 1_500, total_ms: 15_000 },
     retries: { base_ms: 10, cap_ms: 50 },
     breaker: { failures: 20, rest_ms: 1, max_rest_ms: 20 },
+    shutdown: { drain_ms: 10_000 },
     limits: {
       requests_per_minute: "unlimited",
       tokens_per_minute: "unlimited",
@@ -172,7 +173,13 @@ async function settle(product: Product, upstream: FaultServer, descriptors: numb
   await expect.poll(() => upstream.openCalls, PATIENCE).toBe(0);
   upstream.closeIdle();
   await expect.poll(() => upstream.openSockets, PATIENCE).toBe(0);
+  await expect.poll(() => countActiveCalls(product), PATIENCE).toBe(0);
   await expect.poll(() => countDescriptors(product), PATIENCE).toBeLessThanOrEqual(descriptors);
+}
+
+async function countActiveCalls({ operationsUrl }: Product): Promise<number> {
+  const response = await fetch(`${operationsUrl}/readyz`, { headers: { connection: "close" } });
+  return ((await response.json()) as { readonly active_calls: number }).active_calls;
 }
 
 function countDescriptors({ pid }: Product): number {
