@@ -35,12 +35,8 @@ describe("plans", () => {
 
   it("have every kind of fault among a thousand, and leave about half of the calls alone", () => {
     const kinds = new Set(MANY.map(({ fault }) => (fault.kind === "break" ? fault.how : fault.kind)));
-    expect([...kinds].toSorted()).toEqual(
-      [
-        ...["close", "empty", "end", "error", "garbage", "gzip", "hang", "html", "none"],
-        ...["overrun", "reset", "stall", "status", "underrun", "unfinished"],
-      ].toSorted(),
-    );
+    const all = "close empty end error garbage gzip hang html none overrun reset stall status underrun unfinished";
+    expect([...kinds].toSorted().join(" ")).toBe(all);
     const good = MANY.filter(({ fault }) => fault.kind === "none").length;
     expect(good).toBeGreaterThan(400);
     expect(good).toBeLessThan(600);

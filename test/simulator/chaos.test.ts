@@ -28,12 +28,8 @@ describe("chaos", () => {
     const kinds = new Set(
       faults.map(({ failure }) => (failure?.kind === "break" ? failure.how : (failure?.kind ?? "slow"))),
     );
-    expect([...kinds].toSorted()).toEqual(
-      [
-        ...["cut", "empty", "error", "garbage", "gzip", "hang", "html", "no-content"],
-        ...["reset", "slow", "status", "truncate", "wrong-length"],
-      ].toSorted(),
-    );
+    const all = "cut empty error garbage gzip hang html no-content reset slow status truncate wrong-length";
+    expect([...kinds].toSorted().join(" ")).toBe(all);
   });
 
   it("meets requests in the order in which they come, and again in the same way", async () => {
