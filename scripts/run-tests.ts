@@ -26,6 +26,8 @@ export async function runTests(args: readonly string[], checks: readonly Check[]
     for (const failure of failures) console.log(`\nfailed: ${failure}`);
     for (const error of errors) console.log(`\noutside of every test: ${error}`);
     console.log(`${passed} passed, ${failures.length + errors.length} failed`);
+    // Vitest's own exit code is not enough: what stops PostgreSQL at its end puts a 0 in its place.
+    if (failures.length + errors.length > 0) process.exitCode = 1;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
