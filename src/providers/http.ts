@@ -168,8 +168,11 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   }
 
   onResponseError(_: unknown, error: Error): void {
-    const answered = this.#state !== "waiting";
-    this.#fail(this.#signal.aborted ? this.#signal.reason : toTransportFailure(error, answered));
+    if (this.#signal.aborted) return this.#fail(this.#signal.reason);
+    // What has arrived was said, although nobody had the time to read it before the connection broke.
+    const arrived = this.#state === "open" ? this.#arrived : [];
+    this.#fail(toTransportFailure(error, this.#state !== "waiting"));
+    this.#arrived = arrived;
   }
 
   async read(waitMs?: number): Promise<readonly Buffer[] | undefined> {
@@ -178,7 +181,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
       await this.#arrival();
       clearTimeout(timer);
     }
-    if (this.#state === "failed") throw this.#reason;
+    if (this.#state === "failed" && this.#arrived.length === 0) throw this.#reason;
     if (this.#arrived.length === 0) return undefined;
     const chunks = this.#arrived;
     this.#arrived = [];

@@ -273,6 +273,15 @@ describe("a failure", () => {
     });
   });
 
+  it("comes after all that had arrived when the connection ended, however late that is read", async () => {
+    const { server, upstream } = await serve((socket) => socket.end(CHUNKED + chunkOf("abc") + chunkOf("def")));
+    const answer = await post(upstream);
+    await expect.poll(() => server.sockets.every((socket) => socket.destroyed)).toBe(true);
+    expect(Buffer.concat([...(await answer.read())!]).toString()).toBe("abcdef");
+    await expect(answer.read()).rejects.toMatchObject({ code: "upstream_protocol" });
+    await upstream.close();
+  });
+
   it("is a reset in the middle of the body", async () => {
     expect(
       await failing((socket) => socket.write(CHUNKED + chunkOf("a"), () => socket.resetAndDestroy())),

@@ -37,10 +37,27 @@ function textsOf({ plan, wire, streamed }: JournaledCall): { readonly most: stri
   return { most: texts.slice(0, promised.tokens).join(""), all: texts.join("") };
 }
 
-/** What was delivered is the beginning of one answer, and all of it when the answer was. */
-function judgeText({ reply, calls }: Case): string[] {
-  const { text, end, model } = reply;
+/**
+ * The calls in the order of the plan. They arrive in it too, but an upstream with too much to do may read the one that was
+ * given up after the one that took its place.
+ */
+export function inOrder({ plan, calls }: Pick<Case, "plan" | "calls">): readonly JournaledCall[] {
+  const candidates = [plan.model, ...plan.fallbacks];
+  return calls.toSorted((a, b) => candidates.indexOf(a.model) - candidates.indexOf(b.model));
+}
+
+/** The last call: of two of the same model the one that the text is of, if it is of any. */
+export function lastCall({ reply: { text }, ...seen }: Case): JournaledCall | undefined {
+  const calls = inOrder(seen);
   const last = calls.at(-1);
+  const same = calls.filter((call) => call.model === last?.model);
+  return (text === "" ? undefined : same.find((call) => textsOf(call).all.startsWith(text))) ?? last;
+}
+
+/** What was delivered is the beginning of one answer, and all of it when the answer was. */
+function judgeText(seen: Case): string[] {
+  const { text, end, model } = seen.reply;
+  const last = lastCall(seen);
   if (text === "") return end === "complete" ? ["a complete answer without its text"] : [];
   if (last === undefined) return ["text that no upstream has said"];
   // After the commit there is no other call, so the text can only be the last one's.
@@ -60,7 +77,8 @@ function show(text: string, expected: string): string {
 }
 
 /** One end, and the right one. */
-function judgeEnd({ plan, reply, calls }: Case): string[] {
+function judgeEnd(seen: Case): string[] {
+  const { plan, reply } = seen;
   const { end, failure, breaches } = reply;
   const found = breaches.map((breach) => `form: ${breach}`);
   if (end === "broken") found.push("the connection ended without an end of the answer");
@@ -68,7 +86,7 @@ function judgeEnd({ plan, reply, calls }: Case): string[] {
     found.push("left by a caller who stays");
   if (failure?.reason === "INTERNAL" || failure?.message === "The gateway failed unexpectedly.")
     found.push("the gateway says that it failed itself");
-  const last = calls.at(-1);
+  const last = lastCall(seen);
   if (last === undefined) return found;
   const { complete } = promiseOf(last.plan, last);
   if (end === "complete" && complete === "no") found.push("complete, and the upstream never said so");
@@ -82,7 +100,8 @@ function judgeEnd({ plan, reply, calls }: Case): string[] {
 }
 
 /** No more calls than the plan allows, in its order: the primary twice, each fallback once. */
-function judgeCalls({ plan, calls }: Case): string[] {
+function judgeCalls({ plan, ...rest }: Case): string[] {
+  const calls = inOrder({ plan, calls: rest.calls });
   const candidates = [...new Set([plan.model, ...plan.fallbacks])];
   const allowed = [plan.model, ...candidates].filter((model) => model !== DEAD_MODEL);
   let at = 0;
