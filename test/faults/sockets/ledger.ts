@@ -75,6 +75,9 @@ export async function readBooks(dataDir: string): Promise<Books> {
 /** What every token costs, in micro-USD. */
 export const PRICE = { input: 3, output: 7 } as const;
 
+/** As much as an answer may have, and so an estimate of one. */
+export const MAX_OUTPUT_TOKENS = 4_000;
+
 /** What of a completion's entries does not agree with what its caller and the upstream saw. */
 export function auditEntry(seen: Case, entries: readonly Entry[]): Difference[] {
   const { plan, reply, calls } = seen;
@@ -147,7 +150,7 @@ function auditMoney(seen: Case, entry: Entry): string[] {
   const isFree = prompt === 0 && completion === 0;
   if (!estimated && !isCounted && !isFree) found.push(`counted ${prompt}+${completion} for ${JSON.stringify(usage)}`);
   if (isFree && (entry.outcome === "served" || reply.text !== "")) found.push("costs nothing, and was answered");
-  if (estimated && reply.text !== "" && completion < Math.ceil(reply.text.length / 4))
+  if (estimated && reply.text !== "" && completion < Math.min(Math.ceil(reply.text.length / 4), MAX_OUTPUT_TOKENS))
     found.push(`estimated at ${completion} tokens for ${reply.text.length} characters`);
   return found;
 }

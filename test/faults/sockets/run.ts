@@ -7,7 +7,7 @@ import { findFreePort } from "../../support/free-port.ts";
 import { makeHome, type Product, startProduct } from "../../support/product.ts";
 import { type CallerPlan, CLIENTS, DEAD_MODEL, MODELS, plainCaller, SPARE_MODEL, WIRES } from "./caller-plan.ts";
 import { type Case, type Difference, judge } from "./judge.ts";
-import { auditEntry, type Books, PRICE, readBooks } from "./ledger.ts";
+import { auditEntry, type Books, MAX_OUTPUT_TOKENS, PRICE, readBooks } from "./ledger.ts";
 import { requestIdOf } from "./http-callers.ts";
 import { type Asked, openSwarm } from "./swarm.ts";
 
@@ -82,10 +82,16 @@ function configOf(url: string, deadPort: number): object {
   );
   const model = (id: string, provider: string, capabilities?: object) => [
     id,
-    { provider, upstream_model: id, max_output_tokens: 4_000, price: PRICE, ...(capabilities && { capabilities }) },
+    {
+      provider,
+      upstream_model: id,
+      max_output_tokens: MAX_OUTPUT_TOKENS,
+      price: PRICE,
+      ...(capabilities && { capabilities }),
+    },
   ];
   return {
-    timeouts: { connect_ms: 2_000, first_content_ms: 2_000, idle_ms: 1_500, total_ms: 15_000 },
+    timeouts: { connect_ms: 2_000, first_content_ms: 5_000, idle_ms: 4_000, total_ms: 20_000 },
     retries: { base_ms: 10, cap_ms: 50 },
     breaker: { failures: 20, rest_ms: 1, max_rest_ms: 20 },
     shutdown: { drain_ms: 10_000 },
