@@ -51,7 +51,7 @@ export function lastCall({ reply: { text }, ...seen }: Case): JournaledCall | un
   const calls = inOrder(seen);
   const last = calls.at(-1);
   const same = calls.filter((call) => call.model === last?.model);
-  return (text === "" ? undefined : same.find((call) => textsOf(call).all.startsWith(text))) ?? last;
+  return (text === "" ? undefined : same.findLast((call) => textsOf(call).all.startsWith(text))) ?? last;
 }
 
 /** What was delivered is the beginning of one answer, and all of it when the answer was. */
