@@ -1,3 +1,5 @@
+import { MUTATIONS_OF_THE_SIMULATION } from "./of-the-simulation.ts";
+
 /** A promise of Parley's, and a small change of its source that breaks it. */
 export interface Mutation {
   /** What is promised, in words. */
@@ -195,4 +197,5 @@ export const MUTATIONS: readonly Mutation[] = [
     by: "",
     tests: ["test/providers/scrub.test.ts"],
   },
+  ...MUTATIONS_OF_THE_SIMULATION,
 ];
