@@ -123,7 +123,8 @@ export class KeyDirectory implements KeyLookup {
     const { expiresAtMs } = grant.record;
     if (expiresAtMs !== undefined && expiresAtMs <= this.#clock.now())
       this.#watch.breach("keys", `${key.id} has expired and was let in`, journey);
-    if (revokedMs === undefined || sinceMs < revokedMs) return;
+    // In the same instant: nobody can say which was first.
+    if (revokedMs === undefined || sinceMs <= revokedMs) return;
     // Where nobody was told, the answer that was given last holds for its time.
     const holdsMs = revokedAloud ? 0 : this.#wellSinceMs <= revokedMs ? PROMISED_MS : STALE_MS;
     if (sinceMs >= revokedMs + holdsMs)
