@@ -41,8 +41,14 @@ export function formatPath(path: ConfigPath): string {
     .map((step, index) => {
       if (typeof step === "number") return `[${step}]`;
       const name = step.length > MAX_NAME_LENGTH ? `${step.slice(0, MAX_NAME_LENGTH / 2)}…` : step;
-      if (!/^[\w…-]+$/.test(name)) return `[${JSON.stringify(name)}]`;
+      if (!/^[\w…-]+$/.test(name)) return `[${quote(name)}]`;
       return index === 0 ? name : `.${name}`;
     })
     .join("");
+}
+
+/** As JSON, without what JSON leaves as it is and a terminal obeys: control characters, and those that turn text around. */
+function quote(name: string): string {
+  const escape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
+  return JSON.stringify(name).replace(/[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, escape);
 }

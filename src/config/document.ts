@@ -21,6 +21,7 @@ const SYNTAX: Readonly<Record<string, string>> = {
   MISSING_CHAR: "a colon, comma, bracket or quote is missing",
   MULTILINE_IMPLICIT_KEY: "a key must be on one line, followed by a colon",
   MULTIPLE_DOCS: "there is a second document (---); keep one",
+  RESOURCE_EXHAUSTION: "it is nested too deeply",
   TAB_AS_INDENT: "tabs cannot indent; use spaces",
   UNEXPECTED_TOKEN: "something stands here that does not belong; text with special characters needs quotes",
 };

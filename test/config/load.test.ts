@@ -109,10 +109,22 @@ describe("any damage to a file", () => {
         .join("\n")}`,
       "nested too deeply",
     ],
+    [
+      "nesting that the parser can read",
+      `simulator: ${'{"a": '.repeat(3000)}1${"}".repeat(3000)}`,
+      "nested too deeply",
+    ],
+    ["a part within itself", "simulator: &a {enabled: true, more: *a}", "nested too deeply"],
     ["a file of a megabyte and more", "#".repeat(1024 * 1024 + 1), "larger than 1 MiB"],
   ])("such as %s is refused", (_, text, expected) => {
     expect(() => parseConfig({ file: "parley.yaml", text, env: {} })).toThrow(ConfigError);
     expect(() => parseConfig({ file: "parley.yaml", text, env: {} })).toThrow(expected);
+  });
+
+  it.each(["\u007f", "\u009b31m", "\u202e", "\u001b]0;title\u0007"])("shows no %j to a terminal", (control) => {
+    const parse = () => parseConfig({ file: "f", text: JSON.stringify({ [`a${control}b`]: 1 }), env: {} });
+    expect(parse).toThrow("unknown key");
+    expect(parse).not.toThrow(control);
   });
 
   it("to a key's name is always noticed", () => {

@@ -58,11 +58,35 @@ describe("a request for a completion that cannot be read", () => {
   it.each([
     ["http", "/v1/chat/completions", () => post("/v1/chat/completions", "application/json", "{")],
     ["connect", CREATE, () => post(CREATE, "application/json", "{")],
+    ["connect", CREATE, () => post(CREATE, "application/json", `{"temperature":"hot"}`)],
+    ["connect", CREATE, () => post(CREATE, "application/proto", "\x0f")],
+    ["connect", CREATE, () => post(CREATE, "application/connect+proto", "\0\0\0\0\x01\x0f")],
+    ["connect", CREATE, () => post(CREATE, "text/plain", "{}")],
     ["grpc", CREATE, () => callGrpc(CREATE, Buffer.from([0x0f]))],
   ])("over %s is told once, with whose it was", async (entrance, target, send) => {
     await send();
     expect(refusals).toMatchObject([{ entrance, target, requestId: "req_unreadable", principal: somebody }]);
     expect(refusals[0]!.failure.code).toBe("invalid_request");
+  });
+
+  it.each([
+    ["application/json", `{"temperature":"hot"}`, "temperature: is not of its type"],
+    ["application/json", `{"messages":[{"role":"nobody"}]}`, "is not a parley.v1.CompletionRequest message"],
+    ["application/json", `{"unheard_of":1}`, "unheard_of: is not a field"],
+    ["application/proto", "\x0f", "is not a parley.v1.CompletionRequest message"],
+    ["text/plain", "{}", "must be application/json or application/proto"],
+  ])("over Connect says what is wrong, in our own words: %s %s", async (type, body, said) => {
+    const headers = { "content-type": type };
+    const reply = await fetch(`http://127.0.0.1:${http.port}${CREATE}`, { method: "POST", headers, body });
+    expect(reply.status).toBe(400);
+    expect(await reply.json()).toMatchObject({
+      code: "invalid_argument",
+      message: expect.stringContaining(said),
+      details: [
+        { type: "google.rpc.ErrorInfo" },
+        ...(type.startsWith("app") ? [{ type: "google.rpc.BadRequest" }] : []),
+      ],
+    });
   });
 
   it("is not one when something else was asked for", async () => {

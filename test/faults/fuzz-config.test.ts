@@ -37,6 +37,7 @@ describe("configurations", () => {
       for (let index = 0; index < COUNT; index++) {
         const input = configInput(randomOf("config", index));
         const { ended, flaw } = readConfig(input);
+        findings.progress(index);
         seen[ended] += 1;
         findings.note({ name: `${index}.yaml`, bytes: Buffer.from(input.text) }, flaw);
       }

@@ -66,6 +66,7 @@ describe("calls of the gRPC entrance", () => {
           endings.set(outcome.ended, (endings.get(outcome.ended) ?? 0) + 1);
           findings.note({ name: index, bytes }, outcome.flaw);
           if (index % LOG_EVERY === 0) noteLog(tested, findings);
+          findings.progress(index);
         };
       });
       noteLog(tested, findings);

@@ -56,6 +56,7 @@ describe("streams of providers", () => {
       for (let index = 0; index < COUNT; index++) {
         const input = sseInput(streams, randomOf("sse", index));
         const reading = await readPieces(input.dialect, input.pieces);
+        findings.progress(index);
         ended[reading.failure === undefined ? "served" : "failed"] += 1;
         findings.note({ name: `${index}.${input.dialect}`, bytes: input.bytes }, await flawOf(input, reading));
       }

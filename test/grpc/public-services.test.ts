@@ -1,12 +1,13 @@
 import { once } from "node:events";
 import { createRequire } from "node:module";
 import {
-  type Client,
+  Client,
   type ClientDuplexStream,
   type ClientReadableStream,
   credentials,
   makeClientConstructor,
   type ServiceDefinition,
+  type ServiceError,
   status,
 } from "@grpc/grpc-js";
 import { loadSync } from "@grpc/proto-loader";
@@ -130,5 +131,32 @@ describe.each(["v1", "v1alpha"])("reflection %s", (version) => {
     { allExtensionNumbersOfType: "parley.v1.Completion" },
   ])("finds nothing for %o, and says so", async (request) => {
     expect(await ask(request)).toMatchObject({ errorResponse: { errorCode: status.NOT_FOUND } });
+  });
+});
+
+describe("a message that is none", () => {
+  const bytes = (each: Buffer): Buffer => each;
+  const broken = Buffer.from([0x0f]);
+  const client = (): Client => {
+    const raw = new Client(`127.0.0.1:${server.port}`, credentials.createInsecure());
+    clients.push(raw);
+    return raw;
+  };
+
+  it.each(["Check", "Watch"])("is the caller's mistake in %s, and not an internal error", async (method) => {
+    const call = client().makeServerStreamRequest(`/grpc.health.v1.Health/${method}`, bytes, bytes, broken).resume();
+    const [ended] = (await once(call, "error")) as [ServiceError];
+    expect(ended).toMatchObject({
+      code: status.INVALID_ARGUMENT,
+      details: expect.stringContaining("HealthCheckRequest"),
+    });
+  });
+
+  it("is so for reflection", async () => {
+    const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    const call = client().makeBidiStreamRequest(path, bytes, bytes).resume();
+    call.write(broken);
+    const [ended] = (await once(call, "error")) as [ServiceError];
+    expect(ended.code).toBe(status.INVALID_ARGUMENT);
   });
 });

@@ -7,6 +7,8 @@ import { seed } from "../support/scale.ts";
 /** So many are described; one mistake is often found thousands of times. */
 const MAX_DESCRIBED = 10;
 
+const PROGRESS_EVERY = 50_000;
+
 /** What inputs have brought to light: each is kept in a file, ready for the corpus, and described with its seed. */
 export class Findings {
   readonly #kind: string;
@@ -32,6 +34,11 @@ export class Findings {
     const file = join(this.#folder, String(input.name));
     writeFileSync(file, input.bytes);
     console.error(`input ${input.name}, seed ${seed()}: ${flaw.slice(0, 2000)}\n  kept in ${file}`);
+  }
+
+  /** Says now and then in a long run how far it has come. */
+  progress(index: number): void {
+    if (index > 0 && index % PROGRESS_EVERY === 0) console.log(`${this.#kind}: ${index} done, ${this.#count} findings`);
   }
 
   /** Says how many there are. Throws when there are any. */

@@ -37,7 +37,8 @@ export function flawOfAnswer(answer: RawResponse): string | undefined {
   if (status === 204) return body === "" ? undefined : "a 204 with a body";
   const type = headers["content-type"] ?? "";
   if (type.startsWith("text/event-stream")) return status === 200 ? flawOfEvents(body) : `a stream with ${status}`;
-  if (type.startsWith("application/connect+")) return status === 200 ? undefined : `a Connect stream with ${status}`;
+  if (type.startsWith("application/connect+"))
+    return status === 200 ? flawOfConnectEnd(body) : `a Connect stream with ${status}`;
   if (status === 200) return type.startsWith("application/json") && !isJson(body) ? `no JSON: ${body}` : undefined;
   if (type !== "application/json") return `${status} is no JSON but ${type}: ${body}`;
   return isJson(body) ? flawOfRefusal(answer) : `no JSON: ${body}`;
@@ -54,7 +55,7 @@ export function flawOfAnswers(bytes: Buffer): string | undefined {
 }
 
 function flawOfRefusal({ status, headers, body }: RawResponse): string | undefined {
-  const said = JSON.parse(body) as { error?: OpenAiError; code?: string; details?: ConnectDetail[] };
+  const said = JSON.parse(body) as ConnectError & { error?: OpenAiError };
   if (said.error === undefined) return flawOfConnectError(said, body);
   const flaw = flawOfError(status, said.error);
   if (flaw !== undefined) return flaw;
@@ -89,15 +90,25 @@ function flawOfEvents(body: string): string | undefined {
   return broken === undefined ? undefined : `an event that is none: ${broken}`;
 }
 
+/** The last message of a Connect stream, told by a flag before its length, is JSON: of nothing, or of an error. */
+function flawOfConnectEnd(body: string): string | undefined {
+  const end = body.slice(body.indexOf("{", body.lastIndexOf("\u0002\u0000\u0000")));
+  if (!isJson(end)) return `a Connect stream without an end: ${body.slice(-200)}`;
+  const { error } = JSON.parse(end) as { error?: ConnectError };
+  return error === undefined ? undefined : flawOfConnectError(error, end);
+}
+
+interface ConnectError {
+  readonly code?: string;
+  readonly details?: readonly ConnectDetail[];
+}
+
 interface ConnectDetail {
   readonly type: string;
   readonly value: string;
 }
 
-function flawOfConnectError(
-  { code, details = [] }: { code?: string; details?: ConnectDetail[] },
-  body: string,
-): string | undefined {
+function flawOfConnectError({ code, details = [] }: ConnectError, body: string): string | undefined {
   if (typeof code !== "string") return `a refusal in no form that we know: ${body}`;
   const info = details.find(({ type }) => type === ErrorInfoSchema.typeName);
   if (info === undefined) return `a refusal without details: ${body}`;

@@ -1,8 +1,11 @@
+import { grpcMessage } from "../../../bench/load/http2-frames.ts";
+import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { readScenarios } from "../../product/support/fixtures.ts";
 import { rawRequest } from "../../product/support/raw-http.ts";
 import { damage } from "./damage.ts";
 import { mutateJson, restateJson } from "./json-mutations.ts";
 import { type JsonTree, toTree, writeTree } from "./json-tree.ts";
+import { messageBytes } from "./protobuf-bytes.ts";
 import type { Random } from "./random.ts";
 import { schemaBody } from "./schema-bodies.ts";
 
@@ -21,6 +24,7 @@ export const KEY = "{{key}}";
 
 const CHAT = "POST /v1/chat/completions";
 const CONNECT = "POST /parley.v1.CompletionService/Create";
+const CONNECT_STREAM = "POST /parley.v1.CompletionService/Stream";
 const HOST = "host: parley.example";
 const MODELS = ["local/test", "local/test", "local/test", "alpha-haiku-4.5", "beta-3-flash"];
 
@@ -47,13 +51,22 @@ const CONTRACT = toTree({
 export function httpInput(key: string, random: Random): HttpInput {
   const kind = random.below(100);
   if (kind < 65) return { bytes: rawRequest(CHAT, jsonHeaders(key), chatBody(random)), isWellFramed: true };
-  if (kind < 75) {
-    const body = writeTree(mutateJson(CONTRACT, random));
-    const type = random.pick(["application/json", "application/json; charset=utf-8", "application/proto"]);
-    return { bytes: rawRequest(CONNECT, [HOST, auth(key), `content-type: ${type}`], body), isWellFramed: true };
-  }
+  if (kind < 75) return { bytes: connectRequest(key, random), isWellFramed: true };
   if (kind < 87) return { bytes: strangeRequest(key, random), isWellFramed: true };
   return { bytes: damage(random.pick(validRequests(key)), random), isWellFramed: false };
+}
+
+/** The same entrance in Connect's protocol: JSON or binary, with an answer or a stream of them. */
+function connectRequest(key: string, random: Random): Buffer {
+  const isStream = random.percent(30);
+  const isJson = random.percent(70);
+  const message = isJson
+    ? Buffer.from(writeTree(mutateJson(CONTRACT, random)))
+    : messageBytes(CompletionRequestSchema, random);
+  // Its envelope is gRPC's.
+  const body = isStream && random.percent(90) ? grpcMessage(message) : message;
+  const type = `content-type: application/${isStream ? "connect+" : ""}${isJson ? "json" : "proto"}`;
+  return rawRequest(isStream ? CONNECT_STREAM : CONNECT, [HOST, auth(key), type], body);
 }
 
 function chatBody(random: Random): string | Buffer {
