@@ -63,7 +63,7 @@ describe("requests to the HTTP entrance", () => {
       figure({ name: "fuzzed HTTP requests over sockets", value: COUNT, unit: "", atLeast: COUNT });
       console.log(
         `answered: ${[...statuses]
-          .toSorted()
+          .toSorted(([one], [other]) => one - other)
           .map(([status, count]) => `${count} with ${status}`)
           .join(", ")}`,
       );

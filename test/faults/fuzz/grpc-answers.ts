@@ -64,7 +64,7 @@ export function flawOfCall(answer: GrpcAnswer, asked: OutgoingHttpHeaders): Grpc
 function withoutStatus({ head, error, reset }: GrpcAnswer, asked: OutgoingHttpHeaders): GrpcOutcome {
   const status = Number(head[":status"]);
   if (status === 415) {
-    const isGrpc = String(asked["content-type"] ?? "").startsWith("application/grpc");
+    const isGrpc = asked["content-type"]?.startsWith("application/grpc") === true;
     return { ended: "HTTP 415", flaw: isGrpc ? "415 for gRPC's own content type" : undefined };
   }
   const isRefused = reset === constants.NGHTTP2_PROTOCOL_ERROR && Number.isNaN(status);

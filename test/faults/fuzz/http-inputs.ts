@@ -5,6 +5,7 @@ import { rawRequest } from "../../product/support/raw-http.ts";
 import { damage } from "./damage.ts";
 import { mutateJson, restateJson } from "./json-mutations.ts";
 import { type JsonTree, toTree, writeTree } from "./json-tree.ts";
+import { PLANTED_PROMPT } from "./product-under-test.ts";
 import { messageBytes } from "./protobuf-bytes.ts";
 import type { Random } from "./random.ts";
 import { schemaBody } from "./schema-bodies.ts";
@@ -72,8 +73,9 @@ function connectRequest(key: string, random: Random): Buffer {
 function chatBody(random: Random): string | Buffer {
   const model = random.pick(MODELS);
   const kind = random.below(100);
-  if (kind < 40) return writeTree(schemaBody(model, random));
-  if (kind < 50) return writeTree(mutateJson(schemaBody(model, random), random));
+  if (kind < 40) return writeTree(schemaBody(model, PLANTED_PROMPT, random));
+  // What is moved may become a model's name, which the log may show.
+  if (kind < 50) return writeTree(mutateJson(schemaBody(model, "hi", random), random));
   const tree: JsonTree = toTree({ ...random.pick(recorded), model });
   if (kind < 65) return writeTree(restateJson(tree, random));
   if (kind < 90) return writeTree(mutateJson(tree, random));

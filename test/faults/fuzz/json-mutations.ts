@@ -146,7 +146,7 @@ function changeList(items: JsonTree[], at: number, random: Random): void {
     case 1:
       return void items.splice(at, 0, oddValue(random));
     case 2:
-      return void items.reverse();
+      return void items.unshift(...items.splice(at));
     default:
       // Many of one: rarely very many, for lists have limits.
       return void items.push(...Array.from({ length: random.percent(5) ? 2100 : random.below(20) }, () => items[at]!));

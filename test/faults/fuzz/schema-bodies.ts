@@ -3,7 +3,6 @@ import type { JsonSchema } from "../../../src/front/openapi/components.ts";
 import { chatRequest } from "../../../src/front/openai/schema.ts";
 import { type JsonTree, toTree } from "./json-tree.ts";
 import { oddValue } from "./json-mutations.ts";
-import { PLANTED_PROMPT } from "./product-under-test.ts";
 import type { Random } from "./random.ts";
 
 /** What requests are read with, as a JSON schema: a field that is added there is fuzzed here. */
@@ -18,15 +17,15 @@ interface Drawing {
   readonly odd: number;
 }
 
-/** A request with some of the fields that the schema knows: in half of the requests, all of their types. */
-export function schemaBody(model: string, random: Random): JsonTree {
+/** A request with some of the fields that the schema knows: in half of the requests, all of their types. Ends with `prompt`. */
+export function schemaBody(model: string, prompt: string, random: Random): JsonTree {
   const drawing: Drawing = { random, odd: random.percent(50) ? 0 : 5 };
   const { messages, ...properties } = SCHEMA.properties!;
   const fields = Object.entries(properties)
     .filter(([key]) => key !== "model" && random.percent(12))
     .map(([key, schema]) => [JSON.stringify(key), valueOf(schema, drawing)] as const);
   const said = Array.from({ length: random.below(4) }, () => valueOf(messages!.items!, drawing));
-  const last = toTree({ role: "user", content: PLANTED_PROMPT });
+  const last = toTree({ role: "user", content: prompt });
   return {
     kind: "object",
     fields: [['"model"', text(model)], ['"messages"', { kind: "list", items: [...said, last] }], ...fields],
