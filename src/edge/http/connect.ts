@@ -1,4 +1,4 @@
-import { type DescMessage, fromBinary, fromJson, type JsonValue } from "@bufbuild/protobuf";
+import { type DescMessage, fromBinary, fromJson, fromJsonString, type JsonValue } from "@bufbuild/protobuf";
 import { isFieldError } from "@bufbuild/protobuf/reflect";
 import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
 import { parseContentType } from "@connectrpc/connect/protocol-connect";
@@ -93,11 +93,17 @@ function check(
   desc: DescMessage,
 ): Buffer | JsonValue {
   const message = stream ? body.subarray(ENVELOPE_BYTES) : body;
+  const isEnveloped = stream && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
+  if (stream && !isEnveloped) throw invalidField("request", "is not one message in its envelope, uncompressed");
   if (!binary) {
     const json = parseBody(message) as JsonValue;
-    // As the library does it: what it is given parsed may have no field that it does not know.
-    decoded(desc, () => fromJson(desc, json, { ignoreUnknownFields: stream }));
-    return stream ? body : json;
+    // As the library does it: what it is given parsed may have no field that it does not know, and text none twice.
+    if (!stream) {
+      decoded(desc, () => fromJson(desc, json));
+      return json;
+    }
+    decoded(desc, () => fromJsonString(desc, message.toString(), { ignoreUnknownFields: true }));
+    return body;
   }
   if (decoded(desc, () => hasTooManyFields(desc, message)))
     throw new Failure("request_too_large", `The request has more than ${MAX_MESSAGE_FIELDS} fields.`);
