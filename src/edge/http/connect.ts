@@ -93,7 +93,8 @@ function check(
   desc: DescMessage,
 ): Buffer | JsonValue {
   const message = stream ? body.subarray(ENVELOPE_BYTES) : body;
-  const isEnveloped = stream && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
+  const isEnveloped =
+    stream && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
   if (stream && !isEnveloped) throw invalidField("request", "is not one message in its envelope, uncompressed");
   if (!binary) {
     const json = parseBody(message) as JsonValue;
