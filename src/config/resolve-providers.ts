@@ -17,7 +17,9 @@ export function resolveProviders(input: FileInput, report: Report): ProviderConf
   const providers: ProviderConfig[] = [];
   for (const name of names) {
     const entry = input.providers[name];
-    const dialect = entry?.dialect ?? BUILT_IN_PROVIDERS[name];
+    // A file's provider may be called "constructor", which every object has.
+    const builtIn = Object.hasOwn(BUILT_IN_PROVIDERS, name) ? BUILT_IN_PROVIDERS[name] : undefined;
+    const dialect = entry?.dialect ?? builtIn;
     if (dialect === undefined) {
       report(["providers", name, "dialect"], `is required: one of ${DIALECTS.join(", ")}`);
     } else if (entry === undefined) {

@@ -142,7 +142,9 @@ function misplaceLeaf(value: null | boolean | number | string, random: Random): 
   if (typeof value === "string") {
     if (random.percent(30))
       return { value: random.pick(["${NOT_SET}", "a${EMPTY}", "${", "${1a}"]), refusal: /variable/ };
-    return { value: random.pick([...other, 7, true, 1.5]), refusal: /must be/ };
+    // In place of "unlimited" a number is fine.
+    const numbers = value === "unlimited" ? [] : [7, 1.5];
+    return { value: random.pick([...other, ...numbers, true]), refusal: /must be/ };
   }
   if (typeof value === "boolean") return { value: random.pick([...other, "yes", "on", 1, 0]), refusal: /must be/ };
   return { value: random.pick([...other, "7", "abc", true, -1, -Infinity, Infinity, Number.NaN]), refusal: /must be/ };
