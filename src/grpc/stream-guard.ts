@@ -84,9 +84,11 @@ export class StreamGuard {
   }
 
   #askWhose(): void {
-    this.#services
-      .authenticate(this.#headers.authorization)
-      .catch((reason: unknown) => this.#refuse(Failure.from(reason)));
+    this.#services.authenticate(this.#headers.authorization).catch((reason: unknown) => {
+      // Most clients hear nothing before they have said all.
+      this.#keepNothing();
+      this.stream.once("end", () => this.#refuse(Failure.from(reason)));
+    });
   }
 
   #refuse(failure: Failure): void {
@@ -102,11 +104,17 @@ export class StreamGuard {
     this.#linger();
   }
 
+  /** What still comes is read and dropped, and nobody is told of its end. */
+  #keepNothing(): void {
+    const { stream } = this;
+    stream.removeAllListeners("data").removeAllListeners("end").on("data", this.#take).resume();
+  }
+
   /** Resetting the stream at once would overtake the answer. */
   #linger(): void {
     const { stream } = this;
     this.#arrived = true;
-    stream.removeAllListeners("data").removeAllListeners("end").on("data", this.#take).resume();
+    this.#keepNothing();
     // The library does not know, and would answer once more when the caller's deadline passes: that throws.
     stream.respond = () => undefined;
     const cancel = this.#services.clock.after(LINGER_MS, () => stream.close(constants.NGHTTP2_NO_ERROR));

@@ -28,7 +28,9 @@ export async function startTarget(
   const upstream = await startUpstream(answer);
   // Good clients ask all the time, and great answers are many tokens.
   const limits = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: 500 };
-  const product = await startProduct({ config: { ...localModel(upstream.url), limits } });
+  // A provider that is hostile stays in use.
+  const config = { ...localModel(upstream.url), limits, breaker: { failures: 1000 } };
+  const product = await startProduct({ config });
   const authorization = `Bearer ${product.firstKey}`;
   return {
     product,

@@ -1,0 +1,204 @@
+import { setTimeout as wait } from "node:timers/promises";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { RawConnection, rawRequest } from "../product/support/raw-http.ts";
+import { answerText } from "../product/support/upstream.ts";
+import { REQUEST } from "./hostile/floods.ts";
+import { call } from "./hostile/grpc-session.ts";
+import { grpcHeaders, grpcMessage, headerBlock, headersFrame, RawHttp2 } from "./hostile/raw-http2.ts";
+import { BODY, CHAT, CREATE, MIB, startTarget, type Target } from "./hostile/target.ts";
+import { figure } from "./support/figures.ts";
+import { scale } from "./support/scale.ts";
+
+const INFLATED = scale(128, 1024) * MIB;
+const AT_ONCE = scale(4, 16);
+/** The largest message of a request, and what the runtime needs for a moment. */
+const MESSAGE_MIB = 32 + 64;
+
+const GRPC = { OK: "0", INVALID_ARGUMENT: "3", RESOURCE_EXHAUSTED: "8", UNIMPLEMENTED: "12", UNAUTHENTICATED: "16" };
+const FINISHED = { index: 0, message: { role: "assistant", content: "" }, finish_reason: "stop" };
+
+let target: Target;
+/** How the provider answers, by the word in the prompt. */
+const bombs = new Map<string, Buffer>();
+const seenEncodings = new Set<string | undefined>();
+
+beforeAll(async () => {
+  target = await startTarget((exchange) => {
+    const { request, response, body } = exchange;
+    seenEncodings.add(request.headers["accept-encoding"]?.toString());
+    const encoding = [...bombs.keys()].find((word) => body.includes(`bomb of ${word}`));
+    if (encoding === undefined) return answerText(exchange, "hi");
+    const isStream = body.includes('"stream":true');
+    const type = isStream ? "text/event-stream" : "application/json";
+    response.writeHead(200, { "content-type": type, "content-encoding": encoding });
+    response.end(bombs.get(encoding));
+  });
+  // A valid answer at its beginning, and an endless one if anybody inflates it.
+  const answer = Buffer.concat([
+    Buffer.from(`{"choices":[${JSON.stringify(FINISHED)}],"x":"`),
+    Buffer.alloc(INFLATED, " "),
+  ]);
+  bombs.set("gzip", gzipSync(answer, { level: 1 }));
+  bombs.set("br", brotliCompressSync(answer, { params: { 0: 0, 1: 1 } }));
+});
+
+afterAll(async () => {
+  await target.stop();
+});
+
+/** The most memory that the product had more than before, while `work` went on. */
+async function mostMib(work: Promise<unknown>): Promise<number> {
+  const before = target.product.rssBytes();
+  let most = before;
+  let isOver = false;
+  const ended = work.finally(() => (isOver = true));
+  while (!isOver) {
+    most = Math.max(most, target.product.rssBytes());
+    await Promise.race([wait(5), ended]);
+  }
+  await ended;
+  return Math.round((most - before) / MIB);
+}
+
+const authorized = (): { authorization: string } => ({ authorization: `Bearer ${target.product.firstKey}` });
+const grpc = (path = CREATE): Record<string, string> => ({ ":path": path, "content-type": "application/grpc" });
+
+describe("compressed to nothing and inflated to a lot", () => {
+  it("a gRPC message is refused at the limit of a message", { timeout: 60_000 }, async () => {
+    const bomb = gzipSync(Buffer.alloc(INFLATED), { level: 1 });
+    const body = grpcMessage(bomb, { compressed: true });
+    const headers = { ...grpc(), ...authorized(), "grpc-encoding": "gzip" };
+    const ends: unknown[] = [];
+    const memory = await mostMib(
+      Promise.all(
+        Array.from({ length: AT_ONCE }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
+      ),
+    );
+    expect(new Set(ends)).toEqual(new Set([GRPC.RESOURCE_EXHAUSTED]));
+    figure({
+      name: `gzip bombs over gRPC, ${AT_ONCE} at once: memory`,
+      value: memory,
+      unit: "MiB",
+      atMost: AT_ONCE * 32 + 64,
+    });
+  });
+
+  it.each(["gzip", "br", "deflate", "zstd", "gzip, gzip"])(
+    "a body over HTTP in %s is not even read",
+    async (encoding) => {
+      const bytes = rawRequest(CHAT, target.chatHeaders(`content-encoding: ${encoding}`), bombs.get("gzip"));
+      const memory = await mostMib(
+        new RawConnection(target.product.httpPort)
+          .write(bytes)
+          .response()
+          .then(({ status }) => expect(status).toBe(400)),
+      );
+      figure({ name: `a body over HTTP in ${encoding}: memory`, value: memory, unit: "MiB", atMost: 48 });
+    },
+  );
+
+  it.each(["gzip", "br"])("an answer of a provider in %s is not inflated, nor asked for", async (encoding) => {
+    const ask = async (stream: boolean): Promise<void> => {
+      const content = `bomb of ${encoding}`;
+      const body = JSON.stringify({ model: "local/test", stream, messages: [{ role: "user", content }] });
+      const response = await fetch(`${target.product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { ...authorized(), "content-type": "application/json" },
+        body,
+      });
+      const text = await response.text();
+      expect({ status: response.status, text }).toMatchObject({ status: 500 });
+      expect(text).toContain("upstream_invalid_response");
+    };
+    const memory = await mostMib(Promise.all(Array.from({ length: AT_ONCE }, (_, index) => ask(index % 2 === 0))));
+    figure({ name: `a provider's bombs in ${encoding}: memory`, value: memory, unit: "MiB", atMost: 64 });
+    expect([...seenEncodings]).toEqual(["identity"]);
+  });
+});
+
+describe("a message of gRPC", () => {
+  it("that says it has a gigabyte is refused by its first five bytes", async () => {
+    const body = grpcMessage(Buffer.alloc(0), { length: 1024 * MIB });
+    const bytesBefore = target.product.rssBytes();
+    const end = await call(target, { ...grpc(), ...authorized() }, { body, ends: false });
+    expect(end.grpcStatus).toBe(GRPC.RESOURCE_EXHAUSTED);
+    const grownMib = Math.round((target.product.rssBytes() - bytesBefore) / MIB);
+    figure({ name: "a message that says it has 1 GiB: memory", value: grownMib, unit: "MiB", atMost: 16 });
+    figure({
+      name: "a message that says it has 1 GiB: refused",
+      value: Math.round(end.elapsedMs),
+      unit: "ms",
+      atMost: 1000,
+    });
+  });
+
+  it("of a stranger is not kept until it is complete", { timeout: 60_000 }, async () => {
+    const body = grpcMessage(Buffer.alloc(31 * MIB));
+    const headers = { ...grpc(), authorization: "Bearer nobody" };
+    const ends: unknown[] = [];
+    const strangers = scale(16, 64);
+    const memory = await mostMib(
+      Promise.all(
+        Array.from({ length: strangers }, async () => ends.push((await call(target, headers, { body })).grpcStatus)),
+      ),
+    );
+    expect(new Set(ends)).toEqual(new Set([GRPC.UNAUTHENTICATED]));
+    figure({
+      name: `${strangers} strangers who send 31 MiB each: memory`,
+      value: memory,
+      unit: "MiB",
+      atMost: MESSAGE_MIB,
+    });
+  });
+});
+
+describe("a call that is not what the gRPC entrance is for", () => {
+  it.each([
+    ["an unknown service", { ":path": "/no.Service/Get" }, { grpcStatus: GRPC.UNIMPLEMENTED }],
+    ["an unknown method", { ":path": "/parley.v1.CompletionService/Delete" }, { grpcStatus: GRPC.UNIMPLEMENTED }],
+    ["no path of a method", { ":path": "/" }, { grpcStatus: GRPC.UNIMPLEMENTED }],
+    ["JSON", { "content-type": "application/json" }, { httpStatus: 415 }],
+    ["no content type", { "content-type": "" }, { httpStatus: 415 }],
+    ["a compression that is not used", { "grpc-encoding": "lzma" }, { grpcStatus: GRPC.OK }],
+    ["PUT", { ":method": "PUT" }, {}],
+    ["metadata that is no base64", { "x-facts-bin": "%%%%" }, { grpcStatus: GRPC.OK }],
+    ["reserved metadata", { "grpc-status": "0", "grpc-message": "x" }, { grpcStatus: GRPC.OK }],
+  ])("is refused, or its oddity ignored: %s", async (_name, headers, expected) => {
+    const body = grpcMessage(REQUEST);
+    const end = await call(target, { ...grpc(), ...authorized(), ...headers }, { body });
+    expect(end).toMatchObject(expected);
+  });
+
+  it("is HTTP/1.1, and the connection is closed", async () => {
+    const connection = new RawConnection(target.product.grpcPort).write(rawRequest(CHAT, target.chatHeaders(), BODY));
+    await expect.poll(() => connection.closed, { timeout: 3000, interval: 10 }).toBe(true);
+  });
+
+  it.each([
+    ["a thousand keys", Array.from({ length: 1000 }, (_, index) => [`x-${index}`, "1"] as const)],
+    ["two credentials", [["authorization", "Bearer other"] as const]],
+    ["bytes beyond ASCII", [["x-text", "\xff\xfe"] as const]],
+    ["a NUL", [["x-text", "a\0b"] as const]],
+    ["a line end", [["x-text", "a\r\nb: c"] as const]],
+    ["capitals", [["X-Text", "a"] as const]],
+    ["a header of a connection", [["connection", "close"] as const]],
+    ["a pseudo-header at the end", [[":path", "/x"] as const]],
+    ["a header without a name", [["", "x"] as const]],
+  ])("ends without harm: %s", async (_, more) => {
+    const heardBefore = target.heard();
+    const headers = [...grpcHeaders(CREATE, { authorization: `Bearer ${target.product.firstKey}` }), ...more];
+    const connection = new RawHttp2(target.product.grpcPort).hello();
+    connection.write(headersFrame(1, headerBlock(headers), "ends"));
+    const isOver = (): boolean =>
+      connection.closed ||
+      connection.arrived.some(({ stream, type, flags }) => stream === 1 && (type === 3 || (flags & 1) === 1));
+    await expect.poll(isOver, { timeout: 3000, interval: 10 }).toBe(true);
+    connection.close();
+    expect(target.heard()).toBe(heardBefore);
+  });
+
+  it("leaves a product without a fault", () => {
+    expect(target.product.output.stderr).not.toMatch(/"level":"fatal"|unexpected fault|Warning/);
+  });
+});

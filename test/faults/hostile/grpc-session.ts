@@ -1,0 +1,43 @@
+import { connect, type OutgoingHttpHeaders } from "node:http2";
+import type { Target } from "./target.ts";
+
+/** How a call ended, as its headers and trailers say. */
+export interface CallEnd {
+  readonly httpStatus: number | undefined;
+  /** The number of a gRPC status, as text. */
+  readonly grpcStatus: string | undefined;
+  readonly elapsedMs: number;
+}
+
+/** Makes a call of HTTP/2's own, on a connection of its own. The body stays open when `ends` is false. */
+export async function call(
+  { product }: Target,
+  headers: OutgoingHttpHeaders,
+  { body, ends = true }: { readonly body: Buffer; readonly ends?: boolean },
+): Promise<CallEnd> {
+  const session = connect(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
+  const begunMs = performance.now();
+  let httpStatus: number | undefined;
+  let grpcStatus: string | undefined;
+  await new Promise<void>((resolve) => {
+    const stream = session.request({ ":method": "POST", te: "trailers", ...headers });
+    const look = (arrived: Readonly<Record<string, unknown>>): void => {
+      if (arrived[":status"] !== undefined) httpStatus = Number(arrived[":status"]);
+      const status = arrived["grpc-status"];
+      if (status !== undefined) {
+        grpcStatus = String(status);
+        resolve();
+      }
+    };
+    stream
+      .on("response", look)
+      .on("trailers", look)
+      .on("close", resolve)
+      .on("error", () => resolve())
+      .resume();
+    if (ends) stream.end(body);
+    else stream.write(body);
+  });
+  session.destroy();
+  return { httpStatus, grpcStatus, elapsedMs: performance.now() - begunMs };
+}
