@@ -10,7 +10,7 @@ import { BODY, CHAT, CREATE, MIB, startTarget, type Target } from "./hostile/tar
 import { figure } from "./support/figures.ts";
 import { scale } from "./support/scale.ts";
 
-const INFLATED = scale(128, 1024) * MIB;
+const INFLATED = scale(64, 1024) * MIB;
 const AT_ONCE = scale(4, 16);
 /** The largest message of a request, and what the runtime needs for a moment. */
 const MESSAGE_MIB = 32 + 64;

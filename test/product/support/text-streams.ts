@@ -40,7 +40,8 @@ async function* openEventStream(product: Product, signal: AbortSignal): AsyncGen
   for await (const text of (await post(product, posting, signal)).setEncoding("utf8")) {
     const events = (rest + String(text)).split("\n\n");
     rest = events.pop() ?? "";
-    for (const event of events) yield* textOfEvent(event.replace(/^data: /, ""));
+    // A comment keeps the connection alive.
+    for (const event of events) if (!event.startsWith(":")) yield* textOfEvent(event.replace(/^data: /, ""));
   }
 }
 
