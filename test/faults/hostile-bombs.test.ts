@@ -1,4 +1,3 @@
-import { setTimeout as wait } from "node:timers/promises";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RawConnection, rawRequest } from "../product/support/raw-http.ts";
@@ -51,13 +50,8 @@ afterAll(async () => {
 async function mostMib(work: Promise<unknown>): Promise<number> {
   const before = target.product.rssBytes();
   let most = before;
-  let isOver = false;
-  const ended = work.finally(() => (isOver = true));
-  while (!isOver) {
-    most = Math.max(most, target.product.rssBytes());
-    await Promise.race([wait(5), ended]);
-  }
-  await ended;
+  const look = setInterval(() => (most = Math.max(most, target.product.rssBytes())), 5);
+  await work.finally(() => clearInterval(look));
   return Math.round((most - before) / MIB);
 }
 

@@ -1,4 +1,4 @@
-import { connect, type OutgoingHttpHeaders } from "node:http2";
+import { connect, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import type { Target } from "./target.ts";
 
 /** How a call ended, as its headers and trailers say. */
@@ -21,11 +21,11 @@ export async function call(
   let grpcStatus: string | undefined;
   await new Promise<void>((resolve) => {
     const stream = session.request({ ":method": "POST", te: "trailers", ...headers });
-    const look = (arrived: Readonly<Record<string, unknown>>): void => {
+    const look = (arrived: IncomingHttpHeaders & { ":status"?: number }): void => {
       if (arrived[":status"] !== undefined) httpStatus = Number(arrived[":status"]);
       const status = arrived["grpc-status"];
       if (status !== undefined) {
-        grpcStatus = String(status);
+        grpcStatus = status.toString();
         resolve();
       }
     };
