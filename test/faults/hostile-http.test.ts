@@ -24,13 +24,16 @@ afterAll(async () => {
 /** All that was answered to these bytes: once the connection was closed, or, of valid ones, once an answer is there. */
 async function answered(bytes: string | Buffer, { port = target.product.httpPort, closes = true } = {}) {
   const connection = new RawConnection(port).write(typeof bytes === "string" ? Buffer.from(bytes, "latin1") : bytes);
+  // Of one that may stay open, the first answer is waited for; what else was answered comes before its end.
+  const first = closes ? [] : [(await connection.response().catch(() => undefined))?.status ?? 0];
   const giveUpMs = performance.now() + CLOSED_MS;
   while (closes && !connection.closed) {
     if (performance.now() > giveUpMs) throw new Error(`still open after: ${bytes.toString("latin1").slice(0, 200)}`);
     await wait(20);
   }
   const { text } = await connection.finish();
-  return { statuses: [...text.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => Number(status)), text };
+  const rest = [...text.matchAll(/^HTTP\/1\.1 (\d+)/gm)].map(([, status]) => Number(status));
+  return { statuses: [...first.filter((status) => status > 0), ...rest], text };
 }
 
 describe("requests that two servers may read differently", () => {
@@ -43,14 +46,14 @@ describe("requests that two servers may read differently", () => {
       }),
     );
     for (const { name, statuses, valid } of results) {
-      expect({ name, statuses }).toEqual({ name, statuses: [expect.any(Number)] });
-      const isRefusal = statuses[0]! >= 400 && statuses[0]! < 500;
-      expect({ name, isRefused: valid === true || isRefusal }).toEqual({ name, isRefused: true });
+      // One who still sends when the connection is closed may find it reset, and nothing to read.
+      const isRefused = statuses.length === 0 || (statuses[0]! >= 400 && statuses[0]! < 500);
+      expect({ name, isRight: valid === true ? statuses.length === 1 : isRefused }).toEqual({ name, isRight: true });
     }
     expect(target.heard()).toBe(heardBefore);
     expect(target.product.output.stderr).not.toContain(SMUGGLED_PATH);
     figure({ name: "smuggling: requests that may be read differently", value: results.length, unit: "", atLeast: 25 });
-    const second = results.filter(({ statuses }) => statuses.length !== 1).length;
+    const second = results.filter(({ statuses }) => statuses.length > 1).length;
     figure({ name: "smuggling: second answers", value: second, unit: "", atMost: 0 });
   });
 
@@ -158,7 +161,7 @@ describe("one connection of HTTP/1.1", () => {
     expect(statuses).not.toContain(101);
     expect(text).not.toContain("Bearer secret");
     // Only an upgrade may be ignored.
-    expect(text.startsWith("HTTP/1.1 200")).toBe(bytes.toString("latin1").includes("upgrade:"));
+    expect(statuses.includes(200)).toBe(bytes.toString("latin1").includes("upgrade:"));
   });
 
   it("leaves a product that serves, and no fault", async () => {
