@@ -22,7 +22,7 @@ export async function call(
   await new Promise<void>((resolve) => {
     const stream = session.request({ ":method": "POST", te: "trailers", ...headers });
     const look = (arrived: IncomingHttpHeaders & { ":status"?: number }): void => {
-      if (arrived[":status"] !== undefined) httpStatus = Number(arrived[":status"]);
+      if (arrived[":status"] !== undefined) httpStatus = arrived[":status"];
       const status = arrived["grpc-status"];
       if (status !== undefined) {
         grpcStatus = status.toString();
