@@ -27,7 +27,8 @@ async function answered(bytes: string | Buffer, { port = target.product.httpPort
   // Of one that may stay open, the first answer is waited for; what else was answered comes before its end.
   const first = closes ? [] : [(await connection.response().catch(() => undefined))?.status ?? 0];
   const giveUpMs = performance.now() + CLOSED_MS;
-  while (closes && !connection.closed) {
+  while (!connection.closed) {
+    if (!closes) break;
     if (performance.now() > giveUpMs) throw new Error(`still open after: ${bytes.toString("latin1").slice(0, 200)}`);
     await wait(20);
   }
