@@ -1,0 +1,117 @@
+import { readdirSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { runProduct, startProduct } from "../support/product.ts";
+import { says } from "../support/scripted-upstream.ts";
+import { plantAccounts, plantCommands } from "./secrets/people.ts";
+import { Planted } from "./secrets/planted.ts";
+import { ask, plantCredentials, plantGrpc, plantRequests } from "./secrets/requests.ts";
+import { openScene, type Scene } from "./secrets/scene.ts";
+import { figure } from "./support/figures.ts";
+import { timeLimit } from "./support/scale.ts";
+
+const planted = new Planted();
+const artefacts = new Map<string, string>();
+let scene: Scene;
+
+beforeAll(async () => {
+  scene = await openScene(planted);
+});
+afterAll(() => scene?.close());
+
+const question = (content: string, model = "m"): object => ({ model, messages: [{ role: "user", content }] });
+
+/** Every file of the product's own, but for its configuration, which is the operator's. */
+function keepFiles(name: string): void {
+  const { home } = scene.product;
+  for (const path of readdirSync(home, { recursive: true, encoding: "utf8" })) {
+    if (path === "parley.yaml" || !statSync(join(home, path)).isFile()) continue;
+    artefacts.set(`${path} ${name}`, readFileSync(join(home, path), "latin1"));
+  }
+}
+
+describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, () => {
+  it("reach whom they are for, through success, every failure, timeouts, the dashboard and the command line", async () => {
+    await plantRequests(scene);
+    expect(await plantCredentials(scene)).toEqual([401, 401, 401, 401]);
+    expect(await plantGrpc(scene)).toContain("not valid");
+    await plantAccounts(scene);
+    artefacts.set("what commands print", await plantCommands(scene));
+    const asked = JSON.stringify(scene.upstream.calls("m"));
+    for (const what of [
+      "a user's message",
+      "a tool's result",
+      "a streamed prompt",
+      "a provider's credential",
+      "a gRPC prompt",
+    ])
+      expect(asked).toContain(planted.secretOf(what));
+    expect(scene.errors.length).toBeGreaterThan(25);
+    artefacts.set("errors", scene.errors.join("\n"));
+  });
+
+  it("are looked for in metrics, states and a backup", async () => {
+    const { product } = scene;
+    for (const path of ["/metrics", "/readyz", "/healthz"]) {
+      artefacts.set(`${path} for operators`, await (await fetch(product.operationsUrl + path)).text());
+    }
+    artefacts.set("/readyz for everybody", await (await fetch(`${product.url}/readyz`)).text());
+    const { ending } = runProduct(["backup", "backup.db"], { ...scene.run, home: product.home });
+    expect(await ending).toEqual({ code: 0, signal: null });
+    keepFiles("while it runs");
+    expect([...artefacts.keys()]).toContain("backup.db while it runs");
+  });
+
+  it("are looked for in what a fault leaves behind", async () => {
+    const { product } = scene;
+    const cutOff = ask(scene, {
+      body: { ...question(planted.plant("a prompt during a fault"), "silent"), stream: true },
+    });
+    await expect.poll(() => scene.upstream.calls("silent").some((call) => call.state === "open")).toBe(true);
+    product.signal("SIGUSR2");
+    await cutOff;
+    expect(await product.ending).toEqual({ code: 1, signal: null });
+    expect(product.output.stderr).toContain("unexpected fault");
+    // What the greeting shows is meant to be seen, once.
+    const [greeting = "", ...printed] = product.output.stdout.split("\n\n{");
+    expect(greeting).toContain(product.firstKey);
+    artefacts.set("the log", product.output.stderr + printed.join("\n"));
+    expect(product.output.stderr.split("\n").length).toBeGreaterThan(40);
+    keepFiles("after a fault");
+  });
+
+  it("are looked for in entries that could not be written", async () => {
+    const { home, firstKey: key } = scene.product;
+    const config = JSON.parse(readFileSync(join(home, "parley.yaml"), "utf8")) as object;
+    const again = await startProduct({ ...scene.run, home, config });
+    try {
+      scene.upstream.script("m", [says("an answer")]);
+      // Known to the process before the database is locked.
+      expect(await ask({ ...scene, product: again }, { authorization: `Bearer ${key}`, body: question("hi") })).toBe(
+        200,
+      );
+      const database = new DatabaseSync(join(home, "data/parley.db"));
+      database.exec("BEGIN IMMEDIATE");
+      const body = question(planted.plant("a prompt while the database is locked"));
+      const status = await ask({ ...scene, product: again }, { authorization: `Bearer ${key}`, body });
+      again.signal("SIGTERM");
+      expect(await again.ending).toEqual({ code: 0, signal: null });
+      database.close();
+      expect(status).toBe(200);
+      expect(readdirSync(join(home, "data")).some((name) => name.startsWith("unwritten-ledger-"))).toBe(true);
+      artefacts.set("the log of a process without its database", again.output.stderr);
+      keepFiles("after a stop without the database");
+    } finally {
+      await again.stop();
+    }
+  });
+
+  it("are in none of these", () => {
+    figure({ name: "kinds of planted secrets", value: planted.count, unit: "", atLeast: 40 });
+    figure({ name: "artefacts that were looked through", value: artefacts.size, unit: "", atLeast: 15 });
+    const found = planted.findIn(artefacts);
+    expect(found).toEqual([]);
+    figure({ name: "planted secrets in any of them", value: found.length, unit: "", atMost: 0 });
+  });
+});
