@@ -1,5 +1,6 @@
 // npm run faults [-- --long] [--seed N] [--world M] [words that the names of test files contain]: what Parley keeps when everything
 // around it breaks, with the figures in a table at the end.
+import { globSync } from "node:fs";
 import { readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -9,6 +10,8 @@ import { runTests } from "./run-tests.ts";
 
 /** A line of the report: a figure, and whether it was reached. */
 type Said = Figure & { readonly held: boolean };
+
+const SOAK = "test/faults/soak.test.ts";
 
 const { values, positionals } = parseArgs({
   options: { long: { type: "boolean", default: false }, seed: { type: "string" }, world: { type: "string" } },
@@ -34,12 +37,27 @@ if (seed !== undefined) process.env["PARLEY_FAULTS_SEED"] = seed;
 if (values.world !== undefined) process.env["PARLEY_FAULTS_WORLD"] = values.world;
 
 try {
-  await runTests(["--config", "vitest.faults.config.ts", ...positionals]);
+  const [first = [], ...beside] = runsOf(positionals);
+  await runTests(first, { beside });
 } finally {
   const lines = await readFile(report, "utf8").catch(() => "");
   for (const line of lines.split("\n").filter((text) => text !== "")) console.log(tableRow(JSON.parse(line) as Said));
   if (seed !== undefined) console.log(`seed: ${seed}`);
   await rm(folder, { recursive: true, force: true });
+}
+
+/**
+ * The arguments of vitest: for all files one after the other, and beside them for the soak, which takes minutes in which
+ * it leaves the machine mostly idle.
+ */
+function runsOf(words: readonly string[]): string[][] {
+  const files = globSync("test/faults/**/*.test.ts").filter(
+    (file) => words.length === 0 || words.some((word) => file.includes(word)),
+  );
+  const runs = [files.filter((file) => file !== SOAK), files.filter((file) => file === SOAK)];
+  // Words that no file has are vitest's to complain about.
+  const chosen = files.length === 0 ? [words] : runs.filter((run) => run.length > 0);
+  return chosen.map((run) => ["--config", "vitest.faults.config.ts", ...run]);
 }
 
 function tableRow(said: Said): string {

@@ -8,21 +8,39 @@ import { runTool } from "./tools.ts";
 
 const REPORTER = fileURLToPath(new URL("./summary-reporter.ts", import.meta.url));
 
+/** What is run beside one run of vitest. */
+export interface TestRunOptions {
+  /** Come before it, one after the other. */
+  readonly checks?: readonly Check[];
+  /** Arguments of further runs, which begin at the same moment. */
+  readonly beside?: readonly (readonly string[])[];
+}
+
 /**
  * Runs vitest with these arguments, after the checks. Says at the end what failed, once more, because in a log of
  * thousands of lines nobody finds it, and how many tests passed and failed.
  */
-export async function runTests(args: readonly string[], checks: readonly Check[] = []): Promise<void> {
+export async function runTests(
+  args: readonly string[],
+  { checks = [], beside = [] }: TestRunOptions = {},
+): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "parley-tests-"));
-  const path = join(folder, "summary.json");
-  process.env["PARLEY_TEST_SUMMARY"] = path;
+  const runs = [args, ...beside].map((given, index) => ({ given, path: join(folder, `summary-${index}.json`) }));
   const tests: Check = {
     name: "tests",
-    run: () => runTool("vitest", ["run", "--reporter=default", `--reporter=${REPORTER}`, ...args]),
+    async run() {
+      const ended = await Promise.allSettled(runs.map(({ given, path }) => runVitest(given, path)));
+      const failure = ended.find((run) => run.status === "rejected");
+      if (failure !== undefined) throw failure.reason;
+      return undefined;
+    },
   };
   try {
     reportResults(await runChecks([...checks, tests]));
-    const { passed, failures, errors } = await readSummary(path);
+    const summaries = await Promise.all(runs.map(({ path }) => readSummary(path)));
+    const passed = summaries.reduce((total, summary) => total + summary.passed, 0);
+    const failures = summaries.flatMap((summary) => summary.failures);
+    const errors = summaries.flatMap((summary) => summary.errors);
     for (const failure of failures) console.log(`\nfailed: ${failure}`);
     for (const error of errors) console.log(`\noutside of every test: ${error}`);
     console.log(`${passed} passed, ${failures.length + errors.length} failed`);
@@ -31,6 +49,11 @@ export async function runTests(args: readonly string[], checks: readonly Check[]
   } finally {
     await rm(folder, { recursive: true, force: true });
   }
+}
+
+function runVitest(args: readonly string[], summaryPath: string): Promise<undefined> {
+  const reporters = ["--reporter=default", `--reporter=${REPORTER}`];
+  return runTool("vitest", ["run", ...reporters, ...args], { PARLEY_TEST_SUMMARY: summaryPath });
 }
 
 /** A run that broke off leaves no summary, and counts as one failure: "0 failed" means what it says. */

@@ -3,4 +3,4 @@ import { checks } from "./checks.ts";
 import { runTests } from "./run-tests.ts";
 
 const args = process.argv.slice(2);
-await runTests(args, args.length > 0 ? [] : checks);
+await runTests(args, { checks: args.length > 0 ? [] : checks });

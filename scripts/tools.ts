@@ -2,13 +2,18 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 /**
- * Runs a tool of node_modules in the foreground. It stays in our process group, to which `run.mjs` sends signals.
+ * Runs a tool of node_modules in the foreground, with these variables beside our own. It stays in our process group, to which `run.mjs` sends signals.
  *
  * @throws {Error} when it ends with another status than 0; it has then said why
  */
-export async function runTool(command: string, args: readonly string[]): Promise<undefined> {
+export async function runTool(
+  command: string,
+  args: readonly string[],
+  env: Readonly<Record<string, string>> = {},
+): Promise<undefined> {
   // On Windows the tools are shell scripts.
-  const child = spawn(command, args, { stdio: "inherit", shell: process.platform === "win32" });
+  const shell = process.platform === "win32";
+  const child = spawn(command, args, { stdio: "inherit", shell, env: { ...process.env, ...env } });
   await once(child, "exit");
   if (child.exitCode !== 0) throw new Error(`${command} ended with ${child.exitCode ?? child.signalCode}`);
 }

@@ -6,6 +6,7 @@ import { fileSchema } from "../src/config/schema.ts";
 import { FAILURE_ADVICE } from "../src/console/web/text/failure-advice.ts";
 import { FAILURE_TABLE, type FailureRow, retryAfterMs } from "../src/edge/failure-table.ts";
 import { Failure, type FailureCode } from "../src/core/failure.ts";
+import { type Reference, readReferences, titlesOf } from "./support/test-references.ts";
 
 const root = join(import.meta.dirname, "..");
 const read = (path: string): string => readFileSync(join(root, path), "utf8");
@@ -68,6 +69,43 @@ describe("docs/configuration.md", () => {
 
   it.each(keysOf(z.toJSONSchema(fileSchema, { io: "input" })))("explains %s", (key) => {
     expect(text).toMatch(new RegExp(String.raw`\b${key}\b`));
+  });
+});
+
+describe("docs/operations/faults.md", () => {
+  const rows = [...read("docs/operations/faults.md").matchAll(/^\| (?!what fails|---)(.*?) \|.*\| (.*) \|$/gm)].map(
+    ([, what = "", proof = ""]) => [what, readReferences(proof)] as const,
+  );
+
+  it("has rows about providers, stores, the process and callers", () => {
+    expect(rows.length).toBeGreaterThan(30);
+  });
+
+  it.each(rows)("says which tests show it, and they exist: %s", (_, references) => {
+    expect(references).not.toEqual([]);
+    const isTitle = (reference: Reference): boolean =>
+      "file" in reference && titlesOf(reference.file).some((title) => title.includes(reference.words ?? "\0"));
+    expect(references.filter((reference) => !isTitle(reference))).toEqual([]);
+  });
+});
+
+describe("docs/operations", () => {
+  const pages = ["README.md", "faults.md"].map((name) => read(`docs/operations/${name}`)).join("\n");
+  const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
+    .filter((path) => path.endsWith(".ts"))
+    .map((path) => read(join("src", path)))
+    .join("\n");
+
+  it("names metrics that there are", () => {
+    const named = [...new Set(pages.match(/\bparley_\w+/g))];
+    expect(named.length).toBeGreaterThan(10);
+    expect(named.filter((name) => !sources.includes(`"${name}"`))).toEqual([]);
+  });
+
+  it("quotes lines of the log that there are", () => {
+    const quoted = [...new Set([...pages.matchAll(/"msg":"([^"]+)"/g)].map(([, text = ""]) => text))];
+    expect(quoted.length).toBeGreaterThan(5);
+    expect(quoted.filter((text) => !sources.includes(`"${text}"`))).toEqual([]);
   });
 });
 

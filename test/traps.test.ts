@@ -1,6 +1,7 @@
-import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { describe, expect, it } from "vitest";
+import { type Reference, readReferences, titlesOf } from "./support/test-references.ts";
 import { readTitles } from "./support/test-titles.ts";
 
 const COUNT = 102;
@@ -10,11 +11,6 @@ interface Row {
   readonly number: number;
   readonly references: readonly Reference[];
 }
-
-/** A fixture by its number, or a test file and what a title in it says. */
-type Reference =
-  | { readonly fixture: string }
-  | { readonly file: string; /** Without it, the trap's number. */ readonly words: string | undefined };
 
 const FIXTURES = readdirSync(join(import.meta.dirname, "fixtures"));
 const ROWS = readRows(readFileSync(join(import.meta.dirname, "../docs/traps.md"), "utf8"));
@@ -65,16 +61,8 @@ describe("the titles of a test file", () => {
 
 /** Reads the tables. Throws at a row whose last column is not made of references. */
 function readRows(text: string): Row[] {
-  return [...text.matchAll(/^\| (\d+) \|.* \| (.*) \|$/gm)].map(([row, number, cell = ""]) => {
-    const reference = /(?:fixture (\d\d)|`([\w/-]+)`(?: "([^"]+)")?)(?:, |$)/y;
-    const references: Reference[] = [];
-    while (reference.lastIndex < cell.length) {
-      const match = reference.exec(cell);
-      if (match === null) throw new Error(`cannot be read: ${row}`);
-      const [, fixture, file = "", words] = match;
-      references.push(fixture === undefined ? { file, words } : { fixture });
-    }
-    return { number: Number(number), references };
+  return [...text.matchAll(/^\| (\d+) \|.* \| (.*) \|$/gm)].map(([, number, cell = ""]) => {
+    return { number: Number(number), references: readReferences(cell) };
   });
 }
 
@@ -84,18 +72,6 @@ function exists(reference: Reference, number: number): boolean {
   return titlesOf(file).some((title) =>
     words === undefined ? trapsIn(title).includes(number) : title.includes(words),
   );
-}
-
-const read = new Map<string, readonly string[]>();
-
-/** The titles in a test file, or in a table of scenarios; none when there is no such file. */
-function titlesOf(file: string): readonly string[] {
-  const known = read.get(file);
-  if (known !== undefined) return known;
-  const path = [".test.ts", ".ts"].map((end) => join(import.meta.dirname, file + end)).find(existsSync);
-  const titles = path === undefined ? [] : readTitles(path, readFileSync(path, "utf8"));
-  read.set(file, titles);
-  return titles;
 }
 
 /** The numbers behind "trap" or "traps": `trap 5`, `trap 5, 9 and 10`. */
