@@ -15,7 +15,7 @@ import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 
 const CALLERS = 16;
-/** A kill comes at a random moment of the load's first so many milliseconds. */
+/** A kill comes at a random moment of so many milliseconds after a caller has seen the first end. */
 const LOAD_MS = 400;
 const START_MS = 2_000;
 
@@ -45,6 +45,7 @@ describe.each([
       for (let count = 0; count < kills; count++) {
         const product = deployment.products[0]!;
         const load = startLoad({ callers: CALLERS, key, pick: () => product.url });
+        await expect.poll(() => load.ended.length, { timeout: 30_000 }).toBeGreaterThan(0);
         await delay(dice.roll(LOAD_MS));
         product.signal("SIGKILL");
         await Promise.all([product.ending, load.stop()]);
