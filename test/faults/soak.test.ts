@@ -85,12 +85,12 @@ it(
     figure({ name: "soak: of these by callers who left", value: seen.filter(({ left }) => left).length, unit: "" });
     figure({ name: "soak: reloads that were not applied", value: reloads - applied, unit: "", atMost: 0 });
     figure({ name: "soak: keys made and revoked", value: keys.made, unit: "", atLeast: scale(30, 600) });
-    reportMemory(held);
     expect(wrong).toEqual([]);
     figure({ name: "soak: unexpected failures", value: wrong.length, unit: "", atMost: 0 });
     const differences = await findDifferences(join(product.home, "data"), seen);
     expect(differences).toEqual([]);
     figure({ name: "soak: differences from the ledger", value: differences.length, unit: "", atMost: 0 });
+    reportMemory(held);
   },
   timeLimit(300, 5_400),
 );
