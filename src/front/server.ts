@@ -130,7 +130,8 @@ class Front {
 
   handle(request: IncomingMessage, response: ServerResponse): void {
     const requestId = requestIdFrom(single(request.headers["x-request-id"]));
-    if (this.#draining) response.setHeader("connection", "close");
+    const isLast = this.#draining || this.#answering.get(request.socket)?.shouldKeepAlive === false;
+    if (isLast) response.setHeader("connection", "close");
     const exchange = new Exchange(request, response, {
       requestId,
       arrivedMs: this.#services.clock.monotonic(),

@@ -57,12 +57,15 @@ export class StreamWriter {
   /**
    * Writes a last event that is not an end, and lets the connection end: nobody may take the stream for complete. Not at
    * once, because its head has promised a connection that can be used again: a request that was sent on it meanwhile, by a
-   * caller who shares it, would be lost without an answer.
+   * caller who shares it, would be lost without an answer. Such a request is the connection's last.
    */
   abort(text: string): void {
     this.close();
-    const { socket } = this.#response;
-    this.#response.end(text, () => socket?.setTimeout(ABORTED_IDLE_MS));
+    const response = this.#response;
+    const { socket } = response;
+    response.shouldKeepAlive = false;
+    // Node sets its own time for an idle connection when an answer has ended, after everybody was told of the end.
+    response.end(text, () => setImmediate(() => socket?.setTimeout(ABORTED_IDLE_MS)));
   }
 
   /** Stops the comments. */
