@@ -202,8 +202,10 @@ async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases)
   expect(admitted).toBeGreaterThan(0);
   expect(admitted).toBeLessThanOrEqual(BURST + Math.ceil(secondsOf(away) * rate) + REPLICAS);
   const totalS = (phases.after.sinceMs + AFTER_MS + SLACK_MS - before.sinceMs) / 1_000;
-  // What is shared fills up meanwhile, or is forgotten: then a burst is admitted once more when it is back.
-  expect(admittedOf(fleet.began("scarce", EVER))).toBeLessThanOrEqual(2 * BURST + Math.ceil(totalS * rate) + REPLICAS);
+  // What is shared fills up meanwhile, or is forgotten: then a burst is admitted once more when it is back. A share is at
+  // least one, when it goes away and again when it comes back: not all replicas notice that at once.
+  const most = 2 * BURST + Math.ceil(totalS * rate) + 2 * REPLICAS;
+  expect(admittedOf(fleet.began("scarce", EVER))).toBeLessThanOrEqual(most);
 }
 
 describe("three replicas whose PostgreSQL is away", () => {
