@@ -1,11 +1,12 @@
 /** Retries that may always be under way at once, however few requests there are. */
 const FLOOR = 3;
-/** The share of a provider's requests under way that may be retries. */
-const SHARE = 0.2;
+/** The share of a provider's requests under way that may be in their retry: one for five that are not. */
+const SHARE = 1 / 6;
 
 /**
- * Keeps retries from multiplying the load on a provider that is failing: at most a fifth of its requests under way,
- * and three in any case. A retry counts from the beginning of its wait.
+ * Keeps retries from multiplying the load on a provider that is failing: while at most one is under way for five first
+ * calls, it is called 1.2 times for each request, however long its failures take. Three may be in any case. A retry
+ * counts from the beginning of its wait.
  */
 export class RetryBudget {
   #requests = 0;

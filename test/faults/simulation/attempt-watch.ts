@@ -103,7 +103,7 @@ export class AttemptWatch implements CallWatch {
     health.probe = call;
   }
 
-  /** A fifth of a provider's requests may be retries, and three in any case. */
+  /** One retry may be under way for five first calls of a provider, and three in any case. */
   #expectAffordable(call: UpstreamRecord, journey: Journey): void {
     const before = journey.calls.at(-2);
     if (before?.model !== call.model) return;
@@ -112,7 +112,7 @@ export class AttemptWatch implements CallWatch {
     if (retries === undefined) this.#retries.set(provider, (retries = new Map()));
     retries.set(call, { requests: this.#requestsAtFailure.get(journey) ?? 0 });
     const requests = Math.max(...[...retries.values()].map((retry) => retry.requests));
-    if (retries.size > Math.max(3, Math.ceil(requests * 0.2))) {
+    if (retries.size > Math.max(3, Math.ceil(requests / 6))) {
       const what = `${retries.size} retries are under way at ${provider}, with ${requests} requests`;
       this.#ports.watch.breach("attempts", what, journey.number);
     }
