@@ -22,4 +22,6 @@ export interface Call extends Caller {
   readonly arrivedMs: number;
   /** When the caller's deadline passes, by the clock's `monotonic`; absent without one. `signal` keeps it. */
   readonly expiresMs?: number | undefined;
+  /** How many gateways the request has come through before this one. Default: none. */
+  readonly hops?: number | undefined;
 }

@@ -57,7 +57,8 @@ export class Meter {
     this.#mode = mode;
     this.#startedAtMs = ports.clock.now();
     const created = Math.floor(this.#startedAtMs / 1000);
-    this.routerCall = { completionId: call.completionId, created, signal: call.signal, attempts: this.#attempts };
+    const { completionId, signal, hops } = call;
+    this.routerCall = { completionId, created, signal, hops, attempts: this.#attempts };
   }
 
   planned({ candidates }: Plan): void {

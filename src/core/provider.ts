@@ -87,6 +87,8 @@ export interface UpstreamCall {
   readonly signal: AbortSignal;
   /** The longest silence between two reads of the answer. */
   readonly idleMs: number;
+  /** How many gateways the request has come through before this one. Default: none. */
+  readonly hops?: number | undefined;
 }
 
 /**

@@ -1,6 +1,7 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
+import { HOPS_HEADER, readHops, refuseCircles } from "../core/hops.ts";
 import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { openCall } from "../edge/http/call.ts";
@@ -31,6 +32,8 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
   let requested: string | undefined;
   try {
     requireJson(exchange);
+    const hops = readHops(exchange.request.headers[HOPS_HEADER]);
+    refuseCircles(hops);
     const read = readChatRequest(parseBody(await exchange.body(open)));
     const { requestId, arrivedMs } = exchange;
     const call: Call = {
@@ -41,6 +44,7 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
       signal: open.signal,
       expiresMs: open.expiresMs,
       arrivedMs,
+      hops,
       admitted: (facts) => {
         exchange.limits = facts;
       },

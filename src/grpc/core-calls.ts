@@ -11,6 +11,7 @@ import {
 } from "@grpc/grpc-js";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import { HOPS_HEADER } from "../core/hops.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { CoreChannels, Lease } from "./core-channels.ts";
 import { serviceDefinition } from "./definition.ts";
@@ -25,6 +26,8 @@ export interface CallFacts {
   readonly signal?: AbortSignal;
   /** By the clock's `monotonic`. */
   readonly expiresMs?: number | undefined;
+  /** How many gateways the request has come through. Default: none. */
+  readonly hops?: number | undefined;
   /** Is told the caller's limits before there is any answer, and with a refusal. */
   readonly heard: (facts: LimitFacts) => void;
   /** Is told of a failure that no core has spoken of: that there was none, or that it went away. */
@@ -104,10 +107,11 @@ export class CoreCalls {
     }
   }
 
-  #send({ key, requestId, expiresMs }: CallFacts): [Metadata, CallOptions] {
+  #send({ key, requestId, expiresMs, hops = 0 }: CallFacts): [Metadata, CallOptions] {
     const metadata = new Metadata();
     metadata.set("authorization", `Bearer ${key}`);
     if (requestId !== undefined) metadata.set("x-request-id", requestId);
+    if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
     if (expiresMs === undefined) return [metadata, {}];
     return [metadata, { deadline: this.#clock.now() + expiresMs - this.#clock.monotonic() }];
   }

@@ -16,6 +16,7 @@ import {
 import type { GetCurrentKeyRequest, Key } from "../../gen/parley/v1/key_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure } from "../core/failure.ts";
+import { HOPS_HEADER, readHops } from "../core/hops.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { toKey } from "../edge/current-key.ts";
@@ -41,6 +42,8 @@ interface Opened {
   readonly requestId: string;
   readonly open: OpenCall;
   readonly arrivedMs: number;
+  /** How many gateways the request has come through; the front has looked whether that is too many. */
+  readonly hops: number;
   /** The caller's limits, as last heard; undefined as long as nobody knows who calls. */
   limits: LimitFacts | undefined;
   /** The handler has said all; the call ends when that is out. */
@@ -190,7 +193,8 @@ function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
     isAnswered = true;
     closeIfOver();
   };
-  return { requestId, open, arrivedMs, limits: undefined, answered };
+  const hops = readHops(firstText(call.metadata, HOPS_HEADER));
+  return { requestId, open, arrivedMs, hops, limits: undefined, answered };
 }
 
 function remainingMs(deadline: Date | number, nowMs: number): number | undefined {
@@ -206,7 +210,7 @@ function sizeOf({ event }: CompletionChunk): number {
 }
 
 function toCall(opened: Opened, principal: Principal): Call {
-  const { requestId, open, arrivedMs } = opened;
+  const { requestId, open, arrivedMs, hops } = opened;
   return {
     principal,
     requestId,
@@ -215,6 +219,7 @@ function toCall(opened: Opened, principal: Principal): Call {
     signal: open.signal,
     expiresMs: open.expiresMs,
     arrivedMs,
+    hops,
     admitted: (facts) => {
       opened.limits = facts;
     },

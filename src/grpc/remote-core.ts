@@ -59,6 +59,7 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
       ? {
           signal: caller.signal,
           expiresMs: caller.expiresMs,
+          hops: caller.hops,
           lost: (failure) => lost(failure, caller.requestId),
         }
       : { expiresMs: soon(), lost: () => undefined }),

@@ -146,6 +146,13 @@ describe("a call of a remote core", () => {
     expect(Math.abs(core.seen[0]!.expiresMs! - expiresMs)).toBeLessThan(5_000);
   });
 
+  it.each([[undefined], [0], [1]])("takes the count of gateways along (%j)", async (hops) => {
+    const core = await openCore({ create: async () => whole("c1") });
+    const { remote, call } = openRemote([core.server]);
+    await remote.completions.create(REQUEST, call({ hops }));
+    expect(core.seen[0]).toMatchObject({ hops: hops ?? 0 });
+  });
+
   it("tells the caller's limits before there is any answer", async () => {
     const core = await openCore({ stream: saysOneWord });
     const { remote, call, told, limits } = openRemote([core.server]);

@@ -72,6 +72,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/router/retry-budget.test.ts"],
   },
   {
+    promise: "a provider that fails is asked 1.2 times for each request, and no more often",
+    file: "src/router/attempts.ts",
+    text: "    if (this.#giveBack === undefined) return undefined;\n",
+    by: "",
+    tests: ["test/faults/failing-upstreams.test.ts"],
+  },
+  {
+    promise: "a request that goes round in circles comes to an end",
+    file: "src/providers/openai/provider.ts",
+    text: "String(hops + 1)",
+    by: "String(hops)",
+    tests: ["test/faults/failing-upstreams.test.ts"],
+  },
+  {
     promise: "an upstream model that keeps failing is left alone",
     file: "src/router/breaker.ts",
     text: 'if (this.state !== "closed" && !probe) return this.#resting();',

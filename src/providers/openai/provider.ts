@@ -1,3 +1,4 @@
+import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
@@ -14,7 +15,7 @@ export interface OpenAiOptions {
    * asks for none, such as a local model: then no credential is sent.
    */
   readonly apiKeys: readonly string[];
-  /** Sent with every request; names in lower case. Wins over the dialect's own headers. */
+  /** Sent with every request; names in lower case. Wins over the dialect's own headers, but for the count of gateways. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -26,11 +27,13 @@ export function openai({ upstream, apiKeys: [apiKey], headers: extra }: OpenAiOp
     "accept-encoding": "identity",
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     ...extra,
+    // After them: whoever could change it could let requests go round in circles.
+    [HOPS_HEADER]: "1",
   });
 
-  const toCall = ({ translation, signal, idleMs }: UpstreamCall): DialectCall => ({
+  const toCall = ({ translation, signal, idleMs, hops = 0 }: UpstreamCall): DialectCall => ({
     path: "/chat/completions",
-    headers,
+    headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
     body: translation.body,
     signal,
     idleMs,

@@ -132,6 +132,18 @@ describe("a whole answer", () => {
     expect(received[0]!.headers).not.toHaveProperty("authorization");
   });
 
+  it.each([
+    [undefined, "1"],
+    [0, "1"],
+    [1, "2"],
+  ])("is posted for with one gateway more than the request came through (%j)", async (hops, said) => {
+    const { provider, received } = await serve(send("application/json", completion), {
+      headers: { "x-parley-hops": "0" },
+    });
+    await provider.create({ ...callOf(provider, "whole"), hops });
+    expect(received[0]!.headers["x-parley-hops"]).toBe(said);
+  });
+
   it("trap 17: is fetched as a stream when it may be long, and put together", async () => {
     const { provider, received } = await serve(send("text/event-stream", events));
     const call = callOf(provider, "whole", { streamAbove: 0 });
