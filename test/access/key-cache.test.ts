@@ -82,6 +82,15 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
+  it("refuses a key at once that it has let in a moment ago and this process has revoked since", async () => {
+    const { authenticator, keys } = world;
+    const { secret, record } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    await revokeKey(keys, record.id);
+    authenticator.invalidate(hashApiKey(secret));
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+  });
+
   it("refuses a key that this process revoked at once, even with an older answer on its way", async () => {
     const { authenticator, keys, findByHash } = world;
     const { secret, record } = await createKey(keys, { name: "a" });
