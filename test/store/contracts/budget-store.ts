@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Store } from "../../../src/store/store.ts";
 import { demand } from "./demands.ts";
+import { entry } from "./entries.ts";
 
 const month = (): string => new Date().toISOString().slice(0, 7);
 
@@ -30,6 +31,15 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       expect(await budgets.hold(demand({ holds }))).toMatchObject({ subject: "account:a", takenMicroUsd: 100 });
       expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
       expect(await budgets.hold(demand({ holds: [] }))).toEqual({ admitted: true });
+    });
+
+    it("are decided by what was spent, and no longer by what was held for it, as soon as the entry is written", async () => {
+      const { budgets, ledger } = await open();
+      const all = demand({ amountMicroUsd: 1000 });
+      expect(await budgets.hold(all)).toEqual({ admitted: true });
+      await ledger.insert([entry({ completionId: all.id, keyId: "k", costMicroUsd: 30 })]);
+      expect(await budgets.hold(demand({ amountMicroUsd: 970 }))).toEqual({ admitted: true });
+      expect(await budgets.hold(demand({ amountMicroUsd: 1 }))).toMatchObject({ takenMicroUsd: 1000 });
     });
 
     it("take back what was cancelled, once", async () => {
