@@ -1,5 +1,5 @@
-// npm run faults [-- --long] [--seed N] [--world M] [words that the names of test files contain]: what Parley keeps when everything
-// around it breaks, with the figures in a table at the end.
+// npm run faults [-- --long] [--seed N] [--world M] [words that the names of test files contain]: what Parley keeps when
+// everything around it breaks, with the figures in a table at the end.
 import { globSync } from "node:fs";
 import { readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";

@@ -2,4 +2,4 @@
 export declare const programFlags: readonly string[];
 export declare const programEnvironment: Readonly<Record<string, string>>;
 export declare const program: { readonly folder: string };
-export function ensureProgram(node: string): Promise<string>;
+export declare function ensureProgram(node: string): Promise<string>;

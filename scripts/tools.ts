@@ -2,7 +2,8 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 /**
- * Runs a tool of node_modules in the foreground, with these variables beside our own. It stays in our process group, to which `run.mjs` sends signals.
+ * Runs a tool of node_modules in the foreground, with these variables beside our own. It stays in our process group, to
+ * which `run.mjs` sends signals.
  *
  * @throws {Error} when it ends with another status than 0; it has then said why
  */

@@ -14,8 +14,8 @@ import { encode } from "./encoding.ts";
 
 /**
  * A request as it reaches a handler: bytes, which the handler decodes when it knows who is calling, and the library would
- * answer with an internal error if it could not. Throws
- * `invalid_request` when they are no such message, and `request_too_large` when decoding them would take too much.
+ * answer with an internal error if it could not. Throws `invalid_request` when they are no such message, and
+ * `request_too_large` when decoding them would take too much.
  */
 export type Encoded<T extends Message> = () => T;
 

@@ -20,8 +20,8 @@ interface Index {
 }
 
 /**
- * Server reflection, so that stock tools need no files of ours, in grpc-js's shape. Tells of
- * these services, and of the messages in `details`, which errors carry.
+ * Server reflection, so that stock tools need no files of ours, in grpc-js's shape. Tells of these services, and of
+ * the messages in `details`, which errors carry.
  */
 export function reflectionHandlers(
   services: readonly { readonly typeName: string; readonly file: DescFile }[],
