@@ -12,6 +12,7 @@ import { builtProgram } from "./support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { readLedger } from "./support/ledger.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
+import { UNLIMITED } from "../support/unlimited.ts";
 
 const STREAMS = scale(200, 1_000);
 /** So many callers connect at the same moment; more would wait for the operating system. */
@@ -19,11 +20,6 @@ const AT_ONCE = 50;
 /** Streams end one after the other, over this time. */
 const ENDING_MS = 1_000;
 const NEWCOMERS = 20;
-const UNLIMITED = {
-  requests_per_minute: "unlimited",
-  tokens_per_minute: "unlimited",
-  concurrent_requests: "unlimited",
-};
 
 /** A product with so many streams under way, over every entrance in turn: each has said "Once", and waits for its upstream. */
 async function withStreams(count: number, shutdown: object = {}) {

@@ -1,32 +1,22 @@
 import { rmSync } from "node:fs";
-import { afterEach, describe, expect, it } from "vitest";
+import { onTestFinished, describe, expect, it } from "vitest";
 import { findFreePort } from "../support/free-port.ts";
 import { makeHome, type Product, type ProductOptions, startProduct } from "../support/product.ts";
 import { answerJson, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
-
-const UNLIMITED = {
-  requests_per_minute: "unlimited",
-  tokens_per_minute: "unlimited",
-  concurrent_requests: "unlimited",
-};
-const undo: (() => Promise<void> | void)[] = [];
-
-afterEach(async () => {
-  for (const step of undo.splice(0).toReversed()) await step();
-});
+import { UNLIMITED } from "../support/unlimited.ts";
 
 async function openProduct(options: ProductOptions): Promise<Product> {
   const product = await startProduct(options);
-  undo.push(() => product.stop());
+  onTestFinished(() => product.stop());
   return product;
 }
 
 /** A provider that answers 503 to everything. */
 async function openFailing(): Promise<Upstream> {
   const upstream = await startUpstream(({ response }) => answerJson(response, 503, { error: { message: "down" } }));
-  undo.push(() => upstream.close());
+  onTestFinished(() => upstream.close());
   return upstream;
 }
 
@@ -106,7 +96,7 @@ describe("a provider that fails altogether", () => {
 /** A gateway whose provider is the HTTP entrance at this port, once it is told the key for it. */
 async function openCircle(port: number, options: ProductOptions) {
   const home = makeHome();
-  undo.push(() => rmSync(home, { recursive: true, force: true }));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
   const { providers, models } = localModel(`http://127.0.0.1:${port}`) as {
     providers: { local: object };
     models: object;

@@ -143,7 +143,7 @@ describe("an answer that is not streamed", () => {
     await expect.poll(() => upstream.exchanges.filter(({ closed }) => closed).length, { timeout: 20_000 }).toBe(16);
     const begunMs = performance.now();
     const isReset = (connection: RawHttp2): boolean =>
-      connection.closed || connection.arrived.some(({ type, stream }) => type === TYPE.resetStream && stream === 1);
+      connection.closed || connection.arrived.some(({ type, stream }) => type === TYPE.reset && stream === 1);
     await expect.poll(() => connections.every(isReset), { timeout: WHOLE_STALL_MS, interval: 100 }).toBe(true);
     const goneMs = Math.round(performance.now() - begunMs);
     figure({

@@ -5,6 +5,7 @@ import { startTestGateway, type TestGateway } from "../../support/gateway.ts";
 import { startTestFront, type TestFront } from "../../support/front.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
 import type { KeyName, ModelName, Scenario } from "./scenario.ts";
+import { UNLIMITED } from "../../support/unlimited.ts";
 
 /** Nobody listens there. */
 const NOWHERE = "http://127.0.0.1:1/v1";
@@ -33,7 +34,7 @@ export async function startWorld(): Promise<World> {
       retries: { base_ms: 1, cap_ms: 1500 },
       breaker: { failures: 3, rest_ms: 1000, max_rest_ms: 2000 },
       // More scenarios are played in a minute than an account may send requests by default.
-      limits: { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: "unlimited" },
+      limits: UNLIMITED,
       ...describeModels(upstream.url, { name: "nothing yet", expected: { answer: {} } }, "0"),
     },
     prepareKeys: (context) => makeKeys(context, keys),

@@ -16,8 +16,8 @@ export interface ConfigOutcome {
 const FILE = "parley.yaml";
 /** A place in the file or a variable, and then what is wrong. */
 const LINE = /^(parley\.yaml:([1-9]\d*):[1-9]\d*: |[A-Z][A-Z_]*: )\S/;
-// oxlint-disable-next-line no-control-regex -- what a terminal would obey
-const CONTROL = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e]/;
+/** What a terminal would obey. */
+const CONTROL = /(?!\n)[\p{Cc}\u202a-\u202e]/u;
 
 /** Reads a document as the product does. */
 export function readConfig(input: ConfigInput): ConfigOutcome {

@@ -4,6 +4,7 @@ import { type Product, startProduct } from "../../support/product.ts";
 import type { Findings } from "./findings.ts";
 import { startSimulator } from "../../../src/simulator/server.ts";
 import { answerText, localModel, startUpstream } from "../../product/support/upstream.ts";
+import { UNLIMITED } from "../../support/unlimited.ts";
 
 /** What nobody but the product knows, and no answer and no line of its log may show. */
 export const PLANTED = ["planted-credential-5dW1Tq8Zs", "planted-header-Jx3mP0vKe"] as const;
@@ -66,7 +67,7 @@ export async function startProductUnderTest(): Promise<ProductUnderTest> {
   const simulated = { base_url: simulator.url, allow_private: true, api_keys: [PLANTED[0]] };
   const product = await startProduct({
     config: {
-      limits: { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: "unlimited" },
+      limits: UNLIMITED,
       retries: { base_ms: 0, cap_ms: 0 },
       breaker: { failures: 1000 },
       providers: {

@@ -111,7 +111,7 @@ export const FLOODS: readonly Flood[] = [
   { name: "resets of a closed stream", first: openOne, next: () => resetStream(1) },
   {
     name: "calls after its own GOAWAY",
-    first: () => frame({ type: TYPE.goaway }, Buffer.alloc(8)),
+    first: () => frame({ type: TYPE.goAway }, Buffer.alloc(8)),
     next: (block, stream) => headersFrame(stream, block, "ends"),
   },
 ];

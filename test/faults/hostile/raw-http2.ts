@@ -1,17 +1,8 @@
 import { connect, type Socket } from "node:net";
+import { encodeFrame, FRAME } from "../../../bench/load/http2-frames.ts";
 
-/** Frame types of RFC 9113. */
-export const TYPE = {
-  data: 0,
-  headers: 1,
-  priority: 2,
-  resetStream: 3,
-  settings: 4,
-  ping: 6,
-  goaway: 7,
-  windowUpdate: 8,
-  continuation: 9,
-} as const;
+/** Frame types of RFC 9113: those of a client that behaves, and two more. */
+export const TYPE = { ...FRAME, priority: 2, continuation: 9 } as const;
 
 const END_STREAM = 0x1;
 const END_HEADERS = 0x4;
@@ -27,14 +18,8 @@ export interface FrameHead {
 }
 
 /** One frame, whether or not it is allowed. */
-export function frame({ type, flags = 0, stream = 0 }: FrameHead, payload: Uint8Array = Buffer.alloc(0)): Buffer {
-  const bytes = Buffer.alloc(HEADER_BYTES + payload.length);
-  bytes.writeUIntBE(payload.length, 0, 3);
-  bytes[3] = type;
-  bytes[4] = flags;
-  bytes.writeUInt32BE(stream, 5);
-  bytes.set(payload, HEADER_BYTES);
-  return bytes;
+export function frame({ type, flags = 0, stream = 0 }: FrameHead, payload: Buffer = Buffer.alloc(0)): Buffer {
+  return encodeFrame({ type, flags, stream, payload });
 }
 
 /** SETTINGS with these values, by identifier. */
@@ -65,7 +50,7 @@ export function windowUpdate(stream: number, increment: number): Buffer {
 const CANCEL = 8;
 
 export function resetStream(stream: number): Buffer {
-  return frame({ type: TYPE.resetStream, stream }, number(CANCEL));
+  return frame({ type: TYPE.reset, stream }, number(CANCEL));
 }
 
 /** A block of headers without compression: each is a literal that is not remembered. */
@@ -102,11 +87,11 @@ export function grpcHeaders(path: string, more: Readonly<Record<string, string>>
 }
 
 /** A HEADERS frame that begins a stream; its body follows unless `ends`. */
-export function headersFrame(stream: number, block: Uint8Array, ends: "ends" | "body follows"): Buffer {
+export function headersFrame(stream: number, block: Buffer, ends: "ends" | "body follows"): Buffer {
   return frame({ type: TYPE.headers, flags: END_HEADERS | (ends === "ends" ? END_STREAM : 0), stream }, block);
 }
 
-export function dataFrame(stream: number, payload: Uint8Array, ends: "ends" | "more follows"): Buffer {
+export function dataFrame(stream: number, payload: Buffer, ends: "ends" | "more follows"): Buffer {
   return frame({ type: TYPE.data, flags: ends === "ends" ? END_STREAM : 0, stream }, payload);
 }
 

@@ -91,7 +91,7 @@ export const SLOW_KINDS: readonly SlowKind[] = [
   {
     name: "gRPC: after its GOAWAY",
     open: ({ product }) => {
-      const goaway = frame({ type: TYPE.goaway }, Buffer.alloc(8));
+      const goaway = frame({ type: TYPE.goAway }, Buffer.alloc(8));
       const ping = frame({ type: TYPE.ping }, Buffer.alloc(8));
       const connection = new RawHttp2(product.grpcPort).write(Buffer.concat([HELLO, goaway])).pause();
       return {

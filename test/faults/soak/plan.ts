@@ -2,6 +2,7 @@ import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { Mode } from "../../../src/core/router.ts";
 import type { Dice } from "../../../src/simulator/dice.ts";
 import { type Ask, userSays } from "../../entrances/scenarios/ask.ts";
+import { UNLIMITED } from "../../support/unlimited.ts";
 
 /** One completion that a soak asks for. */
 export interface PlannedCall {
@@ -69,7 +70,7 @@ export function soakConfig({ simulatorUrl, soundUrl }: Upstreams): {
   const timeouts = { first_content_ms: 500, idle_ms: 500 };
   const faulty = (name: string): object => ({ provider: name, upstream_model: "faulty", price, timeouts });
   return {
-    limits: { requests_per_minute: "unlimited", tokens_per_minute: "unlimited", concurrent_requests: "unlimited" },
+    limits: UNLIMITED,
     providers: {
       alpha: { ...provider, dialect: "anthropic", base_url: simulatorUrl },
       beta: { ...provider, dialect: "gemini", base_url: simulatorUrl },

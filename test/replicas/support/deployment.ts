@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { makeHome, type Product, type ProductOptions, startProduct } from "../../support/product.ts";
 import { type ScriptedUpstream, startScriptedUpstream } from "../../support/scripted-upstream.ts";
+import { UNLIMITED } from "../../support/unlimited.ts";
 
 /** Where a deployment keeps its state. */
 export interface Backing {
@@ -35,12 +36,6 @@ export interface Deployment {
 export const MODEL = "held";
 export const MAX_TOKENS = 100;
 export const WORST_CASE_MICRO_USD = 100_000;
-
-const UNLIMITED = {
-  requests_per_minute: "unlimited",
-  tokens_per_minute: "unlimited",
-  concurrent_requests: "unlimited",
-};
 
 /** Starts replicas of the product as processes of their own. */
 export async function startDeployment({

@@ -8,6 +8,7 @@ import { says } from "../../support/scripted-upstream.ts";
 import { type Backing, type Deployment, MODEL, startDeployment } from "./deployment.ts";
 import { type Seen, startTraffic, type Traffic } from "./traffic.ts";
 import { idsIn } from "./written-ids.ts";
+import { UNLIMITED } from "../../support/unlimited.ts";
 
 /** What `/readyz` of one replica says. */
 export interface Readiness {
@@ -55,12 +56,6 @@ const WIDE_RPM = 60_000;
 const AMPLE_MICRO_USD = 1_000_000_000;
 /** How long an answer of the upstream takes, so that some requests are always in the middle. */
 const ANSWER_MS = 20;
-
-const UNLIMITED = {
-  requests_per_minute: "unlimited",
-  tokens_per_minute: "unlimited",
-  concurrent_requests: "unlimited",
-};
 
 /** Starts the replicas, makes the keys, and begins to ask. */
 export async function startWatchedFleet({
