@@ -1,6 +1,6 @@
 import type { ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, writeFileSync } from "node:fs";
+import { mkdtempSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { program, programEnvironment, programFlags } from "../../scripts/program.mjs";
 import { SERVER_CORE, startPinned, stopChild } from "../children.ts";
@@ -59,7 +59,8 @@ export async function launch(
     nodeOptions = [],
     fromSources = false,
     serverCores,
-  }: Pick<Setting, "nodeOptions" | "fromSources" | "serverCores"> = {},
+    logFile,
+  }: Pick<Setting, "nodeOptions" | "fromSources" | "serverCores"> & { readonly logFile?: string } = {},
 ): Promise<Launched> {
   const child = startPinned({
     core: serverCores ?? SERVER_CORE,
@@ -67,7 +68,12 @@ export async function launch(
     args: [...programFlags, ...nodeOptions, fromSources ? SOURCES : PROGRAM, "serve", "--config", configFile],
     // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
     env: programEnvironment,
-    stdio: ["ignore", "pipe", "ignore", ...(nodeOptions.length > 0 ? (["ipc"] as const) : [])],
+    stdio: [
+      "ignore",
+      "pipe",
+      logFile === undefined ? "ignore" : openSync(logFile, "a"),
+      ...(nodeOptions.length > 0 ? (["ipc"] as const) : []),
+    ],
   });
   try {
     return { child, ...(await readGreeting(child)) };

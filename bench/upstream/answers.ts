@@ -11,6 +11,8 @@ export const MARKS_IN_WHOLE_ANSWER = 8;
 export interface StreamShape {
   readonly chunks: number;
   readonly intervalMs: number;
+  /** How long a paced stream takes to its first text event. Default: at once. */
+  readonly firstMs?: number;
 }
 
 /** A stream that has its first text event at once, another one every so often, and no end. */
@@ -28,7 +30,8 @@ export type Answer = WholeAnswer | StreamShape | HeldShape;
 export function modelOf(answer: Answer): string {
   if (typeof answer === "string") return `bench-${answer}`;
   if ("everyMs" in answer) return `bench-held-${answer.everyMs}`;
-  return `bench-stream-${answer.chunks}-${answer.intervalMs}`;
+  const { chunks, intervalMs, firstMs } = answer;
+  return `bench-stream-${chunks}-${intervalMs}${firstMs === undefined ? "" : `-${firstMs}`}`;
 }
 
 /** What `modelOf` said; undefined for any other model. */
@@ -37,8 +40,14 @@ export function answerOf(model: string): Answer | undefined {
   if (whole !== undefined) return whole;
   const held = /^bench-held-(\d+)$/.exec(model);
   if (held !== null) return { everyMs: Number(held[1]) };
-  const match = /^bench-stream-(\d+)-(\d+)$/.exec(model);
-  return match === null ? undefined : { chunks: Number(match[1]), intervalMs: Number(match[2]) };
+  const match = /^bench-stream-(\d+)-(\d+)(?:-(\d+))?$/.exec(model);
+  if (match === null) return undefined;
+  const [, chunks, intervalMs, firstMs] = match;
+  return {
+    chunks: Number(chunks),
+    intervalMs: Number(intervalMs),
+    ...(firstMs !== undefined && { firstMs: Number(firstMs) }),
+  };
 }
 
 const USAGE = {

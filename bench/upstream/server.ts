@@ -78,11 +78,11 @@ function wholeAnswer(answer: WholeAnswer): Buffer {
 function beginStream(socket: Socket, shape: StreamShape | HeldShape): void {
   socket.write(STREAM_HEAD);
   if ("everyMs" in shape) return hold(socket, shape);
-  const { chunks, intervalMs } = shape;
+  const { chunks, intervalMs, firstMs = 0 } = shape;
   if (intervalMs === 0) return pour(socket, chunks);
   // Streams that begin together must not have all their events in the same instant.
   const phaseMs = staggered++ % intervalMs;
-  paced.add({ socket, intervalMs, left: chunks, dueMs: performance.now() + phaseMs });
+  paced.add({ socket, intervalMs, left: chunks, dueMs: performance.now() + firstMs + phaseMs });
   ticker ??= setInterval(tick, TICK_MS);
 }
 

@@ -50,6 +50,7 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
     timeouts: camelKeys(input.timeouts),
     retries: camelKeys(input.retries),
     breaker: camelKeys(input.breaker),
+    overload: camelKeys(input.overload),
     providers,
     models,
   };

@@ -162,6 +162,10 @@ export const fileSchema = section({
     rest_ms: durationMs.default(5_000),
     max_rest_ms: durationMs.default(30_000),
   }).prefault({}),
+  overload: section({
+    max_completions: z.int().min(1).max(1_000_000).default(20_000),
+    max_wait_ms: z.int().min(1).max(60_000).default(1_000),
+  }).prefault({}),
   providers: z.record(providerName, provider).default({}),
   models: z.record(modelId, model).default({}),
 });

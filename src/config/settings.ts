@@ -15,7 +15,8 @@ const MICRO_USD = 1_000_000;
 
 /** The settings in force but for providers and models, in the order of the documentation, with nothing secret in them. */
 export function listSettings(config: Config): Setting[] {
-  const { http, grpc, limits, timeouts, retries, breaker, shutdown, simulator, ...others } = redactConfig(config);
+  const { http, grpc, limits, timeouts, retries, breaker, overload, shutdown, simulator, ...others } =
+    redactConfig(config);
   const { account } = limits;
   const settings: Readonly<Record<string, string | number | readonly string[] | undefined>> = {
     sign_up: others.signUp,
@@ -50,6 +51,8 @@ export function listSettings(config: Config): Setting[] {
     "breaker.failures": breaker.failures,
     "breaker.rest_ms": breaker.restMs,
     "breaker.max_rest_ms": breaker.maxRestMs,
+    "overload.max_completions": overload.maxCompletions,
+    "overload.max_wait_ms": overload.maxWaitMs,
     "simulator.tokens_per_second": simulator.tokensPerSecond,
     "simulator.first_token_ms": simulator.firstTokenMs,
   };

@@ -2,6 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { type LedgerEntry, NO_TOKENS } from "../core/ledger.ts";
 import type { CompletionRecord, Recorder } from "../core/record.ts";
 import { newCompletionId } from "../edge/ids.ts";
+import { Shed } from "../edge/overload/shed.ts";
 import type { Refusal } from "../edge/services.ts";
 
 /** A request that has ended, with what the ledger does not keep of it. */
@@ -47,7 +48,8 @@ export class RequestFeed implements Recorder {
 
   /** Takes note of a request that was refused before it could be read; of one from nobody known it keeps nothing. */
   refused({ entrance, requestId, failure, principal }: Refusal): void {
-    if (principal === undefined) return;
+    // Those of an overload would leave no room for any other.
+    if (principal === undefined || failure instanceof Shed) return;
     const nowMs = this.#clock.now();
     this.record({
       requestId,

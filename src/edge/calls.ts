@@ -21,6 +21,11 @@ const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 /** A caller who leaves so shortly before its deadline has kept it on its own side: gRPC's clients do, a network's delay early. */
 const OWN_DEADLINE_MS = 50;
 
+/** What a call ends with when its caller's deadline has passed. */
+export function deadlinePassed(): Failure {
+  return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.");
+}
+
 /** The calls under way in this process, of all entrances: what a drain waits for. */
 export class Calls {
   readonly #clock: Clock;
@@ -48,10 +53,7 @@ export class Calls {
     const controller = new AbortController();
     this.#open.add(controller);
     this.#opened += 1;
-    const expire = (): void =>
-      controller.abort(
-        new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done."),
-      );
+    const expire = (): void => controller.abort(deadlinePassed());
     const expiresMs = deadlineMs === undefined ? undefined : this.#clock.monotonic() + deadlineMs;
     const cancelTimer =
       deadlineMs === undefined

@@ -6,6 +6,7 @@ import type { Models } from "../core/models.ts";
 import type { Principal } from "../core/principal.ts";
 import type { Entrance } from "../core/record.ts";
 import type { Calls } from "./calls.ts";
+import type { AdmissionControl } from "./overload/admission-control.ts";
 
 /** What every entrance stands on. */
 export interface EdgeServices {
@@ -16,6 +17,8 @@ export interface EdgeServices {
   /** A caller's limits as they were last known: for answers to requests that were not counted. */
   readonly limitsOf: (principal: Principal) => LimitFacts;
   readonly calls: Calls;
+  /** Asked before anything of a completion is read. */
+  readonly admission: AdmissionControl;
   readonly clock: Clock;
   /** Is told of requests that were refused before they became completions, for logs and metrics. */
   readonly refused: (refusal: Refusal) => void;

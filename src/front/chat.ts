@@ -5,6 +5,7 @@ import { HOPS_HEADER, readHops, refuseCircles } from "../core/hops.ts";
 import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { openCall } from "../edge/http/call.ts";
+import type { Place } from "../edge/overload/admission-control.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
@@ -30,10 +31,14 @@ const STREAM_HEADERS = [
 export async function chatCompletions(services: EdgeServices, exchange: Exchange, principal: Principal): Promise<void> {
   const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
   let requested: string | undefined;
+  let place: Place | undefined;
   try {
     requireJson(exchange);
     const hops = readHops(exchange.request.headers[HOPS_HEADER]);
     refuseCircles(hops);
+    const entered = services.admission.enter(principal, open);
+    // Waiting for nothing takes a turn, too.
+    place = entered instanceof Promise ? await entered : entered;
     const read = readChatRequest(parseBody(await exchange.body(open)));
     const { requestId, arrivedMs } = exchange;
     const call: Call = {
@@ -50,14 +55,18 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
       },
     };
     requested = read.request.model;
-    if (read.stream) await streamed(services, exchange, { read, call, open });
-    else await whole(services, exchange, { read, call, open });
+    if (read.stream) await streamed(services, exchange, { read, call, open, place });
+    else {
+      place.started();
+      await whole(services, exchange, { read, call, open });
+    }
   } catch (reason) {
     const failure = Failure.from(reason);
     if (requested === undefined)
       services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure, principal });
     exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested));
   } finally {
+    place?.end();
     done();
   }
 }
@@ -75,7 +84,7 @@ async function whole(
 async function streamed(
   services: EdgeServices,
   exchange: Exchange,
-  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
+  { read, call, open, place }: { read: ReadRequest; call: Call; open: OpenCall; place: Place },
 ): Promise<void> {
   const { clock } = services;
   let facts: RoutingFacts = [];
@@ -89,6 +98,7 @@ async function streamed(
     // The last words wait for the end of the stream, which comes when the completion is recorded.
     let last = "";
     for await (const batch of services.completions.stream(read.request, call)) {
+      place.started();
       facts = routingOf(batch, read.request.model, clock.monotonic() - call.arrivedMs) ?? facts;
       const text = chunks.write(batch);
       if (chunks.ended) last = text;

@@ -12,12 +12,16 @@ import { toKey } from "../edge/current-key.ts";
 import { openCall } from "../edge/http/call.ts";
 import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/connect.ts";
 import { newCompletionId } from "../edge/ids.ts";
+import type { Place } from "../edge/overload/admission-control.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { type Exchange, MAX_BODY_BYTES } from "./exchange.ts";
 
 /** The call that a request was admitted as, on its way through Connect's handlers. */
 const CALL = createContextKey<Call | undefined>(undefined);
+
+/** Its place among the completions that are starting; undefined for what is no completion. */
+const PLACE = createContextKey<Place | undefined>(undefined);
 
 /** Where completions are asked for. */
 const COMPLETIONS = `/${CompletionService.typeName}/`;
@@ -32,7 +36,9 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
     const { open, done } = openCall(services.calls, exchange, connectTimeoutMs(exchange));
+    let place: Place | undefined;
     try {
+      if (path.startsWith(COMPLETIONS)) place = await services.admission.enter(principal, open);
       const call: Call = {
         principal,
         requestId,
@@ -52,7 +58,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         call: open,
         clock: services.clock,
         maxBodyBytes: MAX_BODY_BYTES,
-        contextValues: createContextValues().set(CALL, call),
+        contextValues: createContextValues().set(CALL, call).set(PLACE, place),
         headerList: (header) => exchange.headerList([], [...header]),
       });
     } catch (reason) {
@@ -65,6 +71,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         writeConnectError(exchange, failure);
       }
     } finally {
+      place?.end();
       done();
     }
   };
@@ -82,6 +89,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   router.service(CompletionService, {
     create: (request, context) =>
       answer(context, async (call) => {
+        context.values.get(PLACE)?.started();
         const completion = await completions.create(request, call);
         setFacts(context.responseHeader, routingOfCompletion(completion, request.model, elapsed(call)));
         return completion;
@@ -90,6 +98,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
       const call = callOf(context);
       try {
         for await (const batch of completions.stream(request, call)) {
+          context.values.get(PLACE)?.started();
           for (const chunk of batch) {
             if (chunk.event.case === "start") {
               setFacts(context.responseHeader, routingOfStart(chunk.event.value, request.model, elapsed(call)));

@@ -15,6 +15,9 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** How long the rest of a refused body is read and dropped, so that the caller can read why. */
 const LINGER_MS = 1000;
 
+/** A refused body that is not larger is read to its end. */
+const DROPPED_BYTES = 64 * 1024;
+
 type HeaderList = readonly (readonly [name: string, value: string])[];
 
 /** One HTTP request and its answer, as the routes see it. */
@@ -104,9 +107,13 @@ export class Exchange {
     if (unread) this.#linger();
   }
 
+  /** Whether more of the body may come than is worth reading to keep the connection: Node reads and drops the rest. */
   #hasUnreadBody(): boolean {
     const { complete, headers } = this.request;
-    return !complete && (headers["transfer-encoding"] !== undefined || Number(headers["content-length"] ?? 0) > 0);
+    const length = Number(headers["content-length"] ?? 0);
+    // Whoever waits for leave to send a body may never send it.
+    const mayNotCome = headers.expect !== undefined && length > 0;
+    return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > DROPPED_BYTES);
   }
 
   /** This exchange's headers and more, in the flat form that `writeHead` takes without copying. */

@@ -62,6 +62,9 @@ const LIMITS = {
 /** What Node calls a request that has not arrived in its time. */
 const TOO_LATE = "ERR_HTTP_REQUEST_TIMEOUT";
 
+/** How long an idle connection is kept when memory is short. */
+const SHORT_KEEP_ALIVE_MS = 5_000;
+
 /** How often a drain looks for connections that have become idle. */
 const SWEEP_MS = 50;
 
@@ -79,6 +82,11 @@ export async function startHttpServer(
   server.maxHeadersCount = 100;
   const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
   server.once("close", () => clearInterval(looking));
+
+  services.admission.onMemoryStep((step) => {
+    // Those that are idle now are not closed: a request may be on its way there.
+    server.keepAliveTimeout = step > 0 ? SHORT_KEEP_ALIVE_MS : LIMITS.keepAliveTimeout;
+  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve());
@@ -130,7 +138,10 @@ class Front {
 
   handle(request: IncomingMessage, response: ServerResponse): void {
     const requestId = requestIdFrom(single(request.headers["x-request-id"]));
-    const isLast = this.#draining || this.#answering.get(request.socket)?.shouldKeepAlive === false;
+    const isLast =
+      this.#draining ||
+      this.#services.admission.memoryStep >= 2 ||
+      this.#answering.get(request.socket)?.shouldKeepAlive === false;
     if (isLast) response.setHeader("connection", "close");
     const exchange = new Exchange(request, response, {
       requestId,

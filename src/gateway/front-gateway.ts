@@ -19,6 +19,7 @@ import { startHousekeeping } from "./housekeeping.ts";
 import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
 import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 import { Notice } from "./notice.ts";
+import { createAdmission, toFacts } from "./overload.ts";
 import { createObserver } from "./observer.ts";
 
 /**
@@ -44,6 +45,7 @@ async function assemble(
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
+  const admission = createAdmission(config, { calls, clock, log });
   const housekeeping = startHousekeeping([idleMemoryChore({ calls, ...ownHeap })], { clock, log });
   undo.push(() => housekeeping.close());
   const metrics = createMetrics({
@@ -53,6 +55,8 @@ async function assemble(
     ledgerWaiting: () => 0,
     ratesLocal: () => false,
     ratesDecidedLocally: () => 0,
+    admissionWaiting: () => admission.state().waiting,
+    shed: () => admission.state().refused,
   });
   const observer = createObserver({ log, metrics, isModel: () => false });
   const keys = new ShownKeys();
@@ -71,6 +75,7 @@ async function assemble(
     authenticate: authenticateWith(remote, keys),
     limitsOf: (principal) => limits.peek(principal),
     calls,
+    admission,
     clock,
     refused: (refusal) => observer.refused(refusal),
   };
@@ -91,7 +96,12 @@ async function assemble(
     activeCalls: () => calls.active,
     metrics,
     // A front whose cores are away is still the one to say so.
-    readiness: () => ({ ready: !draining, active_calls: calls.active, core: remote.state() }),
+    readiness: () => ({
+      ready: !draining,
+      active_calls: calls.active,
+      core: remote.state(),
+      overload: toFacts(admission.state()),
+    }),
     firstKey: undefined,
     makeFirstKey: async () => undefined,
     // Models and providers are the cores'.

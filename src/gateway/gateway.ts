@@ -29,6 +29,7 @@ import { consoleOf } from "./console.ts";
 import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
 import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
+import { createAdmission, toFacts } from "./overload.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { openRates } from "./rates.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
@@ -143,6 +144,7 @@ async function assemble(
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
+  const admission = createAdmission(config, { calls, clock, log });
   const chores = [...choresOf(config, { store, clock }), idleMemoryChore({ calls, ...ownHeap })];
   const housekeeping = startHousekeeping(chores, { clock, log });
   undo.push(() => housekeeping.close());
@@ -161,6 +163,8 @@ async function assemble(
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),
+    admissionWaiting: () => admission.state().waiting,
+    shed: () => admission.state().refused,
   });
   const feed = new RequestFeed(clock);
   const health = createHealthRecorder(router, clock);
@@ -182,6 +186,7 @@ async function assemble(
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
     limitsOf: (principal) => limiter.peek(principal),
     calls,
+    admission,
     clock,
     refused: (refusal) => observer.refused(refusal),
   };
@@ -232,6 +237,7 @@ async function assemble(
       rates: { counted_in: rates.place, alone: rates.isAlone() },
       ledger: ledger.state(),
       breakers: Object.fromEntries(router.health()),
+      overload: toFacts(admission.state()),
     }),
     firstKey: undefined,
     async makeFirstKey() {

@@ -72,6 +72,7 @@ const AT_RESTART = [
   "simulator",
   "retries",
   "breaker",
+  "overload",
 ] as const;
 
 function changedAtRestart(before: Config, after: Config): string[] {

@@ -26,6 +26,7 @@ import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/
 import type { EdgeServices, Refusal } from "../edge/services.ts";
 import { drained } from "../edge/drain.ts";
 import type { OpenCall } from "../edge/calls.ts";
+import type { Place } from "../edge/overload/admission-control.ts";
 import type { Encoded } from "./definition.ts";
 import { toServiceError } from "./status.ts";
 
@@ -111,10 +112,13 @@ async function answer<I extends Message, O extends Message>(
 ): Promise<void> {
   const opened = openCall(services, call);
   let principal: Principal | undefined;
+  let place: Place | undefined;
   let admitted = false;
   try {
     principal = await services.authenticate(authorizationOf(call));
     opened.limits = services.limitsOf(principal);
+    if (call.getPath().startsWith(COMPLETIONS)) place = await services.admission.enter(principal, opened.open);
+    place?.started();
     const request = call.request();
     admitted = true;
     const message = await run(request, principal, opened);
@@ -125,6 +129,8 @@ async function answer<I extends Message, O extends Message>(
     if (!admitted) refuse(services, call, { requestId: opened.requestId, failure, principal });
     opened.answered();
     reply(toServiceError(failure, { requestId: opened.requestId, limits: failure.limits ?? opened.limits }));
+  } finally {
+    place?.end();
   }
 }
 
@@ -135,13 +141,16 @@ async function answerStream(
   const opened = openCall(services, call);
   const { requestId, open, arrivedMs } = opened;
   let principal: Principal | undefined;
+  let place: Place | undefined;
   let admitted = false;
   try {
     principal = await services.authenticate(authorizationOf(call));
     opened.limits = services.limitsOf(principal);
+    place = await services.admission.enter(principal, open);
     const request = call.request();
     admitted = true;
     for await (const batch of services.completions.stream(request, toCall(opened, principal))) {
+      place.started();
       for (const chunk of batch) {
         if (chunk.event.case === "start") {
           const facts = routingOfStart(chunk.event.value, request.model, services.clock.monotonic() - arrivedMs);
@@ -158,6 +167,8 @@ async function answerStream(
     opened.answered();
     // Not destroy(): that would leave the client waiting for a status.
     call.emit("error", toServiceError(failure, { requestId, limits: failure.limits ?? opened.limits }));
+  } finally {
+    place?.end();
   }
 }
 

@@ -49,12 +49,16 @@ export interface Gauges {
   readonly ratesLocal: () => boolean;
   /** Requests that were decided on so, or because the shared state was slow once. */
   readonly ratesDecidedLocally: () => number;
+  /** Completions that wait to be begun. */
+  readonly admissionWaiting: () => number;
+  /** Completions that were not begun because of overload, by reason. */
+  readonly shed: () => Readonly<Record<string, number>>;
 }
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 export function createMetrics(gauges: Gauges): Metrics {
-  const { activeCalls, breakers, ledgerWaiting, ratesLocal, ratesDecidedLocally } = gauges;
+  const { activeCalls, breakers, ledgerWaiting, ratesLocal, ratesDecidedLocally, admissionWaiting, shed } = gauges;
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -155,6 +159,26 @@ export function createMetrics(gauges: Gauges): Metrics {
       this.inc(ratesDecidedLocally());
     },
   });
+  const entering = new Gauge({
+    name: "parley_admission_waiting",
+    help: "Completions that wait to be begun.",
+    registers: [],
+    collect() {
+      this.set(admissionWaiting());
+    },
+  });
+  const refusedByLoad = new Counter({
+    name: "parley_shed_total",
+    help: "Completions that were refused because of overload.",
+    labelNames: ["reason"],
+    registers: [],
+    collect() {
+      this.reset();
+      for (const [reason, count] of Object.entries(shed())) this.inc({ reason }, count);
+    },
+  });
+  registry.registerMetric(entering);
+  registry.registerMetric(refusedByLoad);
   registry.registerMetric(decidedLocally);
   registry.registerMetric(waiting);
   registry.registerMetric(local);

@@ -12,6 +12,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { startHttpServer } from "../../src/front/server.ts";
 import { PASSWORD, setUpAccess } from "../access/set-up.ts";
+import { roomyAdmission } from "../support/admission.ts";
 
 /** A service whose stream goes on until it is ended, behind the real entrance. */
 export async function startEndless() {
@@ -57,6 +58,7 @@ export async function startEndless() {
       limitsOf: never,
       authenticate: never,
       calls,
+      admission: roomyAdmission(calls, systemClock),
       clock: systemClock,
       refused: () => undefined,
     },

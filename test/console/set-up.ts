@@ -26,6 +26,7 @@ import type { LatencyQuery, UsageQuery, UsageStore } from "../../src/ledger/usag
 import { memoryKeyStore } from "../access/fakes.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
+import { roomyAdmission } from "../support/admission.ts";
 
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {
@@ -151,6 +152,7 @@ export async function startConsole(
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
       calls,
+      admission: roomyAdmission(calls, systemClock),
       clock: systemClock,
       refused,
     },

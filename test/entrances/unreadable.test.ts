@@ -7,6 +7,7 @@ import type { EdgeServices, Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
 import { FACTS, somebody } from "../support/core-ports.ts";
+import { roomyAdmission } from "../support/admission.ts";
 
 const MIB = 1024 * 1024;
 const CREATE = `/${CompletionService.typeName}/Create`;
@@ -20,12 +21,14 @@ let http: HttpServer;
 let grpc: GrpcServer;
 beforeEach(async () => {
   refusals = [];
+  const calls = new Calls(systemClock);
   const services: EdgeServices = {
     completions: { create: asked, stream: asked },
     models: { list: asked, get: asked },
     authenticate: async () => somebody,
     limitsOf: () => FACTS,
-    calls: new Calls(systemClock),
+    calls,
+    admission: roomyAdmission(calls, systemClock),
     clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),
   };

@@ -20,6 +20,7 @@ import { coreTarget } from "../../src/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../../src/grpc/remote-core.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
 import { callOf, FACTS, somebody } from "../support/core-ports.ts";
+import { roomyAdmission } from "../support/admission.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 
@@ -68,6 +69,7 @@ async function openCore(answers: Answers, port = 0) {
     },
     limitsOf: () => FACTS,
     calls,
+    admission: roomyAdmission(calls, systemClock),
     clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),
   };

@@ -9,6 +9,8 @@ const createWorker = (breaker: string) =>
     ledgerWaiting: () => 1,
     ratesLocal: () => false,
     ratesDecidedLocally: () => 0,
+    admissionWaiting: () => 0,
+    shed: () => ({ queue: 2 }),
   });
 
 const overTheChannel = async (snapshot: Promise<MetricsSnapshot>): Promise<MetricsSnapshot> =>

@@ -1,4 +1,5 @@
 import type { Readiness } from "../../telemetry/operations.ts";
+import { mergeOverload, type OverloadFacts } from "../overload.ts";
 
 /** The breaker of the worker that suffers most is the one to show. */
 const BREAKER_STATES = ["closed", "half_open", "open"];
@@ -10,13 +11,19 @@ interface Facts extends Readiness {
   readonly ledger?: { readonly waiting: number; readonly away: boolean };
   readonly breakers?: Readonly<Record<string, string>>;
   readonly core?: string;
+  readonly overload?: OverloadFacts;
 }
 
 /** What several processes say of themselves as if they were one: sums, and the worst that any of them says. */
 export function mergeReadiness(answers: readonly Readiness[]): Readiness {
   const all = answers as readonly Facts[];
   const [first] = all;
-  const merged = { ready: all.some(({ ready }) => ready), active_calls: sum(all.map((one) => one.active_calls)) };
+  const load = all.flatMap(({ overload }) => overload ?? []);
+  const merged = {
+    ready: all.some(({ ready }) => ready),
+    active_calls: sum(all.map((one) => one.active_calls)),
+    ...(load.length > 0 && { overload: mergeOverload(load) }),
+  };
   if (first === undefined) return merged;
   if (first.rates === undefined) return { ...first, ...merged };
   const ledgers = all.flatMap(({ ledger }) => ledger ?? []);

@@ -1,0 +1,38 @@
+import { Failure } from "../../core/failure.ts";
+
+/** Why a completion was not begun: its key's queue is long enough, too many are under way, or memory is short. */
+export const SHED_REASONS = ["queue", "completions", "memory"] as const;
+export type ShedReason = (typeof SHED_REASONS)[number];
+
+const MESSAGES: Readonly<Record<ShedReason, string>> = {
+  queue: "The gateway has more requests than it can answer at the moment. Try again shortly.",
+  completions: "The gateway has as many completions under way as it may. Try again shortly.",
+  memory: "The gateway is short of memory. Try again shortly.",
+};
+
+/** Callers are sent away for different times, so that they do not come back all at once. */
+const RETRY_AFTER_MS = [1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500] as const;
+
+/** The refusal of a completion under overload. It is counted and not logged: there may be thousands a second. */
+export class Shed extends Failure {
+  readonly reason: ShedReason;
+
+  private constructor(reason: ShedReason, retryAfterMs: number) {
+    super("overloaded", MESSAGES[reason], { retryAfterMs });
+    this.reason = reason;
+  }
+
+  // Made once: an Error notes where it was made, which costs as much as the rest of a refusal.
+  static readonly #all: Readonly<Record<ShedReason, readonly Shed[]>> = {
+    queue: RETRY_AFTER_MS.map((waitMs) => new Shed("queue", waitMs)),
+    completions: RETRY_AFTER_MS.map((waitMs) => new Shed("completions", waitMs)),
+    memory: RETRY_AFTER_MS.map((waitMs) => new Shed("memory", waitMs)),
+  };
+  static #used = 0;
+
+  /** One of the refusals for this reason. */
+  static because(reason: ShedReason): Shed {
+    const all = Shed.#all[reason];
+    return all[(Shed.#used = (Shed.#used + 1) % all.length)]!;
+  }
+}

@@ -1,0 +1,249 @@
+import { once } from "node:events";
+import { connect } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Product, startProduct } from "../support/product.ts";
+import { answerText, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
+import { rawRequest } from "../product/support/raw-http.ts";
+import { type Crowd, startCrowd } from "./overload/crowd.ts";
+import type { Outcome, Phase } from "./overload/generator.ts";
+import { UNLIMITED } from "../support/unlimited.ts";
+import { figure } from "./support/figures.ts";
+import { scale, timeLimit } from "./support/scale.ts";
+
+/** Callers give up then: three times what an answer takes without any load. */
+const PATIENCE_MS = 5_000;
+/** As a model answers: 60 events, 50 a second, the first after a quarter of a second. */
+const ANSWER = { chunks: 60, intervalMs: 20, firstMs: 250 };
+const MIN_REQUESTS = 40;
+
+function quantile(values: readonly number[], q: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? NaN;
+}
+
+describe("a crowd of ten times what one process can answer", () => {
+  let crowd: Crowd;
+  /** What is answered in a second, on a core of its own, at the load at which that is most. */
+  let peak: number;
+  beforeAll(async () => {
+    crowd = await startCrowd({ answer: ANSWER, keys: 22 });
+    // Compiles what is about to be measured.
+    await crowd.run(all(40, { seconds: 4, settleSeconds: 1 }));
+  }, 60_000);
+  afterAll(() => crowd.stop());
+
+  const all = (perSecond: number, { seconds, settleSeconds }: Pick<Phase, "seconds" | "settleSeconds">): Phase => ({
+    seconds,
+    settleSeconds,
+    patienceMs: PATIENCE_MS,
+    streams: [{ name: "all", keys: crowd.keys.slice(0, 20), perSecond }],
+  });
+  /** Goodput as it is and as it would be on a core of its own. */
+  const goodput = async (
+    perSecond: number,
+    seconds: number,
+  ): Promise<{ raw: number; own: number; told: Outcome; seenSlowdown: number }> => {
+    const settleSeconds = scale(3, 5);
+    const { outcomes, slowdown, seenSlowdown } = await crowd.run(
+      all(perSecond, { seconds: seconds + settleSeconds, settleSeconds }),
+    );
+    const told = outcomes["all"]!;
+    const raw = told.servedMs.length / seconds;
+    const words = `${perSecond.toFixed(0)} a second: ${raw.toFixed(0)} answered, ${told.refusedMs.length} refused,`;
+    console.log(`${words} ${told.late} late; ${slowdown.toFixed(1)} times slower than on a core of its own`);
+    return { raw, own: raw * slowdown, told, seenSlowdown };
+  };
+
+  it(
+    "nearly as much is answered as at the peak, the others are refused at once, and health is answered",
+    async () => {
+      let nominal = 80;
+      let raw = 0;
+      peak = 0;
+      // The load at which no more is answered than at the one before.
+      for (let found = false; !found; nominal *= 2) {
+        const reached = await goodput(nominal, scale(3, 10));
+        found = reached.raw < nominal * 0.8;
+        raw = Math.max(raw, reached.raw);
+        peak = Math.max(peak, reached.own);
+      }
+      const looks: number[] = [];
+      const look = setInterval(() => {
+        const beganMs = performance.now();
+        fetch(`${crowd.operationsUrl}/healthz`).then(
+          (answer) => void looks.push(answer.ok ? performance.now() - beganMs : NaN),
+          () => void looks.push(NaN),
+        );
+      }, 50);
+      const { own, told, seenSlowdown } = await goodput(10 * raw, scale(5, 30)).finally(() => clearInterval(look));
+      expect(told.wrong).toEqual({});
+      figure({ name: "requests that were refused", value: told.refusedMs.length, unit: "", atLeast: MIN_REQUESTS });
+      figure({
+        name: "goodput at ten times the capacity, of the peak's",
+        value: Math.round((100 * own) / peak),
+        unit: "%",
+        atLeast: scale(80, 90),
+      });
+      figure({
+        name: "refusals p99, neighbours' time taken out",
+        value: Math.round(quantile(told.refusedMs, 0.99) / seenSlowdown),
+        unit: "ms",
+        atMost: 50,
+      });
+      figure({
+        name: "health endpoint p99 at ten times the capacity, neighbours' time taken out",
+        value: Math.round(quantile(looks, 0.99) / seenSlowdown),
+        unit: "ms",
+        atMost: 50,
+      });
+      // Not a line per refusal.
+      const lines = crowd
+        .log()
+        .split("\n")
+        .filter((line) => line.includes('"overload"') || /overload: /.test(line));
+      expect(lines.length).toBeLessThan(20);
+    },
+    timeLimit(90, 300),
+  );
+
+  it(
+    "one key's flood does not slow down the others",
+    async () => {
+      const quiet = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 10 };
+      const run = (streams: Phase["streams"]) =>
+        crowd.run({ seconds: scale(6, 20), settleSeconds: 2, patienceMs: 60_000, streams });
+      const alone = await run([quiet]);
+      const beside = await run([quiet, { name: "flood", keys: crowd.keys.slice(0, 1), perSecond: 10 * peak }]);
+      const p99 = ({ outcomes }: typeof alone): number => quantile(outcomes["quiet"]!.servedMs, 0.99);
+      expect(beside.outcomes["flood"]!.refusedMs.length).toBeGreaterThan(MIN_REQUESTS);
+      const { refusedMs, wrong } = beside.outcomes["quiet"]!;
+      expect(wrong).toEqual({});
+      figure({
+        name: "requests of others refused beside one key's flood",
+        value: refusedMs.length,
+        unit: "",
+        atMost: 0,
+      });
+      figure({
+        name: "others' p99 beside one key's flood, times that without it",
+        value: Math.round((100 * p99(beside)) / p99(alone)) / 100,
+        unit: "",
+        atMost: 2,
+      });
+    },
+    timeLimit(40, 90),
+  );
+});
+
+describe("callers that are gone", () => {
+  let product: Product;
+  let upstream: Upstream;
+  beforeAll(async () => {
+    upstream = await startUpstream(() => undefined);
+    product = await startProduct({
+      config: { ...localModel(upstream.url), limits: UNLIMITED, overload: { max_wait_ms: 60_000 } },
+    });
+  }, 30_000);
+  afterAll(async () => {
+    await product.stop();
+    await upstream.close();
+  });
+
+  const send = (who: string) => {
+    const socket = connect(product.httpPort, "127.0.0.1").on("error", () => undefined);
+    const headers = [
+      `host: 127.0.0.1:${product.httpPort}`,
+      `authorization: Bearer ${product.firstKey}`,
+      "content-type: application/json",
+    ];
+    const body = JSON.stringify({ model: "local/test", stream: true, messages: [{ role: "user", content: who }] });
+    socket.write(rawRequest("POST /v1/chat/completions", headers, body));
+    return socket;
+  };
+  const waiting = async (): Promise<number> => {
+    const facts = (await (await fetch(`${product.operationsUrl}/readyz`)).json()) as { overload: { waiting: number } };
+    return facts.overload.waiting;
+  };
+
+  it(
+    "while they wait cause no upstream calls",
+    async () => {
+      // The upstream never answers: nobody knows what these streams will take, so the others wait.
+      const stay = Array.from({ length: 1_500 }, () => send("stays"));
+      const calls = (who: string): number => upstream.exchanges.filter(({ body }) => body.includes(`"${who}"`)).length;
+      await expect.poll(() => calls("stays"), { timeout: 20_000 }).toBeGreaterThan(900);
+      await expect.poll(waiting, { timeout: 20_000 }).toBeGreaterThan(100);
+      const gone = Array.from({ length: scale(100, 1_000) }, () => send("gone"));
+      await expect.poll(waiting, { timeout: 20_000 }).toBeGreaterThan(150);
+      for (const socket of gone) socket.destroy();
+      await Promise.all(gone.filter((socket) => !socket.closed).map((socket) => once(socket, "close")));
+      const begun = calls("gone");
+      for (const socket of stay) socket.destroy();
+      await expect.poll(waiting, { timeout: 60_000 }).toBe(0);
+      figure({
+        name: "upstream calls for callers that left while they waited",
+        value: calls("gone") - begun,
+        unit: "",
+        atMost: 0,
+      });
+    },
+    timeLimit(90, 180),
+  );
+});
+
+it("memory that runs short keeps new completions out, and lets open streams end", async () => {
+  let release = (): void => undefined;
+  const released = new Promise<void>((resolve) => {
+    release = resolve;
+  });
+  const upstream = await startUpstream(async (exchange) => {
+    await released;
+    answerText(exchange, "done");
+  });
+  const { providers, models } = localModel(upstream.url);
+  const other = { ...(models as Record<string, object>)["local/test"], upstream_model: "other" };
+  const product = await startProduct({
+    config: { providers, models: { ...models, "local/other": other }, limits: UNLIMITED },
+    env: { NODE_OPTIONS: "--max-old-space-size=160" },
+  });
+  try {
+    // As long as another model may have to be asked, a request keeps its conversation.
+    const text = "x".repeat(3_000_000);
+    const choice = { model: "local/test", fallback_models: ["local/other"] };
+    const ask = async (): Promise<{ status: number; text: string }> => {
+      const response = await fetch(`${product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
+        body: JSON.stringify({ ...choice, messages: [{ role: "user", content: text }] }),
+      });
+      return { status: response.status, text: await response.text() };
+    };
+    const asked: Promise<{ status: number; text: string }>[] = [];
+    let refused: { status: number; text: string } | undefined;
+    while (refused === undefined) {
+      expect(asked.length).toBeLessThan(200);
+      // Whatever becomes of it: the end of this test must not be taken for one of its own.
+      const one = ask().catch(() => ({ status: 0, text: "" }));
+      asked.push(one);
+      const before = upstream.exchanges.length;
+      await expect
+        .poll(() => upstream.exchanges.length > before || product.output.stderr.includes("no completion is begun"), {
+          timeout: 10_000,
+        })
+        .toBe(true);
+      if (!product.output.stderr.includes("no completion is begun")) continue;
+      refused = await ask();
+    }
+    expect(refused.status).toBe(503);
+    expect(refused.text).toContain("short of memory");
+    release();
+    const statuses = (await Promise.all(asked)).map(({ status }) => status);
+    const cut = statuses.filter((status) => status !== 200 && status !== 503);
+    expect(statuses.filter((status) => status === 200).length).toBeGreaterThanOrEqual(upstream.exchanges.length);
+    figure({ name: "running answers lost when memory ran short", value: cut.length, unit: "", atMost: 0 });
+  } finally {
+    release();
+    await product.stop();
+    await upstream.close();
+  }
+}, 60_000);

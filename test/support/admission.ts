@@ -1,0 +1,18 @@
+import type { Clock } from "../../src/core/clock.ts";
+import type { Calls } from "../../src/edge/calls.ts";
+import { AdmissionControl } from "../../src/edge/overload/admission-control.ts";
+
+/** An admission control with plenty of room. */
+export function roomyAdmission(calls: Pick<Calls, "active">, clock: Clock): AdmissionControl {
+  return new AdmissionControl(
+    { maxCompletions: 10_000, maxWaitMs: 60_000 },
+    {
+      clock,
+      calls,
+      memoryShare: () => 0,
+      busyShare: () => 0,
+      atEndOfTurn: (callback) => void setImmediate(callback),
+      changed: () => undefined,
+    },
+  );
+}
