@@ -1,10 +1,15 @@
-import { constrainedMemory, memoryUsage } from "node:process";
+import { constrainedMemory, memoryUsage, threadCpuUsage } from "node:process";
 import { totalmem } from "node:os";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Calls } from "../edge/calls.ts";
-import { AdmissionControl, type OverloadChange, type OverloadState } from "../edge/overload/admission-control.ts";
+import {
+  AdmissionControl,
+  type LoopUse,
+  type OverloadChange,
+  type OverloadState,
+} from "../edge/overload/admission-control.ts";
 import { usedShare } from "../edge/overload/memory-steps.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -17,7 +22,7 @@ export function createAdmission(
   return new AdmissionControl(overload, {
     clock,
     calls,
-    busyShare: watchBusyShare(),
+    loopUse: watchLoopUse(),
     memoryShare: () => memoryShare(containerBytes),
     atEndOfTurn: (callback) => void setImmediate(callback),
     changed: (change) => tell(log, change),
@@ -31,14 +36,21 @@ function containerShareBytes(processes: number): number {
   return bytes > 0 && bytes < totalmem() ? bytes / processes : Infinity;
 }
 
-/** Tells which share of the time since it was last asked the event loop was busy. */
-function watchBusyShare(): () => number {
+/** More is not believed: one of the two clocks may count in larger steps than the other. */
+const MAX_SLOWDOWN = 10;
+
+/** Tells how busy the event loop was since it was last asked, and how much of that time it had a processor. */
+function watchLoopUse(): () => LoopUse {
   let before = performance.eventLoopUtilization();
+  let usedBefore = threadCpuUsage();
   return () => {
     const now = performance.eventLoopUtilization();
-    const { utilization } = performance.eventLoopUtilization(now, before);
+    const used = threadCpuUsage();
+    const { utilization, active } = performance.eventLoopUtilization(now, before);
+    const usedMs = (used.user - usedBefore.user + used.system - usedBefore.system) / 1000;
     before = now;
-    return utilization;
+    usedBefore = used;
+    return { busyShare: utilization, slowdown: Math.min(Math.max(active / Math.max(usedMs, 0.001), 1), MAX_SLOWDOWN) };
   };
 }
 

@@ -19,12 +19,20 @@ export interface AdmissionPorts {
   readonly calls: Pick<Calls, "active">;
   /** The share of its memory that the process uses: 0 to 1. */
   readonly memoryShare: () => number;
-  /** The share of the time since it was last asked in which the event loop was busy: 0 to 1. */
-  readonly busyShare: () => number;
+  /** What the event loop has done since it was last asked. */
+  readonly loopUse: () => LoopUse;
   /** Calls back at the end of this turn of the event loop, when all that had arrived by then has been read. */
   readonly atEndOfTurn: (callback: () => void) => void;
   /** Is told when shedding begins and when it is over, and of every change of the memory's step. */
   readonly changed: (change: OverloadChange) => void;
+}
+
+/** How a stretch of time was used. */
+export interface LoopUse {
+  /** The share of it in which the event loop was busy: 0 to 1. */
+  readonly busyShare: number;
+  /** How much longer that took than it would have on a processor of its own: 1 or more. */
+  readonly slowdown: number;
 }
 
 export type OverloadChange =
@@ -55,6 +63,9 @@ export interface Place {
 const BEGUN_PER_TURN = 32;
 /** How much a completion counts in how long they take. */
 const WEIGHT = 0.05;
+/** So many may be under way, and so many wait, whatever the event loop does: a burst is over before anything is known of it. */
+const ALWAYS_UNDER_WAY = 64;
+const ALWAYS_WAITING = 64;
 /** Shedding is over when nobody was refused for so long. */
 const QUIET_MS = 10_000;
 
@@ -84,7 +95,10 @@ export class AdmissionControl {
   /** Since when the event loop is looked at; undefined while it is not. */
   #sinceMs: number | undefined;
   #firstContentMs = 0;
-  #wholeMs = Infinity;
+  /** Undefined as long as none has ended. */
+  #wholeMs: number | undefined;
+  /** Sum of when those under way were begun. */
+  #begunSumMs = 0;
   #memoryStep: MemoryStep = 0;
   #shedding: { lastMs: number; readonly before: number } | undefined;
 
@@ -125,7 +139,8 @@ export class AdmissionControl {
   }
 
   #mayBegin(): boolean {
-    return this.#begunInTurn < BEGUN_PER_TURN && this.#rate.take(this.#ports.clock.monotonic());
+    if (this.#begunInTurn >= BEGUN_PER_TURN) return false;
+    return this.#underWay < ALWAYS_UNDER_WAY || this.#rate.take(this.#ports.clock.monotonic());
   }
 
   #begin(): Place {
@@ -134,6 +149,7 @@ export class AdmissionControl {
     this.#starting += 1;
     this.#underWay += 1;
     this.#begunInTurn += 1;
+    this.#begunSumMs += begunMs;
     this.#armTurn();
     let startedMs: number | undefined;
     const started = (): void => {
@@ -148,7 +164,8 @@ export class AdmissionControl {
         started();
         this.#underWay -= 1;
         const tookMs = clock.monotonic() - begunMs;
-        this.#wholeMs = this.#wholeMs === Infinity ? tookMs : this.#wholeMs + (tookMs - this.#wholeMs) * WEIGHT;
+        this.#begunSumMs -= begunMs;
+        this.#wholeMs = this.#wholeMs === undefined ? tookMs : this.#wholeMs + (tookMs - this.#wholeMs) * WEIGHT;
       },
     };
   }
@@ -161,10 +178,10 @@ export class AdmissionControl {
     const turns = Math.min(own * Math.max(1, this.#queue.keys), all);
     const leftMs = (open.expiresMs ?? Infinity) - nowMs;
     // Who cannot wait as long would be begun for nothing.
-    if (turns / this.#rate.perSecond > leftMs / 1000) throw this.#shed("queue");
+    if (turns > this.#rate.perSecond * (leftMs / 1000)) throw this.#shed("queue");
     // A key's first waiter need not suffer from a bad moment.
     const perSecond = own === 1 ? this.#rate.usualPerSecond : this.#rate.perSecond;
-    if (all / perSecond > this.#options.maxWaitMs / 2 / 1000) {
+    if (all > ALWAYS_WAITING && all > perSecond * (this.#options.maxWaitMs / 2 / 1000)) {
       const newest = this.#queue.takeOfLongest(own);
       if (newest === undefined) throw this.#shed("queue");
       this.#refuse(newest);
@@ -225,22 +242,25 @@ export class AdmissionControl {
   }
 
   #watch(): void {
-    const { clock, busyShare } = this.#ports;
-    if (this.#sinceMs === undefined) busyShare();
+    const { clock, loopUse } = this.#ports;
+    if (this.#sinceMs === undefined) loopUse();
     this.#sinceMs = clock.monotonic();
     clock.after(WINDOW_MS, () => this.#endWindow());
   }
 
   #endWindow(): void {
-    const { clock, busyShare } = this.#ports;
+    const { clock, loopUse } = this.#ports;
     const nowMs = clock.monotonic();
+    const { busyShare, slowdown } = loopUse();
     this.#rate.learn({
-      busyShare: busyShare(),
-      lateMs: nowMs - this.#sinceMs! - WINDOW_MS,
+      busyShare,
+      // Time in which other programs had the processor does not become less by refusing.
+      lateMs: (nowMs - this.#sinceMs! - WINDOW_MS) / slowdown,
       started: this.#underWay - this.#starting,
       starting: this.#starting,
       firstContentMs: this.#firstContentMs,
-      wholeMs: this.#wholeMs,
+      // As long as none has ended, as long as those have taken that were begun first.
+      wholeMs: this.#wholeMs ?? 2 * (nowMs - this.#begunSumMs / Math.max(this.#underWay, 1)),
     });
     const isLate = ({ sinceMs }: Waiting): boolean => nowMs - sinceMs > this.#options.maxWaitMs;
     for (const waiting of this.#queue.takeLate(isLate)) this.#refuse(waiting);

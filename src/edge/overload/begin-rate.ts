@@ -1,7 +1,9 @@
 /** How busy the event loop may be: with more, everything waits. */
 const TARGET = 0.95;
-/** As long as nothing is known, so many streams are taken to fill the event loop. */
-const ASSUMED = 1_000;
+/** So many are begun in a second as long as nothing is known. */
+const UNKNOWN_PER_SECOND = 1_000;
+/** The event loop is late only when it was in each of so many windows: a burst passes. */
+const STANDING = 3;
 /** So many must be under way before it is learnt what one of them takes. */
 const ENOUGH = 16;
 /** With less than this nothing is at stake. */
@@ -14,8 +16,9 @@ const USUAL_LATE_MS = 15;
 /** How much a window counts in what one completion takes, and in the usual rate. */
 const WEIGHT = 0.15;
 const USUAL_WEIGHT = 0.05;
-/** So many are begun in a second, whatever happens. */
-const LEAST_PER_SECOND = 10;
+/** What is left of what is known after a window from which nothing was to be learnt, and when it is nothing. */
+const FORGETTING = 0.98;
+const NOTHING = 1e-5;
 /** A window's length. */
 export const WINDOW_MS = 100;
 
@@ -23,7 +26,7 @@ export const WINDOW_MS = 100;
 export interface LoadWindow {
   /** The share of it in which the event loop was busy: 0 to 1. */
   readonly busyShare: number;
-  /** How late its end was: as long as the event loop took to come to it. */
+  /** How late its end was: as long as the event loop took to come to it, less the time that other programs took. */
   readonly lateMs: number;
   /** Completions under way that have content, or will have all of it at once. */
   readonly started: number;
@@ -31,7 +34,7 @@ export interface LoadWindow {
   readonly starting: number;
   /** How long completions take to their first content, on average. */
   readonly firstContentMs: number;
-  /** How long they take in all; Infinity as long as none has ended. */
+  /** How long they take in all. */
   readonly wholeMs: number;
 }
 
@@ -41,13 +44,15 @@ export interface LoadWindow {
  * the others take.
  */
 export class BeginRate {
-  #perMs = ASSUMED / QUICKLY_MS;
+  #perMs = UNKNOWN_PER_SECOND / 1000;
   #usualPerMs = this.#perMs;
   /** How many may be begun now. */
-  #leave = ASSUMED;
+  #leave = this.#perMs * QUICKLY_MS;
   #atMs = 0;
-  /** The share of the event loop that one completion with content takes. */
-  #each = TARGET / ASSUMED;
+  /** The share of the event loop that one completion with content takes; 0 as long as nobody knows. */
+  #each = 0;
+  /** The loads of the latest windows. */
+  #loads: readonly number[] = [];
 
   /** What it was during the last seconds. */
   get usualPerSecond(): number {
@@ -69,17 +74,29 @@ export class BeginRate {
   }
 
   /** A window has ended. */
-  learn({ busyShare, lateMs, started, starting, firstContentMs, wholeMs }: LoadWindow): void {
-    const load = busyShare + Math.max(0, lateMs - USUAL_LATE_MS) / WINDOW_MS;
+  learn(window: LoadWindow): void {
+    const { busyShare, lateMs, started, starting } = window;
+    const load = this.#standing(busyShare + Math.max(0, lateMs - USUAL_LATE_MS) / WINDOW_MS);
     // The more there are without content, the more of the time was spent on beginning them.
-    if (started >= ENOUGH) this.#each += (busyShare / started - this.#each) * WEIGHT * (started / (started + starting));
-    else if (load < RELAXED) this.#each += (TARGET / ASSUMED - this.#each) * USUAL_WEIGHT;
-    const endPerMs = (started + starting) / Math.max(wholeMs, 1);
+    const weight = this.#each === 0 ? 1 : WEIGHT * (started / (started + starting));
+    if (started >= ENOUGH) this.#each += (Math.min(load, 1) / started - this.#each) * weight;
+    else if (load < RELAXED) this.#each = this.#each < NOTHING ? 0 : this.#each * FORGETTING;
+    this.#perMs = Math.max(this.#perMsAfter(load, window), 0);
+    this.#usualPerMs += (this.#perMs - this.#usualPerMs) * USUAL_WEIGHT;
+  }
+
+  #perMsAfter(load: number, { started, starting, firstContentMs, wholeMs }: LoadWindow): number {
+    if (this.#each === 0) return UNKNOWN_PER_SECOND / 1000;
+    const endPerMs = (started + starting) / Math.max(wholeMs, WINDOW_MS);
     // Some will have ended before these have content.
     const coming = starting - Math.min(endPerMs * firstContentMs, started);
     const room = (TARGET - load) / this.#each - coming;
-    const withinMs = load + coming * this.#each < RELAXED ? QUICKLY_MS : CAREFULLY_MS;
-    this.#perMs = Math.max(LEAST_PER_SECOND / 1000, endPerMs + room / withinMs);
-    this.#usualPerMs += (this.#perMs - this.#usualPerMs) * USUAL_WEIGHT;
+    return endPerMs + room / (load + coming * this.#each < RELAXED ? QUICKLY_MS : CAREFULLY_MS);
+  }
+
+  /** The least load of the latest windows. */
+  #standing(load: number): number {
+    this.#loads = [...this.#loads.slice(1 - STANDING), load];
+    return Math.min(...this.#loads);
   }
 }

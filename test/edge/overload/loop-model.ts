@@ -102,7 +102,7 @@ export class LoopModel implements Clock {
       clock: this,
       calls: this.#calls,
       memoryShare: () => this.memoryShare,
-      busyShare: () => this.#takeBusyShare(),
+      loopUse: () => ({ busyShare: this.#takeBusyShare(), slowdown: 1 }),
       atEndOfTurn: (callback) => void this.#endOfTurn.push(callback),
       changed: (change) => void this.changes.push(change),
     });

@@ -73,8 +73,8 @@ describe("the rate of beginnings", () => {
     const rate = new BeginRate();
     let begun = 0;
     while (rate.take(1e9)) begun += 1;
-    expect(begun).toBe(1_000);
-    expect(rate.perSecond).toBeGreaterThan(1_000);
+    expect(begun).toBe(250);
+    expect(rate.perSecond).toBe(1_000);
   });
 
   it("is as many as end when the event loop is as busy as it may be", () => {
@@ -86,12 +86,12 @@ describe("the rate of beginnings", () => {
     expect(learnt({ busyShare: 0.1 }).perSecond).toBeGreaterThan(2_500);
   });
 
-  it("is less when the event loop is late, the later the less, and never nothing", () => {
+  it("is less when the event loop is late, the later the less", () => {
     const inTime = learnt({ busyShare: 1 }).perSecond;
     const late = learnt({ busyShare: 1, lateMs: 40 }).perSecond;
     expect(late).toBeLessThan(inTime);
     expect(learnt({ busyShare: 1, lateMs: 1_000 }).perSecond).toBeLessThan(late);
-    expect(learnt({ busyShare: 1, lateMs: 1_000 }).perSecond).toBeCloseTo(10, 0);
+    expect(learnt({ busyShare: 1, lateMs: 1_000 }).perSecond).toBe(0);
   });
 
   it("counts those without content as what the others take, but for those that will have ended", () => {

@@ -7,7 +7,7 @@ export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readon
   ["Limits of accounts without their own", ["limits"]],
   ["Data", ["data_dir", "database", "redis", "ledger"]],
   ["Network", ["http.listen", "http.cors_origins", "http.trusted_proxies", "grpc", "operations"]],
-  ["Time and trouble", ["timeouts", "retries", "breaker"]],
+  ["Time and trouble", ["timeouts", "retries", "breaker", "overload"]],
   ["Process", ["workers", "log", "shutdown", "simulator"]],
 ];
 
@@ -43,6 +43,8 @@ const NAMES: Readonly<Record<string, string>> = {
   "breaker.failures": "Failures in a row that let a model rest",
   "breaker.rest_ms": "First rest",
   "breaker.max_rest_ms": "Longest rest",
+  "overload.max_wait_ms": "Longest wait of a completion to be begun",
+  "overload.max_completions": "Calls under way in one process",
   "simulator.tokens_per_second": "Simulator: tokens per second",
   "simulator.first_token_ms": "Simulator: wait before an answer",
 };
