@@ -87,9 +87,10 @@ export class BeginRate {
 
   #perMsAfter(load: number, { started, starting, firstContentMs, wholeMs }: LoadWindow): number {
     if (this.#each === 0) return UNKNOWN_PER_SECOND / 1000;
-    const endPerMs = (started + starting) / Math.max(wholeMs, WINDOW_MS);
-    // Some will have ended before these have content.
-    const coming = starting - Math.min(endPerMs * firstContentMs, started);
+    const underWay = started + starting;
+    const endPerMs = underWay / Math.max(wholeMs, WINDOW_MS);
+    // How many more there will be with content at the same time, if those under way remain as many.
+    const coming = underWay * Math.max(0, 1 - firstContentMs / wholeMs) - started;
     const room = (TARGET - load) / this.#each - coming;
     return endPerMs + room / (load + coming * this.#each < RELAXED ? QUICKLY_MS : CAREFULLY_MS);
   }
