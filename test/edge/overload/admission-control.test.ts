@@ -209,7 +209,7 @@ describe("under ten times of what a process can do", () => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
     await model.run(6, [flood]);
     await model.run(20, [flood]);
-    expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(50);
+    expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(100);
   });
 
   it("a key that sends little is not refused, and hardly waits", async () => {
