@@ -166,6 +166,7 @@ export class AdmissionControl {
         const tookMs = clock.monotonic() - begunMs;
         this.#begunSumMs -= begunMs;
         this.#wholeMs = this.#wholeMs === undefined ? tookMs : this.#wholeMs + (tookMs - this.#wholeMs) * WEIGHT;
+        if (this.#queue.size > 0) this.#armTurn();
       },
     };
   }
@@ -178,7 +179,7 @@ export class AdmissionControl {
     const turns = Math.min(own * Math.max(1, this.#queue.keys), all);
     const leftMs = (open.expiresMs ?? Infinity) - nowMs;
     // Who cannot wait as long would be begun for nothing.
-    if (turns > this.#rate.perSecond * (leftMs / 1000)) throw this.#shed("queue");
+    if (turns > this.#rate.usualPerSecond * (leftMs / 1000)) throw this.#shed("queue");
     // A key's first waiter need not suffer from a bad moment.
     const perSecond = own === 1 ? this.#rate.usualPerSecond : this.#rate.perSecond;
     if (all > ALWAYS_WAITING && all > perSecond * (this.#options.maxWaitMs / 2 / 1000)) {
