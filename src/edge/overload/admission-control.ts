@@ -10,7 +10,7 @@ import { Shed, SHED_REASONS, type ShedReason } from "./shed.ts";
 export interface OverloadOptions {
   /** How many calls may be under way. */
   readonly maxCompletions: number;
-  /** How long a completion may wait to be begun; one that probably would wait for half of it is refused at once. */
+  /** How long a completion may wait to be begun; one that probably would wait for a quarter of it is refused at once. */
   readonly maxWaitMs: number;
 }
 
@@ -182,7 +182,7 @@ export class AdmissionControl {
     if (turns > this.#rate.usualPerSecond * (leftMs / 1000)) throw this.#shed("queue");
     // A key's first waiter need not suffer from a bad moment.
     const perSecond = own === 1 ? this.#rate.usualPerSecond : this.#rate.perSecond;
-    if (all > ALWAYS_WAITING && all > perSecond * (this.#options.maxWaitMs / 2 / 1000)) {
+    if (all > ALWAYS_WAITING && all > perSecond * (this.#options.maxWaitMs / 4000)) {
       const newest = this.#queue.takeOfLongest(own);
       if (newest === undefined) throw this.#shed("queue");
       this.#refuse(newest);
