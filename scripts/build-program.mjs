@@ -56,6 +56,9 @@ function onlyAscii() {
   const escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return {
     name: "only-ascii",
-    renderChunk: (code) => ({ code: code.replaceAll(/[^\0-\x7f]/g, escape), map: null }),
+    // Last of all: what `renderChunk` gives is parsed once more, and written with the characters themselves.
+    generateBundle(_, files) {
+      for (const file of Object.values(files)) file.code = file.code.replaceAll(/[^\0-\x7f]/g, escape);
+    },
   };
 }

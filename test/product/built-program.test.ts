@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -52,6 +52,13 @@ describe("the built program", () => {
       stdout: expect.stringContaining("sk_parley"),
       built: false,
     });
+  });
+
+  it("is ASCII, of which V8 keeps a character in one byte", () => {
+    const folder = join(checkout, "dist/program");
+    const files = readdirSync(folder).filter((name) => name.endsWith(".cjs"));
+    expect(files).toContain("main.cjs");
+    expect(files.filter((name) => /[^\0-\x7f]/.test(readFileSync(join(folder, name), "utf8")))).toEqual([]);
   });
 
   it("serves completions, pages, documents and metrics", async () => {
