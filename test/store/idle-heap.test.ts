@@ -1,0 +1,39 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+
+const IDLE_MS = 300;
+
+/** Fills the heap, works for a while, and prints how large it was, is when it has shrunk, and how long after the last work. */
+const CODE = `
+  const { giveBackWhenIdle } = await import(process.argv[1]);
+  const heapMiB = () => process.memoryUsage().heapTotal / 1024 / 1024;
+  const noteWork = giveBackWhenIdle(${IDLE_MS});
+  let kept = Array.from({ length: 1_000_000 }, (_, index) => ({ index }));
+  kept = undefined;
+  const fullMiB = heapMiB();
+  let left = 10;
+  let workedMs = performance.now();
+  const look = setInterval(() => {
+    const idleMs = performance.now() - workedMs;
+    if (heapMiB() < fullMiB / 2 || idleMs > 30_000) {
+      clearInterval(look);
+      console.log(JSON.stringify({ fullMiB, leftMiB: heapMiB(), idleMs }));
+    } else if (left-- > 0) {
+      workedMs = performance.now();
+      noteWork();
+    }
+  }, 50);
+`;
+
+describe("the heap of the database's thread", () => {
+  it("is given back when nothing has been done for a while, and not before", () => {
+    const module = join(import.meta.dirname, "../../src/store/idle-heap.ts");
+    const args = ["--expose-gc", "--input-type=module", "-e", CODE, module];
+    const { stdout, stderr } = spawnSync(process.execPath, args, { encoding: "utf8" });
+    expect(stderr).toBe("");
+    const { fullMiB, leftMiB, idleMs } = JSON.parse(stdout) as Record<"fullMiB" | "leftMiB" | "idleMs", number>;
+    expect(leftMiB).toBeLessThan(fullMiB / 2);
+    expect(idleMs).toBeGreaterThanOrEqual(IDLE_MS - 1);
+  });
+});
