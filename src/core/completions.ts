@@ -80,6 +80,8 @@ export function createCompletions(ports: CorePorts): Completions {
       try {
         const plan = await begin(meter, request, { call, mode: "stream" });
         for await (const batch of ports.router.stream(plan, meter.routerCall)) {
+          // What is out is final: no other model is asked any more.
+          letGo(request);
           for (const chunk of batch) meter.observe(chunk);
           yield batch;
         }
@@ -114,11 +116,12 @@ async function reserve(
 }
 
 /**
- * Lets go of a conversation that has been translated for the only model it may go to: while its answer is under way, which
- * may take minutes, the bytes that are sent are kept and nothing else, or the garbage collector would copy it again and
- * again. Whoever called may still hold the request itself, so it is emptied.
+ * Lets go of a conversation that has been translated for the only model it may go to, or whose answer has begun: while that
+ * is under way, which may take minutes, the garbage collector would copy it again and again. Whoever called may still hold
+ * the request itself, so it is emptied.
  */
 function letGo(request: CompletionRequest): void {
+  if (request.messages.length === 0) return;
   request.messages = [];
   request.tools = [];
 }

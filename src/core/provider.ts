@@ -64,8 +64,11 @@ export interface UpstreamModel {
 
 /** A request in a provider's dialect, and what of it had to be left out or moved into range. */
 export interface Translation {
-  /** The body to post: JSON, as the bytes that are sent, which a long wait keeps outside of V8's heap. */
-  readonly body: Buffer;
+  /**
+   * The body to post: JSON, as the bytes that are sent, which a long wait keeps outside of V8's heap. Empty once a stream
+   * has given content, after which nothing is posted any more: it may be more than all else that an open stream holds.
+   */
+  body: Buffer;
   readonly omitted: readonly string[];
   readonly clamped: readonly Clamp[];
   /** Whether `body` asks for a stream: always in mode `stream`, and for a whole answer longer than `streamAbove`. */

@@ -32,6 +32,8 @@ export interface StreamReader {
 /** As much of a refusal as is read: what it says stands at its beginning. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
+const NOTHING = Buffer.alloc(0);
+
 /** How long a stream in which every choice so far has finished may take to say that it is over, or to begin another. */
 const FINISHED_WAIT_MS = 10_000;
 
@@ -49,7 +51,8 @@ export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: 
 
 /**
  * Posts and maps a stream: a batch per read of the socket. A whole JSON answer in place of a stream goes through
- * `map.whole`, for it is either an error or a completion that the provider did not care to stream.
+ * `map.whole`, for it is either an error or a completion that the provider did not care to stream. The call's body is let
+ * go of once it is posted.
  */
 export async function* fetchStream(
   upstream: Upstream,
@@ -57,6 +60,7 @@ export async function* fetchStream(
   map: { readonly reader: StreamReader; readonly whole: (json: unknown) => readonly CompletionChunk[] },
 ): AsyncGenerator<readonly CompletionChunk[]> {
   const answer = await upstream.post(call, "text/event-stream");
+  call.body = NOTHING;
   let over = false;
   try {
     await refuse(answer, call);

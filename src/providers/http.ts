@@ -1,4 +1,5 @@
 import { isIP } from "node:net";
+import type { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import { Failure } from "../core/failure.ts";
 import { isPrivateAddress } from "../net/private-addresses.ts";
@@ -22,7 +23,7 @@ export interface UpstreamRequest {
   /** Appended to the base URL's path; begins with a slash. */
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
-  readonly body: string | Buffer;
+  body: string | Buffer;
   /** Aborts with a Failure as its reason. */
   readonly signal: AbortSignal;
   /** The longest silence between two reads of the body. */
@@ -34,6 +35,9 @@ export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** Unread bytes of one answer above which its socket is not read further. */
 const HIGH_WATER_BYTES = 64 * 1024;
+
+/** A body longer than this (bytes, or characters) is let go of as soon as it is sent. */
+const LONG_BODY = 16 * 1024;
 
 /** How long a finished answer may take to end its body before its connection is given up. */
 const LINGER_MS = 1000;
@@ -66,11 +70,13 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         const exchange = new Exchange({ signal, turns }, resolve, reject);
+        const isLong = body.length > LONG_BODY;
         const options = {
           method: "POST" as const,
           path: prefix + path,
-          headers: { ...headers, accept },
-          body,
+          headers: { ...headers, accept, ...(isLong && { "content-length": String(Buffer.byteLength(body)) }) },
+          // undici takes any iterable, and its types only those of Node.
+          body: isLong ? (new LongBody(body) as unknown as Readable) : body,
           headersTimeout: 0,
           bodyTimeout: idleMs,
         };
@@ -95,6 +101,25 @@ export interface UpstreamAnswer {
   complete(): void;
   /** Nothing more is wanted: closes the connection unless the body has ended. */
   abandon(): void;
+}
+
+/**
+ * A body that is kept no longer than until it is sent. undici keeps a request with its body until the answer has ended, which
+ * for a stream may take minutes; of an iterable it keeps only this. Costs a few promises more than a Buffer does, and the
+ * connection when a provider has answered before it was sent.
+ */
+class LongBody {
+  #body: string | Buffer | undefined;
+
+  constructor(body: string | Buffer) {
+    this.#body = body;
+  }
+
+  *[Symbol.iterator](): Generator<string | Buffer> {
+    const body = this.#body;
+    this.#body = undefined;
+    if (body !== undefined) yield body;
+  }
 }
 
 /** One request on its way through undici's dispatcher, the cheapest way in (see `docs/decisions`). */

@@ -32,6 +32,8 @@ export interface RunningAttempt {
 /** Retries of the primary after its first attempt. */
 const PRIMARY_RETRIES = 1;
 
+const NOTHING = Buffer.alloc(0);
+
 /**
  * Runs a plan: decides, after each failure, what is tried next, and notes every attempt. Used the same way for whole
  * answers and for streams; see `router.ts`.
@@ -72,6 +74,14 @@ export class AttemptRun {
       this.#next += 1;
       if (attempt !== undefined) return attempt;
     }
+  }
+
+  /** The attempt's stream has content, which its caller is given: there is no attempt after this one. */
+  committed({ limit, pass, translation }: RunningAttempt): void {
+    limit.stop();
+    pass.committed();
+    this.#plan.primary.body = NOTHING;
+    translation.body = NOTHING;
   }
 
   /** The attempt gave a whole answer, or the end of a stream. */

@@ -87,8 +87,7 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
               if (committed) yield batch;
               else {
                 committed = true;
-                attempt.limit.stop();
-                attempt.pass.committed();
+                run.committed(attempt);
                 yield [startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch];
               }
             }

@@ -138,6 +138,17 @@ describe("the conversation of a request", () => {
   it("is kept where another model may have to be asked", async () => {
     expect(await messagesOf({ fallbackModels: ["b"] })).toEqual({ translated: [1, 1], left: 1 });
   });
+
+  it("is let go when a stream has content, after which no other model is asked", async () => {
+    const core = createCore({ scripts: { a: [serves("hi", "there")], b: [counted] } });
+    const translate = vi.spyOn(core.world.provider, "translate");
+    const left: number[] = [];
+    for await (const _ of core.stream({ fallbackModels: ["b"] })) {
+      const [request] = translate.mock.lastCall!;
+      left.push((request as { messages: readonly unknown[] }).messages.length);
+    }
+    expect(left).toEqual([0, 0, 0, 0]);
+  });
 });
 
 describe("a streamed completion", () => {

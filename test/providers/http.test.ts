@@ -74,6 +74,33 @@ describe("a request", () => {
     expect(Buffer.from(body!, "latin1").toString()).toBe('"é"');
   });
 
+  it("that is long arrives as it is, and leaves its connection for the next one", async () => {
+    const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
+    const body = Buffer.from(`"${"é".repeat(1_000_000)}"`);
+    for (const each of [body, body.toString()]) {
+      expect(await textOf(await post(upstream, { body: each }))).toBe("ok");
+      await nextTurn();
+    }
+    const bodies = server.requests.map((request) => Buffer.from(request.split("\r\n\r\n")[1]!, "latin1"));
+    expect(bodies.map((each) => each.equals(body))).toEqual([true, true]);
+    expect(server.requests[0]).toContain(`\r\ncontent-length: ${body.length}\r\n`);
+    expect(server.sockets).toHaveLength(1);
+  });
+
+  it("that is long may be answered before it is read", async () => {
+    const server = createServer((socket) => {
+      socket.on("error", () => {}).pause();
+      socket.write(whole("too long", "HTTP/1.1 413 Too Large"));
+    });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+    const { port } = server.address() as AddressInfo;
+    const upstream = connectUpstream({ baseUrl: `http://127.0.0.1:${port}`, allowPrivate: true, connectMs: 500 });
+    opened.push({ stop: async () => void server.close() });
+    const answer = await post(upstream, { body: Buffer.alloc(20_000_000, " ") });
+    expect([answer.status, await textOf(answer)]).toEqual([413, "too long"]);
+    answer.abandon();
+  });
+
   it("does not wait for another, and neither gets the other's answer", async () => {
     const held: (() => void)[] = [];
     const { server, upstream } = await serve((socket, request) => {

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { create } from "@bufbuild/protobuf";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { collect, createWorld, fails, hangs, newCall, outcomes, said, serves, stream, whole } from "./routed.ts";
@@ -230,6 +230,18 @@ describe("after the first content", () => {
     expect(said(batches)).toBe("start half an");
     expect(shown).toMatchObject({ code: "upstream_unavailable" });
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_unavailable"]);
+  });
+
+  it("nothing is kept of what was sent, to this model or another", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable)], b: [serves("hi")] } });
+    const translate = vi.spyOn(world.provider, "translate");
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const bodies = (): readonly string[] =>
+      translate.mock.results.map(({ value }) => (value as { body: Buffer }).body.toString());
+    expect(bodies()).toEqual(["{}"]);
+    const { batches } = await world.clock.drive(collect(world.router.stream(plan, newCall())));
+    expect(said(batches)).toBe("start hi finish report");
+    expect(bodies()).toEqual(["", ""]);
   });
 
   it("the first-content limit no longer applies, however slowly the rest comes", async () => {
