@@ -7,15 +7,21 @@ import { ensureBuilt } from "./build.mjs";
 /** What the program is without having been built. */
 export const sourceProgram = "src/main.ts";
 
-/** Flags of Node for the program: see src/gateway/idle-memory.ts. */
-export const programFlags = ["--expose-gc"];
+/** Flags of Node for the program. */
+export const programFlags = [
+  // For giving memory back: see src/gateway/idle-memory.ts.
+  "--expose-gc",
+  // V8's middle compiler takes on all that gets warm at once: what it needs for that is never given back, and with the
+  // other two a request is no dearer.
+  "--no-maglev",
+];
 
 /** What the program's environment has beside the user's own, which wins. */
 export const programEnvironment = {
   // What Node has compiled is kept from one start to the next, where that may be written.
   NODE_COMPILE_CACHE: fileURLToPath(new URL("../dist/program/compiled", import.meta.url)),
   // The GNU C library would keep what each of a dozen threads has freed, for that thread alone.
-  MALLOC_ARENA_MAX: "2",
+  MALLOC_ARENA_MAX: "1",
 };
 
 /** @type {import("./build.mjs").Build} */
