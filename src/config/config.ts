@@ -126,7 +126,7 @@ export interface Config {
   /** So many failures in a row let an upstream model rest: first for `restMs`, doubled up to `maxRestMs`. */
   readonly breaker: { readonly failures: number; readonly restMs: number; readonly maxRestMs: number };
   /** When new completions wait or are refused, in each process: calls under way, how long one may wait. */
-  readonly overload: { readonly maxCompletions: number; readonly maxWaitMs: number };
+  readonly overload: { readonly maxCalls: number; readonly maxWaitMs: number };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
 }

@@ -163,7 +163,7 @@ export const fileSchema = section({
     max_rest_ms: durationMs.default(30_000),
   }).prefault({}),
   overload: section({
-    max_completions: z.int().min(1).max(1_000_000).default(20_000),
+    max_calls: z.int().min(1).max(1_000_000).default(20_000),
     max_wait_ms: z.int().min(1).max(60_000).default(1_000),
   }).prefault({}),
   providers: z.record(providerName, provider).default({}),

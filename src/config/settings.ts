@@ -51,7 +51,7 @@ export function listSettings(config: Config): Setting[] {
     "breaker.failures": breaker.failures,
     "breaker.rest_ms": breaker.restMs,
     "breaker.max_rest_ms": breaker.maxRestMs,
-    "overload.max_completions": overload.maxCompletions,
+    "overload.max_calls": overload.maxCalls,
     "overload.max_wait_ms": overload.maxWaitMs,
     "simulator.tokens_per_second": simulator.tokensPerSecond,
     "simulator.first_token_ms": simulator.firstTokenMs,

@@ -1,3 +1,4 @@
+import { setImmediate } from "node:timers/promises";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
@@ -5,7 +6,7 @@ import { HOPS_HEADER, readHops, refuseCircles } from "../core/hops.ts";
 import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { openCall } from "../edge/http/call.ts";
-import type { Place } from "../edge/overload/admission-control.ts";
+import type { Place } from "../edge/overload/under-way.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
@@ -39,7 +40,11 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
     const entered = services.admission.enter(principal, open);
     // Waiting for nothing takes a turn, too.
     place = entered instanceof Promise ? await entered : entered;
-    const read = readChatRequest(parseBody(await exchange.body(open)));
+    const body = await exchange.body(open);
+    // Who left while waiting may be noticed only when its body has been read.
+    if (entered instanceof Promise) await setImmediate();
+    open.signal.throwIfAborted();
+    const read = readChatRequest(parseBody(body));
     const { requestId, arrivedMs } = exchange;
     const call: Call = {
       principal,

@@ -12,7 +12,7 @@ import { toKey } from "../edge/current-key.ts";
 import { openCall } from "../edge/http/call.ts";
 import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/connect.ts";
 import { newCompletionId } from "../edge/ids.ts";
-import type { Place } from "../edge/overload/admission-control.ts";
+import type { Place } from "../edge/overload/under-way.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { type Exchange, MAX_BODY_BYTES } from "./exchange.ts";
@@ -20,7 +20,7 @@ import { type Exchange, MAX_BODY_BYTES } from "./exchange.ts";
 /** The call that a request was admitted as, on its way through Connect's handlers. */
 const CALL = createContextKey<Call | undefined>(undefined);
 
-/** Its place among the completions that are starting; undefined for what is no completion. */
+/** Its place among the completions that are under way; undefined for what is no completion. */
 const PLACE = createContextKey<Place | undefined>(undefined);
 
 /** Where completions are asked for. */
@@ -80,7 +80,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
 /** Writes a failure as Connect's error, for requests that reach no handler. */
 export function writeConnectError(exchange: Exchange, failure: Failure): void {
   const error = toConnectError(failure, exchange.requestId);
-  exchange.json(codeToHttpStatus(error.code), errorToJson(error, undefined));
+  exchange.refuse(failure, { status: codeToHttpStatus(error.code), body: errorToJson(error, undefined) });
 }
 
 function addRoutes(router: ConnectRouter, services: EdgeServices): void {

@@ -94,16 +94,25 @@ export class Exchange {
   /** Writes a failure as the OpenAI format's error. One whose caller has left is not written at all. */
   fail(failure: Failure, headers: HeaderList = []): void {
     if (failure.code === "cancelled" || this.response.headersSent) return void this.response.destroy();
+    const more = [...headers];
+    if (isFinal(failure)) more.push(["x-should-retry", "false"]);
+    if (failure.code === "unauthenticated") more.push(["www-authenticate", "Bearer"]);
+    this.refuse(failure, { status: FAILURE_TABLE[failure.code].http, body: toErrorBody(failure), headers: more });
+  }
+
+  /** Writes a failure in any format, and when to come back; the connection closes when a body would still have to come. */
+  refuse(
+    failure: Failure,
+    { status, body, headers = [] }: { readonly status: number; readonly body: object; readonly headers?: HeaderList },
+  ): void {
     this.limits = failure.limits ?? this.limits;
-    const more: (readonly [string, string])[] = [...headers];
+    const more = [...headers];
     const waitMs = retryAfterMs(failure);
     if (waitMs !== undefined)
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
-    if (isFinal(failure)) more.push(["x-should-retry", "false"]);
-    if (failure.code === "unauthenticated") more.push(["www-authenticate", "Bearer"]);
     const unread = this.#hasUnreadBody();
     if (unread) more.push(["connection", "close"]);
-    this.json(FAILURE_TABLE[failure.code].http, toErrorBody(failure), more);
+    this.json(status, body, more);
     if (unread) this.#linger();
   }
 

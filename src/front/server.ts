@@ -188,8 +188,9 @@ class Front {
   /** What Node's parser refuses is answered in our own shape, and the connection closed. */
   refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const answer = this.#answering.get(socket);
-    const isAnswering = answer?.headersSent === true && !answer.writableFinished;
-    if (!socket.writable || error.code === "ECONNRESET" || isAnswering) return void socket.destroy();
+    // Also what has been refused before all of its body was there.
+    const isAnswered = answer?.headersSent === true && (!answer.writableFinished || !answer.req.complete);
+    if (!socket.writable || error.code === "ECONNRESET" || isAnswered) return void socket.destroy();
     const [status, what] = describeMalformed(error);
     const body = JSON.stringify({ error: { message: what, type: "invalid_request_error", param: null, code: null } });
     socket.end(

@@ -46,6 +46,7 @@ async function assemble(
   const clock = systemClock;
   const calls = new Calls(clock);
   const admission = createAdmission(config, { calls, clock, log });
+  undo.push(() => admission.close());
   const housekeeping = startHousekeeping([idleMemoryChore({ calls, ...ownHeap })], { clock, log });
   undo.push(() => housekeeping.close());
   const metrics = createMetrics({

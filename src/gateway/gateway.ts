@@ -145,6 +145,7 @@ async function assemble(
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
   const admission = createAdmission(config, { calls, clock, log });
+  undo.push(() => admission.close());
   const chores = [...choresOf(config, { store, clock }), idleMemoryChore({ calls, ...ownHeap })];
   const housekeeping = startHousekeeping(chores, { clock, log });
   undo.push(() => housekeeping.close());

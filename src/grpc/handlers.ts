@@ -26,7 +26,7 @@ import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/
 import type { EdgeServices, Refusal } from "../edge/services.ts";
 import { drained } from "../edge/drain.ts";
 import type { OpenCall } from "../edge/calls.ts";
-import type { Place } from "../edge/overload/admission-control.ts";
+import type { Place } from "../edge/overload/under-way.ts";
 import type { Encoded } from "./definition.ts";
 import { toServiceError } from "./status.ts";
 

@@ -5,7 +5,7 @@ import { AdmissionControl } from "../../src/edge/overload/admission-control.ts";
 /** An admission control with plenty of room. */
 export function roomyAdmission(calls: Pick<Calls, "active">, clock: Clock): AdmissionControl {
   return new AdmissionControl(
-    { maxCompletions: 10_000, maxWaitMs: 60_000 },
+    { maxCalls: 10_000, maxWaitMs: 60_000 },
     {
       clock,
       calls,

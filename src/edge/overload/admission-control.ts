@@ -5,11 +5,12 @@ import { BeginRate, WINDOW_MS } from "./begin-rate.ts";
 import { FairQueue, type Waiter } from "./fair-queue.ts";
 import { type MemoryStep, memoryStep } from "./memory-steps.ts";
 import { Shed, SHED_REASONS, type ShedReason } from "./shed.ts";
+import { type Place, UnderWay } from "./under-way.ts";
 
 /** What may be configured. */
 export interface OverloadOptions {
-  /** How many calls may be under way. */
-  readonly maxCompletions: number;
+  /** How many calls of any kind may be under way. */
+  readonly maxCalls: number;
   /** How long a completion may wait to be begun; one that probably would wait for a quarter of it is refused at once. */
   readonly maxWaitMs: number;
 }
@@ -43,29 +44,20 @@ export type OverloadChange =
 /** What the gateway says of its load. */
 export interface OverloadState {
   readonly shedding: boolean;
-  /** Completions without any content yet. */
-  readonly starting: number;
+  /** Completions that wait to be begun. */
   readonly waiting: number;
   readonly memoryStep: MemoryStep;
   /** Since the start. */
   readonly refused: Readonly<Record<ShedReason, number>>;
 }
 
-/** A place among the completions that are under way. */
-export interface Place {
-  /** Its first content is there, or will come with all the rest. */
-  started(): void;
-  /** It is over. Must be called once. */
-  end(): void;
-}
-
 /** So many are begun in one turn of the event loop: what it does besides must not wait long. */
 const BEGUN_PER_TURN = 32;
-/** How much a completion counts in how long they take. */
-const WEIGHT = 0.05;
 /** So many may be under way, and so many wait, whatever the event loop does: a burst is over before anything is known of it. */
 const ALWAYS_UNDER_WAY = 64;
 const ALWAYS_WAITING = 64;
+/** Who probably has to wait for this share of the longest wait is refused at once. */
+const LIKELY_SHARE = 0.25;
 /** Shedding is over when nobody was refused for so long. */
 const QUIET_MS = 10_000;
 
@@ -86,37 +78,42 @@ export class AdmissionControl {
   readonly #ports: AdmissionPorts;
   readonly #queue = new FairQueue<Waiting>();
   readonly #rate = new BeginRate();
+  readonly #underWay: UnderWay;
   readonly #memoryListeners: ((step: MemoryStep) => void)[] = [];
-  readonly #refused = { queue: 0, completions: 0, memory: 0 };
-  #starting = 0;
-  #underWay = 0;
+  readonly #refused = { queue: 0, calls: 0, memory: 0 };
   #begunInTurn = 0;
   #turnEnds = false;
   /** Since when the event loop is looked at; undefined while it is not. */
   #sinceMs: number | undefined;
-  #firstContentMs = 0;
-  /** Undefined as long as none has ended. */
-  #wholeMs: number | undefined;
-  /** Sum of when those under way were begun. */
-  #begunSumMs = 0;
+  #stopLooking: (() => void) | undefined;
   #memoryStep: MemoryStep = 0;
   #shedding: { lastMs: number; readonly before: number } | undefined;
 
   constructor(options: OverloadOptions, ports: AdmissionPorts) {
     this.#options = options;
     this.#ports = ports;
+    this.#underWay = new UnderWay(ports.clock);
   }
 
   /**
-   * A place for one more completion: at once, or when it is this key's turn. Throws `overloaded`, or the call's reason when
-   * its caller leaves or its deadline passes before that.
+   * A place for one more completion: at once, or when it is the turn of this key and those it was rotated from. Throws
+   * `overloaded`, or the call's reason when its caller leaves or its deadline passes before that.
    */
-  enter({ keyId }: Pick<Principal, "keyId">, open: OpenCall): Place | Promise<Place> {
-    if (this.#sinceMs === undefined) this.#watch();
-    if (this.#memoryStep === 3) throw this.#shed("memory");
-    if (this.#ports.calls.active > this.#options.maxCompletions) throw this.#shed("completions");
+  enter({ lineId }: Pick<Principal, "lineId">, open: OpenCall): Place | Promise<Place> {
+    this.#endIfExpired(open);
+    if (open.signal.aborted) throw open.signal.reason;
+    if (this.#sinceMs === undefined) this.#look();
+    if (!this.#hasMemory) throw this.#shed("memory");
+    if (this.#ports.calls.active > this.#options.maxCalls) throw this.#shed("calls");
     if (this.#queue.size === 0 && this.#mayBegin()) return this.#begin();
-    return this.#wait(keyId, open);
+    return this.#wait(lineId, open);
+  }
+
+  /** Looks at nothing any more. Who waits is refused. */
+  close(): void {
+    this.#stopLooking?.();
+    this.#sinceMs = undefined;
+    for (const waiting of this.#queue.takeAll()) this.#refuse(waiting, "queue");
   }
 
   /** Is told when the memory's step changes. */
@@ -131,41 +128,30 @@ export class AdmissionControl {
   state(): OverloadState {
     return {
       shedding: this.#shedding !== undefined,
-      starting: this.#starting,
       waiting: this.#queue.size,
       memoryStep: this.#memoryStep,
       refused: { ...this.#refused },
     };
   }
 
+  /** What uses up the memory ends by itself, as long as there is anything under way. */
+  get #hasMemory(): boolean {
+    return this.#memoryStep < 3 || this.#underWay.count === 0;
+  }
+
   #mayBegin(): boolean {
     if (this.#begunInTurn >= BEGUN_PER_TURN) return false;
-    return this.#underWay < ALWAYS_UNDER_WAY || this.#rate.take(this.#ports.clock.monotonic());
+    return this.#underWay.count < ALWAYS_UNDER_WAY || this.#rate.take(this.#ports.clock.monotonic());
   }
 
   #begin(): Place {
-    const { clock } = this.#ports;
-    const begunMs = clock.monotonic();
-    this.#starting += 1;
-    this.#underWay += 1;
     this.#begunInTurn += 1;
-    this.#begunSumMs += begunMs;
     this.#armTurn();
-    let startedMs: number | undefined;
-    const started = (): void => {
-      if (startedMs !== undefined) return;
-      startedMs = clock.monotonic();
-      this.#starting -= 1;
-      this.#firstContentMs += (startedMs - begunMs - this.#firstContentMs) * WEIGHT;
-    };
+    const place = this.#underWay.begin();
     return {
-      started,
+      started: () => place.started(),
       end: () => {
-        started();
-        this.#underWay -= 1;
-        const tookMs = clock.monotonic() - begunMs;
-        this.#begunSumMs -= begunMs;
-        this.#wholeMs = this.#wholeMs === undefined ? tookMs : this.#wholeMs + (tookMs - this.#wholeMs) * WEIGHT;
+        place.end();
         if (this.#queue.size > 0) this.#armTurn();
       },
     };
@@ -177,15 +163,15 @@ export class AdmissionControl {
     const all = this.#queue.size + 1;
     // Before it has its turn, each key has had as many turns as this one has waiters.
     const turns = Math.min(own * Math.max(1, this.#queue.keys), all);
-    const leftMs = (open.expiresMs ?? Infinity) - nowMs;
     // Who cannot wait as long would be begun for nothing.
-    if (turns > this.#rate.usualPerSecond * (leftMs / 1000)) throw this.#shed("queue");
+    const isTooLate = open.expiresMs !== undefined && this.#rate.usualMs(turns) > open.expiresMs - nowMs;
+    if (isTooLate) throw this.#shed("queue");
     // A key's first waiter need not suffer from a bad moment.
-    const perSecond = own === 1 ? this.#rate.usualPerSecond : this.#rate.perSecond;
-    if (all > ALWAYS_WAITING && all > perSecond * (this.#options.maxWaitMs / 4000)) {
+    const allMs = own === 1 ? this.#rate.usualMs(all) : this.#rate.likelyMs(all);
+    if (all > ALWAYS_WAITING && allMs > this.#options.maxWaitMs * LIKELY_SHARE) {
       const newest = this.#queue.takeOfLongest(own);
       if (newest === undefined) throw this.#shed("queue");
-      this.#refuse(newest);
+      this.#refuse(newest, "queue");
     }
     return new Promise((resolve, reject) => {
       const leave = (): void => {
@@ -193,7 +179,6 @@ export class AdmissionControl {
         reject(open.signal.reason);
       };
       const waiting: Waiting = { key, open, resolve, reject, leave, sinceMs: nowMs };
-      if (open.signal.aborted) return reject(open.signal.reason);
       open.signal.addEventListener("abort", leave, { once: true });
       this.#queue.add(waiting);
       this.#armTurn();
@@ -211,21 +196,23 @@ export class AdmissionControl {
   }
 
   #beginWaiting(): void {
-    const nowMs = this.#ports.clock.monotonic();
     while (this.#queue.size > 0 && this.#mayBegin()) {
-      const waiting = this.#queue.next()!;
-      waiting.open.signal.removeEventListener("abort", waiting.leave);
-      const { expiresMs = Infinity } = waiting.open;
-      // A timer of its own ends it, but a loop that is late has not come to that yet.
-      if (expiresMs <= nowMs) waiting.open.end(deadlinePassed());
-      if (waiting.open.signal.aborted) waiting.reject(waiting.open.signal.reason);
-      else waiting.resolve(this.#begin());
+      const { open, leave, resolve, reject } = this.#queue.next()!;
+      open.signal.removeEventListener("abort", leave);
+      this.#endIfExpired(open);
+      if (open.signal.aborted) reject(open.signal.reason);
+      else resolve(this.#begin());
     }
   }
 
-  #refuse({ open, leave, reject }: Waiting): void {
+  /** A timer of its own ends a call whose deadline has passed, but a loop that is late has not come to that yet. */
+  #endIfExpired(open: OpenCall): void {
+    if ((open.expiresMs ?? Infinity) <= this.#ports.clock.monotonic()) open.end(deadlinePassed());
+  }
+
+  #refuse({ open, leave, reject }: Waiting, reason: ShedReason): void {
     open.signal.removeEventListener("abort", leave);
-    reject(this.#shed("queue"));
+    reject(this.#shed(reason));
   }
 
   #shed(reason: ShedReason): Shed {
@@ -242,38 +229,38 @@ export class AdmissionControl {
     return SHED_REASONS.reduce((sum, reason) => sum + this.#refused[reason], 0);
   }
 
-  #watch(): void {
+  #look(): void {
     const { clock, loopUse } = this.#ports;
     if (this.#sinceMs === undefined) loopUse();
     this.#sinceMs = clock.monotonic();
-    clock.after(WINDOW_MS, () => this.#endWindow());
+    this.#stopLooking = clock.after(WINDOW_MS, () => this.#endWindow());
   }
 
   #endWindow(): void {
     const { clock, loopUse } = this.#ports;
     const nowMs = clock.monotonic();
+    const lateMs = nowMs - this.#sinceMs! - WINDOW_MS;
     const { busyShare, slowdown } = loopUse();
-    this.#rate.learn({
-      busyShare,
-      // Time in which other programs had the processor does not become less by refusing.
-      lateMs: (nowMs - this.#sinceMs! - WINDOW_MS) / slowdown,
-      started: this.#underWay - this.#starting,
-      starting: this.#starting,
-      firstContentMs: this.#firstContentMs,
-      // As long as none has ended, as long as those have taken that were begun first.
-      wholeMs: this.#wholeMs ?? 2 * (nowMs - this.#begunSumMs / Math.max(this.#underWay, 1)),
-    });
-    const isLate = ({ sinceMs }: Waiting): boolean => nowMs - sinceMs > this.#options.maxWaitMs;
-    for (const waiting of this.#queue.takeLate(isLate)) this.#refuse(waiting);
-    if (this.#queue.size > 0) this.#armTurn();
+    // Time in which other programs had the processor does not become less by refusing.
+    this.#rate.learn({ busyShare, lateMs: lateMs / slowdown, ...this.#underWay.progress() });
     this.#lookAtMemory();
+    this.#refuseLate(nowMs, lateMs);
+    if (this.#queue.size > 0) this.#armTurn();
     if (this.#shedding !== undefined && nowMs - this.#shedding.lastMs > QUIET_MS) {
       this.#ports.changed({ what: "ended", refused: this.#refusedInAll - this.#shedding.before });
       this.#shedding = undefined;
     }
-    if (this.#underWay > 0 || this.#queue.size > 0 || this.#shedding !== undefined || this.#memoryStep > 0)
-      this.#watch();
-    else this.#sinceMs = undefined;
+    const isQuiet = this.#underWay.count === 0 && this.#queue.size === 0 && this.#shedding === undefined;
+    if (isQuiet && this.#memoryStep === 0) this.#sinceMs = undefined;
+    else this.#look();
+  }
+
+  /** Refuses who has waited for as long as may be, unless the loop stood still for that long, and who waits for memory. */
+  #refuseLate(nowMs: number, lateMs: number): void {
+    if (!this.#hasMemory) for (const waiting of this.#queue.takeAll()) this.#refuse(waiting, "memory");
+    if (lateMs > this.#options.maxWaitMs) return;
+    const isLate = ({ sinceMs }: Waiting): boolean => nowMs - sinceMs > this.#options.maxWaitMs;
+    for (const waiting of this.#queue.takeLate(isLate)) this.#refuse(waiting, "queue");
   }
 
   #lookAtMemory(): void {

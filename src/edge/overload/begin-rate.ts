@@ -1,3 +1,5 @@
+import type { Progress } from "./under-way.ts";
+
 /** How busy the event loop may be: with more, everything waits. */
 const TARGET = 0.95;
 /** So many are begun in a second as long as nothing is known. */
@@ -23,19 +25,11 @@ const NOTHING = 1e-5;
 export const WINDOW_MS = 100;
 
 /** What is known at the end of a window of a tenth of a second. */
-export interface LoadWindow {
+export interface LoadWindow extends Progress {
   /** The share of it in which the event loop was busy: 0 to 1. */
   readonly busyShare: number;
   /** How late its end was: as long as the event loop took to come to it, less the time that other programs took. */
   readonly lateMs: number;
-  /** Completions under way that have content, or will have all of it at once. */
-  readonly started: number;
-  /** Those that have none yet. */
-  readonly starting: number;
-  /** How long completions take to their first content, on average. */
-  readonly firstContentMs: number;
-  /** How long they take in all. */
-  readonly wholeMs: number;
 }
 
 /**
@@ -54,19 +48,19 @@ export class BeginRate {
   /** The loads of the latest windows. */
   #loads: readonly number[] = [];
 
-  /** What it was during the last seconds. */
-  get usualPerSecond(): number {
-    return this.#usualPerMs * 1000;
+  /** How long it takes to begin so many, as it went during the last seconds. */
+  usualMs(count: number): number {
+    return count / this.#usualPerMs;
   }
 
-  /** What can be counted on. */
-  get perSecond(): number {
-    return Math.min(this.#usualPerMs, this.#perMs) * 1000;
+  /** How long it takes to begin so many, as far as that can be counted on. */
+  likelyMs(count: number): number {
+    return count / Math.min(this.#usualPerMs, this.#perMs);
   }
 
   /** Whether one may be begun now; it counts as begun. Leave that was not used for a quarter of a second is lost. */
   take(nowMs: number): boolean {
-    this.#leave = Math.min(this.#leave + (nowMs - this.#atMs) * this.#perMs, this.#perMs * QUICKLY_MS);
+    this.#leave = Math.min(this.#leave + (nowMs - this.#atMs) * this.#perMs, Math.max(this.#perMs * QUICKLY_MS, 1));
     this.#atMs = nowMs;
     if (this.#leave < 1) return false;
     this.#leave -= 1;
@@ -82,7 +76,9 @@ export class BeginRate {
     if (started >= ENOUGH) this.#each += (Math.min(load, 1) / started - this.#each) * weight;
     else if (load < RELAXED) this.#each = this.#each < NOTHING ? 0 : this.#each * FORGETTING;
     this.#perMs = Math.max(this.#perMsAfter(load, window), 0);
-    this.#usualPerMs += (this.#perMs - this.#usualPerMs) * USUAL_WEIGHT;
+    // Without that limit it would be long until an idle process knows that it is not idle any more.
+    const perMs = Math.min(this.#perMs, UNKNOWN_PER_SECOND / 1000);
+    this.#usualPerMs += (perMs - this.#usualPerMs) * USUAL_WEIGHT;
   }
 
   #perMsAfter(load: number, { started, starting, firstContentMs, wholeMs }: LoadWindow): number {
@@ -90,7 +86,7 @@ export class BeginRate {
     const underWay = started + starting;
     const endPerMs = underWay / Math.max(wholeMs, WINDOW_MS);
     // How many more there will be with content at the same time, if those under way remain as many.
-    const coming = underWay * Math.max(0, 1 - firstContentMs / wholeMs) - started;
+    const coming = underWay * Math.max(0, 1 - firstContentMs / Math.max(wholeMs, 1)) - started;
     const room = (TARGET - load) / this.#each - coming;
     return endPerMs + room / (load + coming * this.#each < RELAXED ? QUICKLY_MS : CAREFULLY_MS);
   }

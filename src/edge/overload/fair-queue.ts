@@ -53,6 +53,11 @@ export class FairQueue<W extends Waiter> {
     return late;
   }
 
+  /** Takes all, in no order that matters. */
+  takeAll(): W[] {
+    return this.takeLate(() => true);
+  }
+
   /** Takes the newest waiter of the key of which most wait, if those are more than `count`. */
   takeOfLongest(count: number): W | undefined {
     let longest: ReadonlySet<W> | undefined;

@@ -1,12 +1,12 @@
 import { Failure } from "../../core/failure.ts";
 
 /** Why a completion was not begun: its key's queue is long enough, too many are under way, or memory is short. */
-export const SHED_REASONS = ["queue", "completions", "memory"] as const;
+export const SHED_REASONS = ["queue", "calls", "memory"] as const;
 export type ShedReason = (typeof SHED_REASONS)[number];
 
 const MESSAGES: Readonly<Record<ShedReason, string>> = {
   queue: "The gateway has more requests than it can answer at the moment. Try again shortly.",
-  completions: "The gateway has as many completions under way as it may. Try again shortly.",
+  calls: "The gateway has as many calls under way as it may. Try again shortly.",
   memory: "The gateway is short of memory. Try again shortly.",
 };
 
@@ -25,7 +25,7 @@ export class Shed extends Failure {
   // Made once: an Error notes where it was made, which costs as much as the rest of a refusal.
   static readonly #all: Readonly<Record<ShedReason, readonly Shed[]>> = {
     queue: RETRY_AFTER_MS.map((waitMs) => new Shed("queue", waitMs)),
-    completions: RETRY_AFTER_MS.map((waitMs) => new Shed("completions", waitMs)),
+    calls: RETRY_AFTER_MS.map((waitMs) => new Shed("calls", waitMs)),
     memory: RETRY_AFTER_MS.map((waitMs) => new Shed("memory", waitMs)),
   };
   static #used = 0;

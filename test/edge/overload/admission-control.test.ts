@@ -1,11 +1,12 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Calls } from "../../../src/edge/calls.ts";
-import { AdmissionControl, type OverloadChange, type Place } from "../../../src/edge/overload/admission-control.ts";
+import { AdmissionControl, type OverloadChange } from "../../../src/edge/overload/admission-control.ts";
 import { Shed } from "../../../src/edge/overload/shed.ts";
+import type { Place } from "../../../src/edge/overload/under-way.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { LoopModel, type Shape } from "./loop-model.ts";
 
-const OPTIONS = { maxCompletions: 20_000, maxWaitMs: 1_000 };
+const OPTIONS = { maxCalls: 20_000, maxWaitMs: 1_000 };
 
 describe("admission", () => {
   let clock: FakeClock;
@@ -33,9 +34,9 @@ describe("admission", () => {
       atEndOfTurn: (callback) => void ends.push(callback),
       changed: (change) => void changes.push(change),
     });
-  const enter = (keyId = "key", deadlineMs?: number) => {
+  const enter = (lineId = "key", deadlineMs?: number) => {
     const open = calls.open(deadlineMs);
-    const entered = admission.enter({ keyId }, open);
+    const entered = admission.enter({ lineId }, open);
     // Those that nobody asks about may be refused.
     if (entered instanceof Promise) entered.catch(() => undefined);
     return { open, entered };
@@ -55,27 +56,16 @@ describe("admission", () => {
 
   it("begins at once while there is room, without a promise", () => {
     expect(enter().entered).not.toBeInstanceOf(Promise);
-    expect(admission.state()).toMatchObject({ starting: 1, waiting: 0, shedding: false });
+    expect(admission.state()).toMatchObject({ waiting: 0, shedding: false });
   });
 
   it("begins no more than 32 in one turn of the event loop, and the others in the next ones", async () => {
     const all = Array.from({ length: 80 }, () => enter().entered);
     expect(all.filter((entered) => !(entered instanceof Promise))).toHaveLength(32);
     await endTurn();
-    expect(admission.state()).toMatchObject({ starting: 64, waiting: 16 });
+    expect(admission.state()).toMatchObject({ waiting: 16 });
     await endTurn();
-    expect(admission.state()).toMatchObject({ starting: 80, waiting: 0 });
-  });
-
-  it("counts a place as starting until its first content, and no longer than it lasts", () => {
-    const place = enter().entered as Place;
-    place.started();
-    place.started();
-    expect(admission.state().starting).toBe(0);
-    place.end();
-    const other = enter().entered as Place;
-    other.end();
-    expect(admission.state().starting).toBe(0);
+    expect(admission.state()).toMatchObject({ waiting: 0 });
   });
 
   it("never begins what a caller has left, or whose deadline has passed, and tells them why", async () => {
@@ -92,7 +82,7 @@ describe("admission", () => {
       "deadline_exceeded",
     ]);
     expect(await stays.entered).toBeDefined();
-    expect(admission.state()).toMatchObject({ starting: 33, waiting: 0 });
+    expect(admission.state()).toMatchObject({ waiting: 0 });
   });
 
   it("refuses at once whose deadline is earlier than its turn, as far as that is known", () => {
@@ -106,7 +96,7 @@ describe("admission", () => {
     expect(reasonOf(() => enter("loud"))).toBe("queue");
     expect(reasonOf(() => enter("quiet"))).toBeUndefined();
     // In its place, the newest of the crowd was refused.
-    expect(admission.state()).toMatchObject({ waiting: 250, refused: { queue: 2, completions: 0, memory: 0 } });
+    expect(admission.state()).toMatchObject({ waiting: 250, refused: { queue: 2, calls: 0, memory: 0 } });
   });
 
   it("refuses after the longest wait what had no turn, which nobody could know", async () => {
@@ -124,9 +114,9 @@ describe("admission", () => {
   });
 
   it("refuses when as many calls are under way as may be", () => {
-    admission = create({ ...OPTIONS, maxCompletions: 3 });
+    admission = create({ ...OPTIONS, maxCalls: 3 });
     for (let count = 0; count < 3; count++) enter();
-    expect(reasonOf(() => enter())).toBe("completions");
+    expect(reasonOf(() => enter())).toBe("calls");
   });
 
   it("refuses while memory is short, says so once, and begins again when there is enough", () => {
@@ -143,6 +133,37 @@ describe("admission", () => {
     expect(changes.map((change) => change.what)).toEqual(["memory", "began", "memory"]);
     clock.advance(11_000);
     expect(changes.at(-1)).toEqual({ what: "ended", refused: 3 });
+  });
+
+  it("refuses who waits when memory runs short, and begins one again when nothing is under way", async () => {
+    const places = Array.from({ length: 32 }, () => enter().entered as Place);
+    const waits = enter();
+    share = 0.96;
+    clock.advance(100);
+    expect(await Promise.allSettled([waits.entered])).toMatchObject([
+      { status: "rejected", reason: { reason: "memory" } },
+    ]);
+    for (const place of places) place.end();
+    await endTurn();
+    expect(enter().entered).not.toBeInstanceOf(Promise);
+    expect(reasonOf(() => enter())).toBe("memory");
+  });
+
+  it("refuses who waits, and leaves no timer behind, when it is closed", async () => {
+    for (let count = 0; count < 32; count++) enter();
+    const waits = enter();
+    admission.close();
+    expect(await Promise.allSettled([waits.entered])).toMatchObject([
+      { status: "rejected", reason: { reason: "queue" } },
+    ]);
+    expect(clock.pending).toBe(0);
+  });
+
+  it("says at once what ended a call before it came here", () => {
+    const left = calls.open(undefined);
+    left.leave();
+    expect(reasonOf(() => admission.enter({ lineId: "key" }, left))).toMatchObject({ code: "cancelled" });
+    expect(reasonOf(() => enter("key", 0))).toMatchObject({ code: "deadline_exceeded" });
   });
 
   it("sends callers away for different times, all of them a second or more", () => {
@@ -226,6 +247,42 @@ describe("under ten times of what a process can do", () => {
         0.99,
       ),
     ).toBeLessThan(2 * aloneMs);
+  });
+});
+
+describe("beside completions of another kind", () => {
+  const half = { key: "service", perSecond: capacity(SHORT) / 3 };
+
+  it("those of a model that hangs keep nobody else out", async () => {
+    const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
+    const hangs = { key: "hangs", perSecond: 60, shape: { ...SHORT, firstMs: 1e6 } };
+    await model.run(10, [half]);
+    for (let part = 0; part < 4; part++) {
+      await model.run(10, [half, hangs]);
+      expect(model.told.get("service")!.refusedMs).toEqual([]);
+    }
+  });
+
+  it("those that fail at once do not let more be begun than can be done", async () => {
+    const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
+    const flood = [
+      { key: "flood", perSecond: capacity(SHORT) * 8 },
+      { key: "flood", perSecond: capacity(SHORT) * 2, shape: { firstMs: 1, chunks: 0, intervalMs: 0 } },
+    ];
+    await model.run(6, flood);
+    await model.run(20, flood);
+    const served = model.told.get("flood")!.servedMs;
+    expect(quantile(served, 0.5)).toBeLessThan(2 * (SHORT.firstMs + SHORT.chunks * SHORT.intervalMs));
+    expect(quantile(model.turnsMs, 0.99)).toBeLessThan(100);
+  });
+
+  it("a flood that comes at once is refused quickly after four seconds", async () => {
+    const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
+    await model.run(30, [{ key: "service", perSecond: 20 }]);
+    const flood = [{ key: "flood", perSecond: capacity(SHORT) * 10 }];
+    await model.run(4, flood);
+    await model.run(10, flood);
+    expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(50);
   });
 });
 

@@ -4,8 +4,8 @@ import {
   AdmissionControl,
   type OverloadChange,
   type OverloadOptions,
-  type Place,
 } from "../../../src/edge/overload/admission-control.ts";
+import type { Place } from "../../../src/edge/overload/under-way.ts";
 import { Shed } from "../../../src/edge/overload/shed.ts";
 
 /** What things cost the event loop, in milliseconds. */
@@ -27,6 +27,8 @@ export interface Shape {
 export interface Source {
   readonly key: string;
   readonly perSecond: number;
+  /** What its completions are like. Default: as the model's are. */
+  readonly shape?: Shape;
 }
 
 /** What became of a source's requests. */
@@ -34,6 +36,13 @@ export interface Told {
   begun: number;
   readonly servedMs: number[];
   readonly refusedMs: number[];
+}
+
+interface Arrival {
+  readonly key: string;
+  readonly told: Told;
+  readonly shape: Shape;
+  readonly arrivedMs: number;
 }
 
 interface Event {
@@ -124,13 +133,13 @@ export class LoopModel implements Clock {
   /** Lets the sources send for so long, and the loop turn. */
   async run(seconds: number, sources: readonly Source[]): Promise<void> {
     const endMs = this.#nowMs + seconds * 1000;
-    for (const { key, perSecond } of sources) {
+    for (const { key, perSecond, shape = this.#shape } of sources) {
       const told: Told = { begun: 0, servedMs: [], refusedMs: [] };
       this.told.set(key, told);
       const count = Math.round(seconds * perSecond);
       for (let index = 0; index < count; index++) {
         const atMs = this.#nowMs + (index * 1000) / perSecond;
-        this.#events.add({ atMs, costMs: 0, run: () => this.#arrive(key, told, atMs) });
+        this.#events.add({ atMs, costMs: 0, run: () => this.#arrive({ key, told, shape, arrivedMs: atMs }) });
       }
     }
     while (this.#nowMs < endMs) await this.#turn();
@@ -164,7 +173,7 @@ export class LoopModel implements Clock {
     return Math.min(share, 1);
   }
 
-  #arrive(keyId: string, told: Told, arrivedMs: number): void {
+  #arrive({ key, told, shape, arrivedMs }: Arrival): void {
     const open = this.#calls.open(undefined);
     const refuse = (reason: unknown): void => {
       if (!(reason instanceof Shed)) throw reason;
@@ -175,7 +184,7 @@ export class LoopModel implements Clock {
     const begin = (place: Place): void => {
       told.begun += 1;
       this.#nowMs += this.#costs.start;
-      const { firstMs, chunks, intervalMs } = this.#shape;
+      const { firstMs, chunks, intervalMs } = shape;
       if (chunks === 0) place.started();
       for (let index = 0; index < chunks; index++) {
         const atMs = this.#nowMs + firstMs + index * intervalMs;
@@ -190,7 +199,7 @@ export class LoopModel implements Clock {
       this.#events.add({ atMs: this.#nowMs + firstMs + chunks * intervalMs, costMs: this.#costs.end, run: end });
     };
     try {
-      const entered = this.admission.enter({ keyId }, open);
+      const entered = this.admission.enter({ lineId: key }, open);
       if (entered instanceof Promise) void entered.then(begin, refuse);
       else begin(entered);
     } catch (reason) {

@@ -1,6 +1,8 @@
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { BeginRate, type LoadWindow } from "../../../src/edge/overload/begin-rate.ts";
 import { FairQueue } from "../../../src/edge/overload/fair-queue.ts";
+import { UnderWay } from "../../../src/edge/overload/under-way.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
 import { memoryStep, usedShare } from "../../../src/edge/overload/memory-steps.ts";
 
 describe("the fair queue", () => {
@@ -69,35 +71,58 @@ describe("the rate of beginnings", () => {
     return rate;
   };
 
+  /** How many it lets begin in a second, without what was saved up. */
+  const perSecond = (rate: BeginRate): number => {
+    const atMs = 1e9;
+    while (rate.take(atMs)) continue;
+    let begun = 0;
+    for (let ms = 1; ms <= 1_000; ms++) while (rate.take(atMs + ms)) begun += 1;
+    return begun;
+  };
+
   it("is large as long as nothing is known", () => {
     const rate = new BeginRate();
     let begun = 0;
     while (rate.take(1e9)) begun += 1;
     expect(begun).toBe(250);
-    expect(rate.perSecond).toBe(1_000);
+    expect(perSecond(rate)).toBe(1_000);
   });
 
   it("is as many as end when the event loop is as busy as it may be", () => {
-    expect(learnt({ busyShare: 0.95 }).perSecond).toBeCloseTo(50, 0);
+    expect(perSecond(learnt({ busyShare: 0.95 }))).toBeCloseTo(50, 0);
   });
 
   it("is more while there is room, for all that would fit when there is much", () => {
-    expect(learnt({ busyShare: 0.85 }).perSecond).toBeGreaterThan(55);
-    expect(learnt({ busyShare: 0.1 }).perSecond).toBeGreaterThan(2_500);
+    expect(perSecond(learnt({ busyShare: 0.85 }))).toBeGreaterThan(55);
+    expect(perSecond(learnt({ busyShare: 0.1 }))).toBeGreaterThan(2_500);
   });
 
   it("is less when the event loop is late, the later the less", () => {
-    const inTime = learnt({ busyShare: 1 }).perSecond;
-    const late = learnt({ busyShare: 1, lateMs: 40 }).perSecond;
+    const inTime = perSecond(learnt({ busyShare: 1 }));
+    const late = perSecond(learnt({ busyShare: 1, lateMs: 40 }));
     expect(late).toBeLessThan(inTime);
-    expect(learnt({ busyShare: 1, lateMs: 1_000 }).perSecond).toBeLessThan(late);
-    expect(learnt({ busyShare: 1, lateMs: 1_000 }).perSecond).toBe(0);
+    expect(perSecond(learnt({ busyShare: 1, lateMs: 1_000 }))).toBeLessThan(late);
+    expect(perSecond(learnt({ busyShare: 1, lateMs: 1_000 }))).toBe(0);
   });
 
   it("counts those without content as what the others take, but for those that will have ended", () => {
-    const alone = learnt({ busyShare: 0.6 }).perSecond;
-    expect(learnt({ busyShare: 0.6, starting: 50 }).perSecond).toBeLessThan(alone);
-    expect(learnt({ busyShare: 0.6, starting: 50, firstContentMs: 1_000 }).perSecond).toBeGreaterThan(alone);
+    const alone = perSecond(learnt({ busyShare: 0.6 }));
+    expect(perSecond(learnt({ busyShare: 0.6, starting: 50 }))).toBeLessThan(alone);
+    expect(perSecond(learnt({ busyShare: 0.6, starting: 50, firstContentMs: 1_000 }))).toBeGreaterThan(alone);
+  });
+
+  it("says how long it takes to begin some, carefully", () => {
+    const rate = learnt({ busyShare: 0.95 });
+    expect(rate.usualMs(50)).toBeCloseTo(900, -1);
+    rate.learn({ ...window, busyShare: 1, lateMs: 500 });
+    rate.learn({ ...window, busyShare: 1, lateMs: 500 });
+    rate.learn({ ...window, busyShare: 1, lateMs: 500 });
+    expect(rate.likelyMs(50)).toBe(Infinity);
+    expect(rate.usualMs(50)).toBeLessThan(1_500);
+  });
+
+  it("does not take an idle time for one in which much was begun", () => {
+    expect(learnt({ busyShare: 0.01 }).usualMs(1_000)).toBeGreaterThan(900);
   });
 
   it("lets nobody save up for longer than a quarter of a second", () => {
@@ -105,5 +130,54 @@ describe("the rate of beginnings", () => {
     let begun = 0;
     while (rate.take(60_000)) begun += 1;
     expect(begun).toBe(12);
+  });
+});
+
+describe("the completions under way", () => {
+  let clock: FakeClock;
+  let underWay: UnderWay;
+  beforeEach(() => {
+    clock = new FakeClock();
+    underWay = new UnderWay(clock);
+  });
+  /** One with content after some time, and its end after some more. */
+  const one = (firstMs: number, restMs: number): void => {
+    const place = underWay.begin();
+    clock.advance(firstMs);
+    place.started();
+    clock.advance(restMs);
+    place.end();
+  };
+
+  it("are starting until their first content, and count until their end", () => {
+    const place = underWay.begin();
+    expect([underWay.count, underWay.progress()]).toMatchObject([1, { starting: 1, started: 0 }]);
+    place.started();
+    place.started();
+    expect(underWay.progress()).toMatchObject({ starting: 0, started: 1 });
+    place.end();
+    underWay.begin().end();
+    expect([underWay.count, underWay.progress()]).toMatchObject([0, { starting: 0, started: 0 }]);
+  });
+
+  it("take as long as the latest ones did, and at first as long as the first has taken so far", () => {
+    underWay.begin();
+    clock.advance(700);
+    expect(underWay.progress()).toMatchObject({ firstContentMs: 0, wholeMs: 700 });
+    one(100, 900);
+    one(300, 1_700);
+    expect(underWay.progress()).toMatchObject({ firstContentMs: 200, wholeMs: 1_500 });
+    for (let windows = 0; windows < 300; windows++) underWay.progress();
+    one(50, 50);
+    expect(underWay.progress().wholeMs).toBeCloseTo(100, 0);
+  });
+
+  it("are not expected to have content soon when they have waited for it for long", () => {
+    const hanging = underWay.begin();
+    clock.advance(2_001);
+    underWay.begin();
+    expect([underWay.count, underWay.progress()]).toMatchObject([2, { starting: 1 }]);
+    hanging.started();
+    expect(underWay.progress()).toMatchObject({ starting: 1, started: 1 });
   });
 });

@@ -44,7 +44,7 @@ const NAMES: Readonly<Record<string, string>> = {
   "breaker.rest_ms": "First rest",
   "breaker.max_rest_ms": "Longest rest",
   "overload.max_wait_ms": "Longest wait of a completion to be begun",
-  "overload.max_completions": "Calls under way in one process",
+  "overload.max_calls": "Calls under way in one process",
   "simulator.tokens_per_second": "Simulator: tokens per second",
   "simulator.first_token_ms": "Simulator: wait before an answer",
 };
