@@ -114,15 +114,26 @@ export class Exchange {
     if (unread) more.push(["connection", "close"]);
     this.json(status, body, more);
     if (unread) this.#linger();
+    else if (!this.request.complete) this.#drop();
   }
 
-  /** Whether more of the body may come than is worth reading to keep the connection: Node reads and drops the rest. */
+  /** Whether more of the body may come than is worth reading to keep the connection. */
   #hasUnreadBody(): boolean {
     const { complete, headers } = this.request;
     const length = Number(headers["content-length"] ?? 0);
-    // Whoever waits for leave to send a body may never send it.
-    const mayNotCome = headers.expect !== undefined && length > 0;
-    return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > DROPPED_BYTES);
+    // Whoever waits for leave to send a body may never send it. How much comes in chunks is not known yet.
+    const isExpected = headers.expect !== undefined && (length > 0 || headers["transfer-encoding"] !== undefined);
+    return !complete && (isExpected || length > DROPPED_BYTES);
+  }
+
+  /** Reads and drops what is left of a body, unless it becomes too much. */
+  #drop(): void {
+    let left = DROPPED_BYTES;
+    this.request.on("data", (piece: Buffer) => {
+      const wasEnough = left < 0;
+      left -= piece.length;
+      if (left < 0 && !wasEnough) this.#linger();
+    });
   }
 
   /** This exchange's headers and more, in the flat form that `writeHead` takes without copying. */

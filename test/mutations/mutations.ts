@@ -235,15 +235,15 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "nobody waits longer than may be to be begun",
     file: "src/edge/overload/admission-control.ts",
-    text: "for (const waiting of this.#queue.takeLate(isLate)) this.#refuse(waiting);",
+    text: 'for (const waiting of this.#queue.takeLate(isLate)) this.#refuse(waiting, "queue");',
     by: "void isLate;",
     tests: ["test/edge/overload/admission-control.test.ts"],
   },
   {
     promise: "no completion is begun when there is no memory for it",
     file: "src/edge/overload/admission-control.ts",
-    text: "if (this.#memoryStep === 3)",
-    by: "if (this.#refused.queue < 0)",
+    text: "return this.#memoryStep < 3 || this.#underWay.count === 0;",
+    by: "return true;",
     tests: ["test/edge/overload/admission-control.test.ts"],
   },
   ...MUTATIONS_OF_THE_SIMULATION,

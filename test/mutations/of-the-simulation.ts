@@ -94,9 +94,9 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   },
   {
     promise: "an answer that has begun is not ended by the limit for its first content",
-    file: "src/router/router.ts",
-    text: "                attempt.limit.stop();\n",
-    by: "",
+    file: "src/router/attempts.ts",
+    text: "    limit.stop();\n    pass.committed();\n",
+    by: "    pass.committed();\n",
   },
   {
     promise: "no chunk twice",

@@ -54,8 +54,8 @@ export interface OverloadState {
 /** So many are begun in one turn of the event loop: what it does besides must not wait long. */
 const BEGUN_PER_TURN = 32;
 /** So many may be under way, and so many wait, whatever the event loop does: a burst is over before anything is known of it. */
-const ALWAYS_UNDER_WAY = 64;
-const ALWAYS_WAITING = 64;
+const ALWAYS_UNDER_WAY = 100;
+const ALWAYS_WAITING = 100;
 /** Who probably has to wait for this share of the longest wait is refused at once. */
 const LIKELY_SHARE = 0.25;
 /** Shedding is over when nobody was refused for so long. */
