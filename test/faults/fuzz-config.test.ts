@@ -58,9 +58,11 @@ describe("configurations", () => {
       try {
         for (let index = 0; index < BY_PROGRAM; index++) {
           const input = configInput(randomOf("config-program", index));
-          const { ended } = readConfig(input);
+          const variables = { PARLEY_DATA_DIR: join(home, "data"), ...input.env };
+          const env = Object.fromEntries(Object.entries(variables).filter(([, value]) => !value.includes("\0")));
+          // With the same variables: one that is set stands for what the file says in its place, also for nonsense.
+          const { ended } = readConfig({ ...input, env });
           writeFileSync(join(home, "parley.yaml"), input.text);
-          const env = Object.fromEntries(Object.entries(input.env).filter(([, value]) => !value.includes("\0")));
           const { output, ending } = runProduct(["config", "check", "parley.yaml"], { home, env });
           const { code } = await ending;
           const said = output.stdout + output.stderr;
