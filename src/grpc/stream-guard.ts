@@ -51,6 +51,7 @@ export class StreamGuard {
       if (before <= ANYBODYS_BYTES && this.#bytes > ANYBODYS_BYTES) this.#askWhose();
     };
     stream.on("data", this.#take);
+    this.#writeNothingAfterTheEnd();
   }
 
   /** Whether the stream, now closed, was reset as soon as it had begun. */
@@ -77,6 +78,16 @@ export class StreamGuard {
     this.#isWaiting = isWaiting;
     // Node starts this anew with every piece that leaves.
     this.stream.setTimeout(isWaiting ? WRITE_STALL_MS : 0, this.#giveUp);
+  }
+
+  /**
+   * When the caller's deadline passes, the library ends the call, and then still writes what its handler has said before.
+   * For Node that is an error, after which it sends no status: the caller would wait for ever.
+   */
+  #writeNothingAfterTheEnd(): void {
+    const { stream } = this;
+    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
+    stream.write = (...args: unknown[]) => !stream.writableEnded && write(...args);
   }
 
   get #target(): string {

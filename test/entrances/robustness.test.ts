@@ -5,6 +5,7 @@ import { request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { grpcMessage } from "../../bench/load/http2-frames.ts";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
@@ -245,5 +246,29 @@ describe("gRPC calls that are over before their handler begins", () => {
     });
     await Promise.all(callers);
     await expect.poll(active, { timeout: 10_000 }).toBe(0);
+  });
+});
+
+describe("gRPC calls whose deadline passes in the middle of their answer", () => {
+  it("end with a status, also when more was still to be written", async () => {
+    upstream.script("first", [says("a".repeat(100_000))]);
+    const session = connectHttp2(`http://127.0.0.1:${gateway.grpcPort}`);
+    const call = session.request({
+      ...metadata(),
+      ":method": "POST",
+      ":path": "/parley.v1.CompletionService/Stream",
+      "content-type": "application/grpc",
+      te: "trailers",
+      "grpc-timeout": "500m",
+    });
+    call.end(grpcMessage(messageBytes({ model: "first" })));
+    await once(call, "response");
+    // Nothing is read: what fits into the window arrives, and the rest waits until after the deadline.
+    await expect.poll(async () => (await gateway.readiness()).active_calls, { timeout: 10_000 }).toBe(0);
+    const ended = once(call, "trailers");
+    call.resume();
+    const [trailers] = (await ended) as [Record<string, string>];
+    expect(trailers["grpc-status"]).toBe("4");
+    session.close();
   });
 });
