@@ -92,9 +92,12 @@ function flawOfEvents(body: string): string | undefined {
   return broken === undefined ? undefined : `an event that is none: ${broken}`;
 }
 
-/** The last message of a Connect stream, told by a flag before its length, is JSON: of nothing, or of an error. */
+/** What the last message of a Connect stream begins with: a flag, and the first half of its length. */
+const CONNECT_END = "\u0002\u0000\u0000";
+
+/** The last message of a Connect stream is JSON: of nothing, or of an error. */
 function flawOfConnectEnd(body: string): string | undefined {
-  const end = body.slice(body.indexOf("{", body.lastIndexOf("\u0002\u0000\u0000")));
+  const end = body.slice(body.lastIndexOf(CONNECT_END) + CONNECT_END.length + 2);
   if (!isJson(end)) return `a Connect stream without an end: ${body.slice(-200)}`;
   const { error } = JSON.parse(end) as { error?: ConnectError };
   return error === undefined ? undefined : flawOfConnectError(error, end);
