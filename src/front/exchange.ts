@@ -56,11 +56,21 @@ export class Exchange {
 
   /** Writes a whole JSON answer. */
   json(status: number, body: object, headers: HeaderList = []): void {
+    this.#json(status, body, { headers, lingers: false });
+  }
+
+  #json(
+    status: number,
+    body: object,
+    { headers, lingers }: { readonly headers: HeaderList; readonly lingers: boolean },
+  ): void {
     const { response } = this;
     if (response.destroyed || response.headersSent) return;
     const text = JSON.stringify(body);
     this.#head(status, Buffer.byteLength(text), headers);
-    response.end(text);
+    if (!lingers) return void response.end(text);
+    response.write(text);
+    this.#linger();
   }
 
   /** Writes a whole JSON answer that may be large, as fast as it is read. Throws the call's reason. */
@@ -112,28 +122,16 @@ export class Exchange {
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
     const unread = this.#hasUnreadBody();
     if (unread) more.push(["connection", "close"]);
-    this.json(status, body, more);
-    if (unread) this.#linger();
-    else if (!this.request.complete) this.#drop();
+    this.#json(status, body, { headers: more, lingers: unread });
   }
 
-  /** Whether more of the body may come than is worth reading to keep the connection. */
+  /** Whether more of the body may come than is worth reading to keep the connection: Node reads and drops the rest. */
   #hasUnreadBody(): boolean {
     const { complete, headers } = this.request;
     const length = Number(headers["content-length"] ?? 0);
-    // Whoever waits for leave to send a body may never send it. How much comes in chunks is not known yet.
-    const isExpected = headers.expect !== undefined && (length > 0 || headers["transfer-encoding"] !== undefined);
-    return !complete && (isExpected || length > DROPPED_BYTES);
-  }
-
-  /** Reads and drops what is left of a body, unless it becomes too much. */
-  #drop(): void {
-    let left = DROPPED_BYTES;
-    this.request.on("data", (piece: Buffer) => {
-      const wasEnough = left < 0;
-      left -= piece.length;
-      if (left < 0 && !wasEnough) this.#linger();
-    });
+    // Whoever waits for leave to send a body may never send it.
+    const mayNotCome = headers.expect !== undefined && length > 0;
+    return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > DROPPED_BYTES);
   }
 
   /** This exchange's headers and more, in the flat form that `writeHead` takes without copying. */
@@ -150,11 +148,15 @@ export class Exchange {
     return readBody(this, open, MAX_BODY_BYTES);
   }
 
-  /** Closing with unread bytes would reset the connection, and the answer might never be read. */
+  /**
+   * Closing with unread bytes would reset the connection, and the answer might never be read. Node closes it as soon as
+   * the answer is ended: its caller has all of it before.
+   */
   #linger(): void {
-    const { request } = this;
-    request.resume();
+    const { request, response } = this;
     const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
+    request.once("end", () => response.end());
     request.once("close", () => clearTimeout(timer));
+    request.resume();
   }
 }

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect } from "node:net";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
 import { RawConnection, type RawResponse, rawRequest } from "./support/raw-http.ts";
@@ -213,6 +215,16 @@ describe("a request's body", () => {
     expect(refusalOf(answer)).toMatchObject(invalid(413));
     expect(answer.headers["connection"]).toBe("close");
     await expect.poll(() => connection.closed, { timeout: 3000 }).toBe(true);
+  });
+
+  it("over 32 MiB can still be sent when it has been refused, so that nobody misses why", async () => {
+    const socket = connect(product.httpPort, "127.0.0.1");
+    socket.write(rawRequest(CHAT, chatHeaders(`content-length: ${33 * MIB}`), "{"));
+    const [answer] = (await once(socket, "data")) as [Buffer];
+    expect(answer.toString()).toMatch(/^HTTP\/1.1 413 /);
+    socket.end(Buffer.alloc(33 * MIB - 1, " "));
+    // Would have been reset.
+    expect(await once(socket, "close")).toEqual([false]);
   });
 
   it("over 32 MiB is refused when it comes in chunks, readably, and the connection closed", async () => {
