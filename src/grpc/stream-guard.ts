@@ -1,4 +1,4 @@
-import { constants, type IncomingHttpHeaders, type ServerHttp2Stream } from "node:http2";
+import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
 import { Failure } from "../core/failure.ts";
 import { WRITE_STALL_MS } from "../edge/drain.ts";
 import { requestIdFrom } from "../edge/ids.ts";
@@ -107,12 +107,26 @@ export class StreamGuard {
     if (stream.destroyed || stream.closed) return;
     const requestId = requestIdFrom(this.#headers["x-request-id"]?.toString());
     this.#services.refused({ entrance: "grpc", requestId, target: this.#target.slice(0, 256), failure });
-    if (stream.headersSent) return this.#giveUp();
     const { code, details, metadata } = toServiceError(failure, { requestId, limits: undefined });
-    const status = { "grpc-status": String(code), "grpc-message": encodeURIComponent(details) };
-    const head = { ":status": 200, "content-type": "application/grpc+proto" };
-    stream.respond({ ...head, ...metadata.toHttp2Headers(), ...status }, { endStream: true });
+    const status = {
+      ...metadata.toHttp2Headers(),
+      "grpc-status": String(code),
+      "grpc-message": encodeURIComponent(details),
+    };
+    if (stream.headersSent) this.#endWith(status);
+    else stream.respond({ ":status": 200, "content-type": "application/grpc+proto", ...status }, { endStream: true });
     this.#linger();
+  }
+
+  /** Reflection answers each message before the last one has come. */
+  #endWith(status: OutgoingHttpHeaders): void {
+    const { stream } = this;
+    stream.removeAllListeners("wantTrailers").once("wantTrailers", () => {
+      stream.sendTrailers(status);
+      // Nor does the library know of this end.
+      stream.sendTrailers = () => undefined;
+    });
+    stream.end();
   }
 
   /** What still comes is read and dropped, and nobody is told of its end. */

@@ -1,11 +1,12 @@
 import { create, toBinary } from "@bufbuild/protobuf";
-import { Client, credentials } from "@grpc/grpc-js";
+import { Client, credentials, type ServiceError, status } from "@grpc/grpc-js";
 import { once } from "node:events";
 import { request as httpRequest } from "node:http";
 import { connect as connectHttp2 } from "node:http2";
 import { connect } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { grpcMessage } from "../../bench/load/http2-frames.ts";
+import { ServerReflectionRequestSchema } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { startTestGateway, type TestGateway } from "../support/gateway.ts";
@@ -270,5 +271,19 @@ describe("gRPC calls whose deadline passes in the middle of their answer", () =>
     const [trailers] = (await ended) as [Record<string, string>];
     expect(trailers["grpc-status"]).toBe("4");
     session.close();
+  });
+});
+
+describe("messages of more than 64 KiB by strangers", () => {
+  it("end with a status also where a handler has begun to answer, as reflection has", async () => {
+    const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    const bytes = (each: Buffer): Buffer => each;
+    const call = grpc.makeBidiStreamRequest(path, bytes, bytes).resume();
+    const request = create(ServerReflectionRequestSchema, { host: "a".repeat(70_000) });
+    call.end(Buffer.from(toBinary(ServerReflectionRequestSchema, request)));
+    const [ended] = (await once(call, "error")) as [ServiceError];
+    expect(ended.code).toBe(status.UNAUTHENTICATED);
+    // A call on the same connection is served.
+    expect(await ask(messageBytes({ model: "first" }))).toMatchObject({ complete: true });
   });
 });
