@@ -5,6 +5,7 @@ import { Failure, invalidField } from "../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../core/hops.ts";
 import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
+import { requireUncompressed } from "../edge/http/body.ts";
 import { openCall } from "../edge/http/call.ts";
 import type { Place } from "../edge/overload/under-way.ts";
 import { newCompletionId } from "../edge/ids.ts";
@@ -133,9 +134,7 @@ function requireJson({ request }: Exchange): void {
   const type = request.headers["content-type"] ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type))
     throw new Failure("invalid_request", "The content-type header must be application/json.");
-  const encoding = request.headers["content-encoding"];
-  if (encoding !== undefined && encoding !== "identity")
-    throw new Failure("invalid_request", "The request body must not be compressed (content-encoding).");
+  requireUncompressed(request, "content-encoding");
 }
 
 /** What the caller is willing to wait: our own header in milliseconds, or that of OpenAI's clients in seconds. */

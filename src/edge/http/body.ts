@@ -8,6 +8,16 @@ export interface BodySource {
   readonly response: ServerResponse;
 }
 
+/** Refuses a body that says in this header that it is compressed: a few bytes may be gigabytes. */
+export function requireUncompressed(
+  { headers }: IncomingMessage,
+  header: "content-encoding" | "connect-content-encoding",
+): void {
+  const encoding = headers[header];
+  if (encoding !== undefined && encoding !== "identity")
+    throw new Failure("invalid_request", `The request body must not be compressed (${header}).`);
+}
+
 /** Reads a body. Throws `request_too_large` or, when the caller leaves half-way, the call's reason. */
 export function readBody({ request, response }: BodySource, { signal }: OpenCall, maxBytes: number): Promise<Buffer> {
   const declared = Number(request.headers["content-length"] ?? 0);

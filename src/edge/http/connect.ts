@@ -8,7 +8,7 @@ import { Failure, invalidField } from "../../core/failure.ts";
 import type { OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
 import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../message-size.ts";
-import { type BodySource, readBody } from "./body.ts";
+import { type BodySource, readBody, requireUncompressed } from "./body.ts";
 import { parseBody } from "./json.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
@@ -35,7 +35,6 @@ export function connectHandlers(
     grpc: false,
     grpcWeb: false,
     connect: true,
-    // A few compressed bytes may be gigabytes.
     acceptCompression: [],
     readMaxBytes: maxBodyBytes,
     writeMaxBytes: MAX_REPLY_BYTES,
@@ -71,15 +70,26 @@ export async function answerConnect(handler: UniversalHandler, exchange: Connect
     const prefix = `application/${isStream ? "connect+" : ""}`;
     throw new Failure("invalid_request", `The content-type header must be ${prefix}json or ${prefix}proto.`);
   }
+  // What follows the library would refuse by itself, without details and without anybody being told.
+  requireUncompressed(exchange.request, isStream ? "connect-content-encoding" : "content-encoding");
+  requireReadableTimeout(exchange);
   const body = await readBody(exchange, exchange.call, exchange.maxBodyBytes);
   const checked = check(type, body, method.input);
   await writeReply(exchange, await handler(toUniversalRequest(exchange, checked)));
 }
 
-/** What is left of the caller's deadline, by Connect's own header. */
+/** The header of Connect's protocol that says how long a caller waits. */
+const TIMEOUT_HEADER = "connect-timeout-ms";
+
+/** What is left of the caller's deadline, by Connect's own header; undefined also when that cannot be read. */
 export function connectTimeoutMs({ request }: Pick<BodySource, "request">): number | undefined {
-  const text = request.headers["connect-timeout-ms"];
+  const text = request.headers[TIMEOUT_HEADER];
   return typeof text === "string" && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
+}
+
+function requireReadableTimeout({ request }: Pick<BodySource, "request">): void {
+  if (request.headers[TIMEOUT_HEADER] !== undefined && connectTimeoutMs({ request }) === undefined)
+    throw invalidField(TIMEOUT_HEADER, "must be a number of milliseconds of at most ten digits");
 }
 
 /**

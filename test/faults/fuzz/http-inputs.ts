@@ -67,7 +67,9 @@ function connectRequest(key: string, random: Random): Buffer {
   // Its envelope is gRPC's.
   const body = isStream && random.percent(90) ? grpcMessage(message) : message;
   const type = `content-type: application/${isStream ? "connect+" : ""}${isJson ? "json" : "proto"}`;
-  return rawRequest(isStream ? CONNECT_STREAM : CONNECT, [HOST, auth(key), type], body);
+  const headers = [HOST, auth(key), type];
+  if (random.percent(10)) headers.push(random.pick(CONNECT_HEADERS));
+  return rawRequest(isStream ? CONNECT_STREAM : CONNECT, headers, body);
 }
 
 function chatBody(random: Random): string | Buffer {
@@ -141,6 +143,7 @@ const HEADERS = [
   "x-stainless-timeout: abc",
   "connect-timeout-ms: 1",
   "connect-timeout-ms: 99999999999",
+  "connect-content-encoding: gzip",
   "connect-protocol-version: 7",
   "authorization: Basic YTpi",
   "authorization: Bearer",
@@ -168,6 +171,9 @@ const HEADERS = [
   "__proto__: a",
   "constructor: a",
 ];
+
+/** What the library behind it reads. */
+const CONNECT_HEADERS = HEADERS.filter((header) => /^(connect|content-encoding|accept-encoding)/.test(header));
 
 /** A request that is well-framed, with any method, path and headers. */
 function strangeRequest(key: string, random: Random): Buffer {
