@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { jsonObject } from "../../properties/json-text.ts";
 import { seed } from "../support/scale.ts";
-import type { JsonTree } from "./json-tree.ts";
+import { type JsonTree, writeTree } from "./json-tree.ts";
 import type { Random } from "./random.ts";
 
 /** Values that readers of JSON are known to stumble over, as they are written. */
@@ -79,6 +79,9 @@ const drawnTexts = fc.sample(
 /** How deep something is nested, for readers that count and for those that call themselves. */
 const DEPTHS = [2, 8, 62, 63, 64, 65, 100, 1000, 20_000];
 
+/** What is longer is not repeated thousands of times. */
+const MANY_OF_CHARS = 1000;
+
 /** One value in place of another. */
 export function oddValue(random: Random): JsonTree {
   if (random.percent(25)) return { kind: "text", text: random.pick(drawnObjects) };
@@ -148,9 +151,13 @@ function changeList(items: JsonTree[], at: number, random: Random): void {
     case 2:
       return void items.unshift(...items.splice(at));
     default:
-      // Many of one: rarely very many, for lists have limits.
-      return void items.push(...Array.from({ length: random.percent(5) ? 2100 : random.below(20) }, () => items[at]!));
+      return void items.push(...Array.from({ length: timesOf(items[at]!, random) }, () => items[at]!));
   }
+}
+
+/** How often one is repeated: rarely very often, for lists have limits, and never until it is hundreds of megabytes. */
+function timesOf(item: JsonTree, random: Random): number {
+  return random.percent(5) && writeTree(item).length < MANY_OF_CHARS ? 2100 : random.below(20);
 }
 
 function changeFields(fields: (readonly [string, JsonTree])[], at: number, random: Random): void {
