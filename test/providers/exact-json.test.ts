@@ -34,4 +34,11 @@ describe("JSON that is parsed exactly", () => {
     const { content: tokens } = readLogprobs(parseExactly(content)) ?? {};
     expect(tokens?.map(({ logprob }) => logprob)).toEqual([-0.12345678901234568, -0]);
   });
+
+  it("is JSON however deep it is nested", () => {
+    const depth = 20_000;
+    const text = `{"id":12345678901234567890,"deep":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+    expect(parseExactly(text)).toHaveProperty("id");
+    expect(parseExactly(text, (_, value) => value)).toHaveProperty("id");
+  });
 });
