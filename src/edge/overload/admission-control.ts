@@ -55,7 +55,7 @@ export interface OverloadState {
 const BEGUN_PER_TURN = 32;
 /** So many may be under way, and so many wait, whatever the event loop does: a burst is over before anything is known of it. */
 const ALWAYS_UNDER_WAY = 100;
-const ALWAYS_WAITING = 100;
+const ALWAYS_WAITING = 16;
 /** Who probably has to wait for this share of the longest wait is refused at once. */
 const LIKELY_SHARE = 0.25;
 /** Shedding is over when nobody was refused for so long. */
@@ -166,8 +166,9 @@ export class AdmissionControl {
     // Who cannot wait as long would be begun for nothing.
     const isTooLate = open.expiresMs !== undefined && this.#rate.usualMs(turns) > open.expiresMs - nowMs;
     if (isTooLate) throw this.#shed("queue");
-    // A key's first waiter need not suffer from a bad moment.
-    const allMs = own === 1 ? this.#rate.usualMs(all) : this.#rate.likelyMs(all);
+    // A key's first waiter need not suffer from a bad moment, and nobody does before anything had to be refused.
+    const isCareful = own > 1 && this.#shedding !== undefined;
+    const allMs = isCareful ? this.#rate.likelyMs(all) : this.#rate.usualMs(all);
     if (all > ALWAYS_WAITING && allMs > this.#options.maxWaitMs * LIKELY_SHARE) {
       const newest = this.#queue.takeOfLongest(own);
       if (newest === undefined) throw this.#shed("queue");

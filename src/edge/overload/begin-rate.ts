@@ -13,8 +13,13 @@ const RELAXED = 0.4;
 /** The room there is, or what is missing of it, is used up in so long: with nothing at stake, and otherwise. */
 const QUICKLY_MS = 250;
 const CAREFULLY_MS = 1_000;
-/** A turn of the event loop may take so long. */
-const USUAL_LATE_MS = 15;
+/** However late the event loop is, at least this share of those that end is begun anew: nobody waits for long. */
+const LEAST_SHARE = 0.5;
+/** What a loop that never sleeps counts as: the more there is to do in each of its turns, the less every event costs. */
+const BUSY = 0.9;
+/** A turn of the event loop may take so long; what it is later than that counts as this part of being busy. */
+const USUAL_LATE_MS = 5;
+const TOO_LATE_MS = 50;
 /** How much a window counts in what one completion takes, and in the usual rate. */
 const WEIGHT = 0.15;
 const USUAL_WEIGHT = 0.05;
@@ -70,7 +75,7 @@ export class BeginRate {
   /** A window has ended. */
   learn(window: LoadWindow): void {
     const { busyShare, lateMs, started, starting } = window;
-    const load = this.#standing(busyShare + Math.max(0, lateMs - USUAL_LATE_MS) / WINDOW_MS);
+    const load = this.#standing(busyShare * BUSY + Math.max(0, lateMs - USUAL_LATE_MS) / TOO_LATE_MS);
     // The more there are without content, the more of the time was spent on beginning them.
     const weight = this.#each === 0 ? 1 : WEIGHT * (started / (started + starting));
     if (started >= ENOUGH) this.#each += (Math.min(load, 1) / started - this.#each) * weight;
@@ -88,7 +93,8 @@ export class BeginRate {
     // How many more there will be with content at the same time, if those under way remain as many.
     const coming = underWay * Math.max(0, 1 - firstContentMs / Math.max(wholeMs, 1)) - started;
     const room = (TARGET - load) / this.#each - coming;
-    return endPerMs + room / (load + coming * this.#each < RELAXED ? QUICKLY_MS : CAREFULLY_MS);
+    const more = room / (load + coming * this.#each < RELAXED ? QUICKLY_MS : CAREFULLY_MS);
+    return endPerMs + Math.max(more, -LEAST_SHARE * endPerMs);
   }
 
   /** The least load of the latest windows. */

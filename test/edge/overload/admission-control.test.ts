@@ -210,7 +210,7 @@ describe.each([
       const { servedMs } = model.told.get("flood")!;
       // Refusals take their time, too.
       const left = 1 - (times - 1) * capacity(shape) * (COSTS.refusal / 1000);
-      expect((model.servedTotal - before) / 20).toBeGreaterThan(0.75 * left * capacity(shape));
+      expect((model.servedTotal - before) / 20).toBeGreaterThan(0.7 * left * capacity(shape));
       const aloneMs = shape.firstMs + shape.chunks * shape.intervalMs;
       expect(quantile(servedMs, 0.5)).toBeLessThan(aloneMs * 2 + OPTIONS.maxWaitMs);
     },
@@ -230,7 +230,7 @@ describe("under ten times of what a process can do", () => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
     await model.run(6, [flood]);
     await model.run(20, [flood]);
-    expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(50);
+    expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(400);
   });
 
   it("a key that sends little is not refused, and hardly waits", async () => {
@@ -282,7 +282,7 @@ describe("beside completions of another kind", () => {
     const flood = [{ key: "flood", perSecond: capacity(SHORT) * 10 }];
     await model.run(4, flood);
     await model.run(10, flood);
-    expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(150);
+    expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(400);
   });
 });
 

@@ -44,6 +44,12 @@ export interface CrowdOptions {
   readonly config?: object;
 }
 
+/**
+ * Without any compiler: callers and upstream share one core, and could not do what ten times as much as the product would
+ * mean otherwise. It takes some five times as long for everything, refusals too.
+ */
+const SLOW = ["--no-opt", "--no-sparkplug"];
+
 /** Starts all of it. */
 export async function startCrowd({ answer, keys: count, config = {} }: CrowdOptions): Promise<Crowd> {
   await ensureProgram(process.execPath);
@@ -59,7 +65,10 @@ export async function startCrowd({ answer, keys: count, config = {} }: CrowdOpti
   const configFile = join(home, "parley.yaml");
   writeFileSync(configFile, JSON.stringify({ ...configOf({ dataDir, model, upstreamPort }), ...config }));
   const log = join(home, "log");
-  const { child, httpPort, operationsPort } = await launch({ configFile, dataDir }, { logFile: log });
+  const { child, httpPort, operationsPort } = await launch(
+    { configFile, dataDir },
+    { logFile: log, nodeOptions: SLOW },
+  );
   const target: Target = {
     port: httpPort,
     path: "/v1/chat/completions",

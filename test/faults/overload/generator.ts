@@ -28,6 +28,8 @@ export interface Phase {
   readonly patienceMs: number;
   /** What is answered in the first so many seconds is not counted, nor is what is answered after the last. */
   readonly settleSeconds: number;
+  /** How many connections there are before it begins: Node accepts one in a turn of its event loop, so new ones wait for long. */
+  readonly connections: number;
 }
 
 /** What became of the counted requests of one stream. */
@@ -58,6 +60,7 @@ process.once("disconnect", () => process.exit(0));
 process.send?.({});
 
 async function run(phase: Phase): Promise<Record<string, Outcome>> {
+  await connectAll(phase.connections);
   const outcomes = Object.fromEntries(
     phase.streams.map(({ name }): [string, Outcome] => [
       name,
@@ -109,16 +112,27 @@ function note(
   else outcome.servedMs.push(tookMs);
 }
 
+/** Opens connections until so many are idle, each of which has been answered once. */
+async function connectAll(count: number): Promise<void> {
+  const bytes = Buffer.from(`GET /healthz HTTP/1.1\r\nhost: 127.0.0.1:${target.port}\r\n\r\n`);
+  const missing = Math.max(0, count - idle.length);
+  const answers = Array.from({ length: missing }, () => send(open(), bytes));
+  for (const answer of await Promise.all(answers)) if (answer instanceof Error) throw answer;
+}
+
 /** Sends one request on a connection of its own time: an idle one, or a new one. */
 function ask(key: string): Promise<ReadAnswer | Error> {
+  return send(idle.pop() ?? open(), requestOf(key));
+}
+
+function send(connection: Connection, bytes: Buffer): Promise<ReadAnswer | Error> {
   return new Promise((resolve) => {
-    const connection = idle.pop() ?? open();
     connection.take = (answer) => {
       if (!(answer instanceof Error)) idle.push(connection);
       connection.take = () => undefined;
       resolve(answer);
     };
-    connection.socket.write(requestOf(key));
+    connection.socket.write(bytes);
   });
 }
 
