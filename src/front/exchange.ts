@@ -15,7 +15,7 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** How long the rest of a refused body is read and dropped, so that the caller can read why. */
 const LINGER_MS = 1000;
 
-/** A refused body that is not larger is read to its end. */
+/** A body that is not larger is read to its end when its request is refused for overload. */
 const DROPPED_BYTES = 64 * 1024;
 
 type HeaderList = readonly (readonly [name: string, value: string])[];
@@ -120,18 +120,19 @@ export class Exchange {
     const waitMs = retryAfterMs(failure);
     if (waitMs !== undefined)
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
-    const unread = this.#hasUnreadBody();
+    // Whoever is sent away for a moment keeps its connection.
+    const unread = this.#hasUnreadBody(failure.code === "overloaded" ? DROPPED_BYTES : 0);
     if (unread) more.push(["connection", "close"]);
     this.#json(status, body, { headers: more, lingers: unread });
   }
 
-  /** Whether more of the body may come than is worth reading to keep the connection: Node reads and drops the rest. */
-  #hasUnreadBody(): boolean {
+  /** Whether more of the body may come than so many bytes, which Node reads and drops. */
+  #hasUnreadBody(dropped: number): boolean {
     const { complete, headers } = this.request;
     const length = Number(headers["content-length"] ?? 0);
     // Whoever waits for leave to send a body may never send it.
     const mayNotCome = headers.expect !== undefined && length > 0;
-    return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > DROPPED_BYTES);
+    return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > dropped);
   }
 
   /** This exchange's headers and more, in the flat form that `writeHead` takes without copying. */
