@@ -54,7 +54,7 @@ export interface OverloadState {
 /** So many are begun in one turn of the event loop: what it does besides must not wait long. */
 const BEGUN_PER_TURN = 32;
 /** So many may be under way, and so many wait, whatever the event loop does: a burst is over before anything is known of it. */
-const ALWAYS_UNDER_WAY = 100;
+const ALWAYS_UNDER_WAY = 256;
 const ALWAYS_WAITING = 16;
 /** Who probably has to wait for this share of the longest wait is refused at once. */
 const LIKELY_SHARE = 0.25;
@@ -169,7 +169,8 @@ export class AdmissionControl {
     // A key's first waiter need not suffer from a bad moment, and nobody does before anything had to be refused.
     const isCareful = own > 1 && this.#shedding !== undefined;
     const allMs = isCareful ? this.#rate.likelyMs(all) : this.#rate.usualMs(all);
-    if (all > ALWAYS_WAITING && allMs > this.#options.maxWaitMs * LIKELY_SHARE) {
+    const always = ALWAYS_WAITING + Math.max(0, ALWAYS_UNDER_WAY - this.#underWay.count);
+    if (all > always && allMs > this.#options.maxWaitMs * LIKELY_SHARE) {
       const newest = this.#queue.takeOfLongest(own);
       if (newest === undefined) throw this.#shed("queue");
       this.#refuse(newest, "queue");
