@@ -26,26 +26,28 @@ export async function runTests(
 ): Promise<void> {
   const folder = await mkdtemp(join(tmpdir(), "parley-tests-"));
   const runs = [args, ...beside].map((given, index) => ({ given, path: join(folder, `summary-${index}.json`) }));
+  let summaries: readonly Summary[] = [];
   const tests: Check = {
     name: "tests",
     async run() {
       const ended = await Promise.allSettled(runs.map(({ given, path }) => runVitest(given, path)));
+      summaries = await Promise.all(runs.map(({ path }) => readSummary(path)));
       const failure = ended.find((run) => run.status === "rejected");
       if (failure !== undefined) throw failure.reason;
+      // Vitest's own exit code is not enough: what stops PostgreSQL at its end puts a 0 in its place.
+      if (summaries.some(({ failures, errors }) => failures.length + errors.length > 0))
+        throw new Error("Not all tests have passed.");
       return undefined;
     },
   };
   try {
     reportResults(await runChecks([...checks, tests]));
-    const summaries = await Promise.all(runs.map(({ path }) => readSummary(path)));
     const passed = summaries.reduce((total, summary) => total + summary.passed, 0);
     const failures = summaries.flatMap((summary) => summary.failures);
     const errors = summaries.flatMap((summary) => summary.errors);
     for (const failure of failures) console.log(`\nfailed: ${failure}`);
     for (const error of errors) console.log(`\noutside of every test: ${error}`);
     console.log(`${passed} passed, ${failures.length + errors.length} failed`);
-    // Vitest's own exit code is not enough: what stops PostgreSQL at its end puts a 0 in its place.
-    if (failures.length + errors.length > 0) process.exitCode = 1;
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -4,6 +4,7 @@ import { mkdtempSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { program, programEnvironment, programFlags } from "../../scripts/program.mjs";
 import { SERVER_CORE, startPinned, stopChild } from "../children.ts";
+import type { Load } from "../loads.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
 const ROOT = join(import.meta.dirname, "../..");
@@ -38,12 +39,12 @@ export interface Home {
 }
 
 /** A configuration for the load, and no data yet. */
-export function makeHome({ load, moreModels = [], upstreamPort, workers = 1, folder }: Setting): Home {
+export function makeHome({ folder, ...setting }: Setting): Home {
   const home = mkdtempSync(join(folder, "parley-"));
   const configFile = join(home, "parley.yaml");
   const dataDir = join(home, "data");
   // A JSON document is a YAML document.
-  writeFileSync(configFile, JSON.stringify(configOf({ dataDir, load, moreModels, upstreamPort, workers })));
+  writeFileSync(configFile, JSON.stringify(configOf({ ...setting, dataDir })));
   return { configFile, dataDir };
 }
 
@@ -83,18 +84,18 @@ export async function launch(
   }
 }
 
-interface ConfigOptions extends Pick<Setting, "load" | "upstreamPort"> {
-  readonly moreModels: readonly string[];
+interface ConfigOptions extends Pick<Setting, "upstreamPort" | "moreModels" | "workers"> {
+  readonly load: Pick<Load, "model" | "dialect">;
   readonly dataDir: string;
-  readonly workers: number;
 }
 
-function configOf({
+/** Everything on, as in production, and no limit that a load would reach. */
+export function configOf({
   dataDir,
   load: { model, dialect = "anthropic" },
-  moreModels,
+  moreModels = [],
   upstreamPort,
-  workers,
+  workers = 1,
 }: ConfigOptions): object {
   const listen = "127.0.0.1:0";
   const base_url = `http://127.0.0.1:${upstreamPort}`;

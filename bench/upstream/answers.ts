@@ -13,6 +13,8 @@ export interface StreamShape {
   readonly intervalMs: number;
   /** How long a paced stream takes to its first text event. Default: at once. */
   readonly firstMs?: number;
+  /** Text events of a paced stream that come together, as one piece. Default: 1. */
+  readonly together?: number;
 }
 
 /** A stream that has its first text event at once, another one every so often, and no end. */
@@ -30,8 +32,9 @@ export type Answer = WholeAnswer | StreamShape | HeldShape;
 export function modelOf(answer: Answer): string {
   if (typeof answer === "string") return `bench-${answer}`;
   if ("everyMs" in answer) return `bench-held-${answer.everyMs}`;
-  const { chunks, intervalMs, firstMs } = answer;
-  return `bench-stream-${chunks}-${intervalMs}${firstMs === undefined ? "" : `-${firstMs}`}`;
+  const { chunks, intervalMs, firstMs, together } = answer;
+  const begin = firstMs === undefined ? "" : `-after-${firstMs}`;
+  return `bench-stream-${chunks}-${intervalMs}${begin}${together === undefined ? "" : `-by-${together}`}`;
 }
 
 /** What `modelOf` said; undefined for any other model. */
@@ -40,13 +43,14 @@ export function answerOf(model: string): Answer | undefined {
   if (whole !== undefined) return whole;
   const held = /^bench-held-(\d+)$/.exec(model);
   if (held !== null) return { everyMs: Number(held[1]) };
-  const match = /^bench-stream-(\d+)-(\d+)(?:-(\d+))?$/.exec(model);
+  const match = /^bench-stream-(\d+)-(\d+)(?:-after-(\d+))?(?:-by-(\d+))?$/.exec(model);
   if (match === null) return undefined;
-  const [, chunks, intervalMs, firstMs] = match;
+  const [, chunks, intervalMs, firstMs, together] = match;
   return {
     chunks: Number(chunks),
     intervalMs: Number(intervalMs),
     ...(firstMs !== undefined && { firstMs: Number(firstMs) }),
+    ...(together !== undefined && { together: Number(together) }),
   };
 }
 
@@ -141,10 +145,15 @@ export const STREAM_HEAD = Buffer.concat([
   ),
 ]);
 
-/** One text event, as a piece of HTTP's chunked coding. */
-export const STREAM_TEXT = chunk(
-  event("content_block_delta", { index: 0, delta: { type: "text_delta", text: ` wo${MARK}` } }),
-);
+const TEXT_EVENT = event("content_block_delta", { index: 0, delta: { type: "text_delta", text: ` wo${MARK}` } });
+
+/** So many text events as one piece of HTTP's chunked coding. */
+export function streamTexts(count: number): Buffer {
+  return chunk(TEXT_EVENT.repeat(count));
+}
+
+/** One text event. */
+export const STREAM_TEXT = streamTexts(1);
 
 /** What a stream ends with. */
 export const STREAM_TAIL = Buffer.concat([

@@ -10,6 +10,7 @@ import {
   STREAM_HEAD,
   STREAM_TAIL,
   STREAM_TEXT,
+  streamTexts,
   type StreamShape,
   TOOLS_RESPONSE,
   WHOLE_RESPONSE,
@@ -23,6 +24,9 @@ const TICK_MS = 1;
 interface PacedStream {
   readonly socket: Socket;
   readonly intervalMs: number;
+  /** So many text events, as one piece. */
+  readonly texts: Buffer;
+  readonly together: number;
   left: number;
   dueMs: number;
 }
@@ -78,11 +82,19 @@ function wholeAnswer(answer: WholeAnswer): Buffer {
 function beginStream(socket: Socket, shape: StreamShape | HeldShape): void {
   socket.write(STREAM_HEAD);
   if ("everyMs" in shape) return hold(socket, shape);
-  const { chunks, intervalMs, firstMs = 0 } = shape;
+  const { chunks, intervalMs, firstMs = 0, together = 1 } = shape;
   if (intervalMs === 0) return pour(socket, chunks);
   // Streams that begin together must not have all their events in the same instant.
   const phaseMs = staggered++ % intervalMs;
-  paced.add({ socket, intervalMs, left: chunks, dueMs: performance.now() + firstMs + phaseMs });
+  const dueMs = performance.now() + firstMs + phaseMs;
+  paced.add({
+    socket,
+    intervalMs,
+    texts: together === 1 ? STREAM_TEXT : streamTexts(together),
+    together,
+    left: chunks,
+    dueMs,
+  });
   ticker ??= setInterval(tick, TICK_MS);
 }
 
@@ -111,8 +123,10 @@ const FULL_BURST = Buffer.concat(Array<Buffer>(BURST).fill(STREAM_TEXT));
 function tick(): void {
   const nowMs = performance.now();
   for (const stream of paced) {
-    for (; stream.left > 0 && stream.dueMs <= nowMs; stream.left--) {
-      stream.socket.write(STREAM_TEXT);
+    while (stream.left > 0 && stream.dueMs <= nowMs) {
+      const count = Math.min(stream.left, stream.together);
+      stream.socket.write(count === stream.together ? stream.texts : streamTexts(count));
+      stream.left -= count;
       stream.dueMs += stream.intervalMs;
     }
     if (stream.left > 0 && !stream.socket.destroyed) continue;

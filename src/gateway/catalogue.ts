@@ -6,6 +6,7 @@ import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { connectUpstream } from "../providers/http.ts";
 import { openai } from "../providers/openai/provider.ts";
+import type { StreamTurns } from "../providers/stream-turns.ts";
 
 /** The dialects. Adding one is a folder under `providers/` and a line here and in the configuration. */
 const DIALECTS = { anthropic, gemini, openai } as const;
@@ -19,8 +20,14 @@ export interface Catalogue {
   close(): Promise<void>;
 }
 
-/** Builds the models that a configuration describes. `simulatorUrl` stands in for providers without a credential. */
-export function buildCatalogue(config: Config, simulatorUrl: string | undefined): Catalogue {
+export interface CatalogueOptions {
+  /** Stands in for providers without a credential. */
+  readonly simulatorUrl: string | undefined;
+  readonly streamTurns: StreamTurns;
+}
+
+/** Builds the models that a configuration describes. */
+export function buildCatalogue(config: Config, { simulatorUrl, streamTurns }: CatalogueOptions): Catalogue {
   const remote = new Map(
     config.providers.map((provider) => [
       provider.name,
@@ -34,7 +41,7 @@ export function buildCatalogue(config: Config, simulatorUrl: string | undefined)
     let provider = connected.get(key);
     if (provider === undefined) {
       const { dialect, baseUrl, allowPrivate, apiKeys, headers } = remote.get(name)!;
-      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs });
+      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, streamTurns });
       connected.set(key, (provider = DIALECTS[dialect]({ upstream, apiKeys, headers })));
     }
     return provider;

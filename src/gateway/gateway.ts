@@ -13,6 +13,7 @@ import { bearerToken } from "../edge/credential.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
+import { StreamTurns } from "../providers/stream-turns.ts";
 import { createRouter } from "../router/router.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import type { RateStore } from "../limits/rates.ts";
@@ -144,7 +145,8 @@ async function assemble(
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
-  const admission = createAdmission(config, { calls, clock, log });
+  const streamTurns = new StreamTurns();
+  const admission = createAdmission(config, { calls, clock, log, streamTurns });
   undo.push(() => admission.close());
   const chores = [...choresOf(config, { store, clock }), idleMemoryChore({ calls, ...ownHeap })];
   const housekeeping = startHousekeeping(chores, { clock, log });
@@ -152,7 +154,7 @@ async function assemble(
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;
-  let catalogue = buildCatalogue(config, await simulator.url(config));
+  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), streamTurns });
   let inForce = config;
   undo.push(() => catalogue.close());
 
@@ -248,7 +250,7 @@ async function assemble(
       const simulatorUrl = await simulator.url(next);
       // From here on without a pause, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
-      catalogue = buildCatalogue(next, simulatorUrl);
+      catalogue = buildCatalogue(next, { simulatorUrl, streamTurns });
       router.replace(catalogue.models);
       inForce = { ...config, providers: next.providers, models: next.models };
       // Calls that were begun with it may still retry or fall back: its connections close when the last of them ends.

@@ -12,18 +12,27 @@ import {
   type OverloadState,
 } from "../edge/overload/admission-control.ts";
 import { usedShare } from "../edge/overload/memory-steps.ts";
+import type { StreamTurns } from "../providers/stream-turns.ts";
 import type { Logger } from "../telemetry/logger.ts";
+
+interface OverloadPorts {
+  readonly calls: Calls;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Missing where no answers of providers are read. */
+  readonly streamTurns?: StreamTurns;
+}
 
 /** Builds the admission control of this process, which says in the log when shedding begins and ends. */
 export function createAdmission(
   { overload, workers }: Pick<Config, "overload" | "workers">,
-  { calls, clock, log }: { readonly calls: Calls; readonly clock: Clock; readonly log: Logger },
+  { calls, clock, log, streamTurns }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
   return new AdmissionControl(overload, {
     clock,
     calls,
-    loopUse: watchLoopUse(),
+    loopUse: watchLoopUse(streamTurns),
     memoryShare: () => memoryShare(containerBytes),
     atEndOfTurn: (callback) => void setImmediate(callback),
     changed: (change) => tell(log, change),
@@ -41,7 +50,7 @@ function containerShareBytes(processes: number): number {
 const MAX_SLOWDOWN = 10;
 
 /** Tells how busy the event loop was since it was last asked, and how much of that time it had a processor. */
-function watchLoopUse(): () => LoopUse {
+function watchLoopUse(streamTurns: StreamTurns | undefined): () => LoopUse {
   let before = performance.eventLoopUtilization();
   let usedBefore = threadCpuUsage();
   return () => {
@@ -51,7 +60,11 @@ function watchLoopUse(): () => LoopUse {
     const usedMs = (used.user - usedBefore.user + used.system - usedBefore.system) / 1000;
     before = now;
     usedBefore = used;
-    return { busyShare: utilization, slowdown: Math.min(Math.max(active / Math.max(usedMs, 0.001), 1), MAX_SLOWDOWN) };
+    return {
+      busyShare: utilization,
+      slowdown: Math.min(Math.max(active / Math.max(usedMs, 0.001), 1), MAX_SLOWDOWN),
+      waitedMs: streamTurns?.takeLongestWaitMs() ?? 0,
+    };
   };
 }
 
@@ -109,13 +122,11 @@ export interface OverloadFacts {
 
 /** The state in the words of `/readyz`. */
 export function toFacts({ shedding, waiting, refused, memoryStep }: OverloadState): OverloadFacts {
-  const total = Object.values(refused).reduce((sum, count) => sum + count, 0);
-  return { shedding, waiting, refused: total, memory: MEMORY_STEPS[memoryStep] };
+  return { shedding, waiting, refused: sum(Object.values(refused)), memory: MEMORY_STEPS[memoryStep] };
 }
 
 /** What several processes say as if they were one: sums, and the worst that any of them says. */
 export function mergeOverload(all: readonly OverloadFacts[]): OverloadFacts {
-  const sum = (values: readonly number[]): number => values.reduce((total, value) => total + value, 0);
   const step = Math.max(...all.map(({ memory }) => MEMORY_STEPS.indexOf(memory)));
   return {
     shedding: all.some(({ shedding }) => shedding),
@@ -123,4 +134,9 @@ export function mergeOverload(all: readonly OverloadFacts[]): OverloadFacts {
     refused: sum(all.map(({ refused }) => refused)),
     memory: MEMORY_STEPS[step]!,
   };
+}
+
+/** All of them together. */
+export function sum(values: readonly number[]): number {
+  return values.reduce((total, value) => total + value, 0);
 }

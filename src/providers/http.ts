@@ -6,6 +6,7 @@ import { isPrivateAddress } from "../net/private-addresses.ts";
 import { Connections } from "./connections.ts";
 import { lookupPublic } from "./public-lookup.ts";
 import { ReadingTurns, TURN_BYTES } from "./reading-turns.ts";
+import { StreamTurns } from "./stream-turns.ts";
 import { toTransportFailure } from "./transport-failure.ts";
 
 /** Where a provider is and how it is reached. */
@@ -16,6 +17,8 @@ export interface UpstreamOptions {
   readonly allowPrivate: boolean;
   /** Time for DNS, TCP and TLS together. */
   readonly connectMs: number;
+  /** Shared by all that the event loop has to read. Default: of its own. */
+  readonly streamTurns?: StreamTurns;
 }
 
 /** One POST of JSON. */
@@ -54,7 +57,12 @@ export interface Upstream {
 }
 
 /** Connects to a provider with connections of its own. Redirects are not followed, environment proxies not used. */
-export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOptions): Upstream {
+export function connectUpstream({
+  baseUrl,
+  allowPrivate,
+  connectMs,
+  streamTurns = new StreamTurns(),
+}: UpstreamOptions): Upstream {
   const url = new URL(baseUrl);
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
@@ -69,7 +77,7 @@ export function connectUpstream({ baseUrl, allowPrivate, connectMs }: UpstreamOp
     post: ({ path, headers, body, signal, idleMs }, accept) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
-        const exchange = new Exchange({ signal, turns }, resolve, reject);
+        const exchange = new Exchange({ signal, turns, streamTurns }, resolve, reject);
         const isLong = body.length > LONG_BODY;
         const options = {
           method: "POST" as const,
@@ -122,12 +130,19 @@ class LongBody {
   }
 }
 
+interface ExchangePorts {
+  readonly signal: AbortSignal;
+  readonly turns: ReadingTurns;
+  readonly streamTurns: StreamTurns;
+}
+
 /** One request on its way through undici's dispatcher, the cheapest way in (see `docs/decisions`). */
 class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   status = 0;
   headers: Readonly<Record<string, string | string[] | undefined>> = {};
   readonly #signal: AbortSignal;
   readonly #turns: ReadingTurns;
+  readonly #streamTurns: StreamTurns;
   readonly #resolve: (answer: UpstreamAnswer) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
@@ -145,12 +160,13 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   #turnBytes = 0;
 
   constructor(
-    { signal, turns }: { readonly signal: AbortSignal; readonly turns: ReadingTurns },
+    { signal, turns, streamTurns }: ExchangePorts,
     resolve: (answer: UpstreamAnswer) => void,
     reject: (reason: unknown) => void,
   ) {
     this.#signal = signal;
     this.#turns = turns;
+    this.#streamTurns = streamTurns;
     this.#resolve = resolve;
     this.#reject = reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -183,12 +199,13 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
       return;
     }
     if (this.#arrivedBytes > HIGH_WATER_BYTES) controller.pause();
-    this.#wake?.();
+    this.#wakeInTurn();
   }
 
   onResponseEnd(): void {
     if (this.#state === "failed") return;
     this.#state = "ended";
+    this.#wakeInTurn();
     this.#settle();
   }
 
@@ -212,7 +229,8 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#arrived = [];
     this.#arrivedBytes = 0;
     if (this.#state === "open") this.#controller?.resume();
-    return chunks;
+    // Each piece costs the decoder and the parser as much as some events do.
+    return chunks.length === 1 ? chunks : [Buffer.concat(chunks)];
   }
 
   async body(): Promise<readonly Buffer[]> {
@@ -250,6 +268,13 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     return new Promise((resolve) => {
       this.#wake = resolve;
     });
+  }
+
+  /** Lets the reader go on when there is time for it. It is woken once: a later reader waits for something else. */
+  #wakeInTurn(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    if (wake !== undefined) this.#streamTurns.take(wake);
   }
 
   #settle(): void {

@@ -22,7 +22,12 @@ export interface OperationsServer {
   close(): void;
 }
 
-/** Starts the port for operators: `/metrics`, `/healthz`, `/readyz`. Without authentication: it belongs on a private address. */
+/** All that is served there. */
+export const OPERATIONS_PATHS = ["/metrics", "/healthz", "/readyz"] as const;
+
+type OperationsPath = (typeof OPERATIONS_PATHS)[number];
+
+/** Starts the port for operators, with `OPERATIONS_PATHS`. Without authentication: it belongs on a private address. */
 export async function startOperationsServer({
   host,
   port,
@@ -35,25 +40,22 @@ export async function startOperationsServer({
       response.writeHead(status, { "content-type": type, "cache-control": "no-store" }).end(text);
     };
     const json = (status: number, body: object): void => reply(status, "application/json", `${JSON.stringify(body)}\n`);
-    switch (request.url) {
-      case "/metrics":
-        metrics.text().then(
+    const answers: Readonly<Record<OperationsPath, () => void>> = {
+      "/metrics": () =>
+        void metrics.text().then(
           (text) => reply(200, metrics.contentType, text),
           () => json(500, { error: "the metrics could not be collected" }),
-        );
-        break;
-      case "/healthz":
-        json(200, { status: "ok" });
-        break;
-      case "/readyz":
-        Promise.resolve(readiness()).then(
+        ),
+      "/healthz": () => json(200, { status: "ok" }),
+      "/readyz": () =>
+        void Promise.resolve(readiness()).then(
           (facts) => json(facts.ready ? 200 : 503, facts),
           () => json(500, { error: "readiness could not be asked for" }),
-        );
-        break;
-      default:
-        json(404, { error: "here are /metrics, /healthz and /readyz" });
-    }
+        ),
+    };
+    const path = OPERATIONS_PATHS.find((one) => one === request.url);
+    if (path === undefined) json(404, { error: `here are only ${OPERATIONS_PATHS.join(", ")}` });
+    else answers[path]();
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

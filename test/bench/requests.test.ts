@@ -23,8 +23,15 @@ describe("what the loads ask", () => {
     expect(messages.filter(({ toolCalls }) => toolCalls.length > 0)).toHaveLength(2);
   });
 
-  it.each(["whole", "tools", "picture", { chunks: 5, intervalMs: 10 }, { everyMs: 1000 }] as const)(
-    "carries the wanted answer %j in the model's name",
-    (answer) => expect(answerOf(modelOf(answer))).toEqual(answer),
+  it.each([
+    "whole",
+    "tools",
+    "picture",
+    { chunks: 5, intervalMs: 10 },
+    { chunks: 5, intervalMs: 10, firstMs: 3 },
+    { chunks: 5, intervalMs: 10, firstMs: 3, together: 2 },
+    { everyMs: 1000 },
+  ] as const)("carries the wanted answer %j in the model's name", (answer) =>
+    expect(answerOf(modelOf(answer))).toEqual(answer),
   );
 });

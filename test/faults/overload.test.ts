@@ -10,15 +10,19 @@ import { UNLIMITED } from "../support/unlimited.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
-/** As a model answers: 300 events, 50 a second, the first after a quarter of a second. */
-const ANSWER = { chunks: 300, intervalMs: 20, firstMs: 250 };
-const ALONE_MS = ANSWER.firstMs + ANSWER.chunks * ANSWER.intervalMs;
+/**
+ * 12,000 events in six seconds, in forty packets: as dear for the product as some 400 events that come one by one, which is
+ * what a page of text takes. Its callers and its upstream share one core, and could not do ten times as much as the product
+ * if each event were a packet for them too.
+ */
+const ANSWER = { chunks: 12_000, intervalMs: 150, firstMs: 250, together: 300 };
+const ALONE_MS = ANSWER.firstMs + (ANSWER.chunks / ANSWER.together) * ANSWER.intervalMs;
 /** Callers give up then: three times what an answer takes without any load. */
 const PATIENCE_MS = 20_000;
-/** What fifty milliseconds are to a process that takes five times as long for everything. */
-const SLOW_MS = 250;
+const REFUSED_MS = 50;
+const HEALTH_MS = 100;
 /** More than there ever are requests under way. */
-const CONNECTIONS = 1_000;
+const CONNECTIONS = 2_000;
 const MIN_REQUESTS = 40;
 
 function quantile(values: readonly number[], q: number): number {
@@ -48,22 +52,20 @@ describe("a crowd of ten times what one process can answer", () => {
   const goodput = async (
     perSecond: number,
     seconds: number,
-  ): Promise<{ raw: number; own: number; told: Outcome; seenSlowdown: number }> => {
+  ): Promise<{ raw: number; own: number; told: Outcome; slowdown: number }> => {
     const settleSeconds = 10;
-    const { outcomes, slowdown, seenSlowdown } = await crowd.run(
-      all(perSecond, { seconds: seconds + settleSeconds, settleSeconds }),
-    );
+    const { outcomes, slowdown } = await crowd.run(all(perSecond, { seconds: seconds + settleSeconds, settleSeconds }));
     const told = outcomes["all"]!;
     const raw = told.servedMs.length / seconds;
     const words = `${perSecond.toFixed(0)} a second: ${raw.toFixed(0)} answered, ${told.refusedMs.length} refused,`;
     console.log(`${words} ${told.late} late; ${slowdown.toFixed(1)} times slower than on a core of its own`);
-    return { raw, own: raw * slowdown, told, seenSlowdown };
+    return { raw, own: raw * slowdown, told, slowdown };
   };
 
   it(
     "nearly as much is answered as at the peak, the others are refused at once, and health is answered",
     async () => {
-      let nominal = 80;
+      let nominal = 40;
       let raw = 0;
       peak = 0;
       // The load at which no more is answered than at the one before.
@@ -81,7 +83,7 @@ describe("a crowd of ten times what one process can answer", () => {
           () => void looks.push(NaN),
         );
       }, 50);
-      const { own, told, seenSlowdown } = await goodput(10 * raw, scale(10, 60)).finally(() => clearInterval(look));
+      const { own, told, slowdown } = await goodput(10 * raw, scale(10, 60)).finally(() => clearInterval(look));
       expect(told.wrong).toEqual({});
       figure({ name: "requests that were refused", value: told.refusedMs.length, unit: "", atLeast: MIN_REQUESTS });
       figure({
@@ -91,16 +93,16 @@ describe("a crowd of ten times what one process can answer", () => {
         atLeast: scale(80, 90),
       });
       figure({
-        name: "refusals p99 of a process without compilers, neighbours' time taken out",
-        value: Math.round(quantile(told.refusedMs, 0.99) / seenSlowdown),
+        name: "refusals p99 at ten times the capacity, neighbours' time taken out",
+        value: Math.round(quantile(told.refusedMs, 0.99) / slowdown),
         unit: "ms",
-        atMost: SLOW_MS,
+        atMost: REFUSED_MS,
       });
       figure({
         name: "health endpoint p99 at ten times its capacity, neighbours' time taken out",
-        value: Math.round(quantile(looks, 0.99) / seenSlowdown),
+        value: Math.round(quantile(looks, 0.99) / slowdown),
         unit: "ms",
-        atMost: SLOW_MS,
+        atMost: HEALTH_MS,
       });
       // Not a line per refusal.
       const lines = crowd

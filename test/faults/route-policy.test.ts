@@ -8,8 +8,9 @@ import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js"
 import { POLICIES } from "../../src/console/policy.ts";
 import { PAGE_PATHS, requestPath } from "../../src/console/web/paths.ts";
 import { ROUTES } from "../../src/front/routes.ts";
-import { askConsole, askGrpc, askHttp, type Outcome } from "./routes/ask.ts";
-import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow } from "./routes/rows.ts";
+import { OPERATIONS_PATHS } from "../../src/telemetry/operations.ts";
+import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome } from "./routes/ask.ts";
+import { CONSOLE_ROWS, type ConsoleRow, GRPC_ROWS, HTTP_ROWS, type KeyRow, OPERATIONS_ROWS } from "./routes/rows.ts";
 import { type RoutesWorld, startRoutesWorld } from "./routes/world.ts";
 import { figure } from "./support/figures.ts";
 
@@ -145,6 +146,23 @@ describe("every way into the running server", () => {
     const paths = await reflectedPaths();
     const cellsOf = (path: string) => keyCells(GRPC_ROWS[path]!, (sent) => askGrpc(grpc, path, sent));
     expect(await findWrong(paths, GRPC_ROWS, cellsOf)).toEqual([]);
+  });
+
+  it("on the operators' port has a row, is for everybody, and tells nobody's secrets", async () => {
+    const { product, keys } = world;
+    const secrets = Object.values(keys).flatMap((sent) => Object.values(sent));
+    const cellsOf = (path: string) =>
+      keyCells(OPERATIONS_ROWS[path]!, async (headers) => {
+        const response = await fetch(product.operationsUrl + path, { headers });
+        const text = await response.text();
+        const isTold = secrets.some((secret) => text.includes(secret.replace(/^\w+[ =]/, "")));
+        return isTold ? "a secret" : httpOutcome(response.status);
+      });
+    expect(await findWrong(OPERATIONS_PATHS, OPERATIONS_ROWS, cellsOf)).toEqual([]);
+    for (const path of [...ROUTES.map((route) => route.split(" ")[1]!), ...PAGE_PATHS, ...POLICIES.keys()]) {
+      if ((OPERATIONS_PATHS as readonly string[]).includes(path)) continue;
+      expect(`${path} ${(await fetch(product.operationsUrl + path)).status}`).toBe(`${path} 404`);
+    }
   });
 
   it("by the dashboard's services has a row, and lets in exactly who may", async () => {

@@ -1,8 +1,10 @@
 import { readdirSync, readFileSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
+import { createDatabase, queryPostgres } from "../support/postgres.ts";
 import { runProduct, startProduct } from "../support/product.ts";
+import { startRedis } from "../support/redis.ts";
 import { says } from "../support/scripted-upstream.ts";
 import { plantAccounts, plantCommands } from "./secrets/people.ts";
 import { Planted } from "./secrets/planted.ts";
@@ -115,3 +117,53 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     figure({ name: "planted secrets in any of them", value: found.length, unit: "", atMost: 0 });
   });
 });
+
+it(
+  "secrets are in nothing that PostgreSQL and Redis hold",
+  async () => {
+    const shared = new Planted();
+    const password = shared.plant("Redis' password");
+    const redis = await startRedis(["--requirepass", password, "--rdbcompression", "no"]);
+    const databaseUrl = await createDatabase(inject("postgresUrl"));
+    const redisUrl = redis.url.replace("//", `//default:${password}@`);
+    const asked = await openScene(shared, { databaseUrl, redisUrl });
+    const held = new Map<string, string>();
+    try {
+      await plantRequests(asked);
+      await plantCredentials(asked);
+      await plantGrpc(asked);
+      await plantAccounts(asked);
+      // Rates are shared once in a while.
+      await expect.poll(() => askRedis("return redis.call('dbsize')"), { timeout: 10_000 }).not.toBe("0");
+      held.set("Redis", await askRedis(DUMP_ALL));
+      held.set("the log", asked.product.output.stderr);
+      expect(held.get("the log")).not.toContain("redis is away");
+    } finally {
+      await asked.close();
+    }
+    const tables = await queryPostgres(
+      databaseUrl,
+      "select table_name as name from information_schema.tables where table_schema = 'public'",
+    );
+    for (const { name } of tables) {
+      const rows = await queryPostgres(databaseUrl, `select row::text from "${String(name)}" row`);
+      held.set(`PostgreSQL's ${String(name)}`, rows.map(({ row }) => String(row)).join("\n"));
+    }
+    expect(held.get("PostgreSQL's completions")?.split("\n").length).toBeGreaterThan(15);
+    expect(shared.findIn(held)).toEqual([]);
+
+    async function askRedis(script: string): Promise<string> {
+      return (await redis.ask(["-a", password, "eval", script, "0"])).join("\n");
+    }
+  },
+  timeLimit(90, 90),
+);
+
+/** Every key of a Redis, and what is there as it would be on its disk. */
+const DUMP_ALL = `
+local all = {}
+for _, key in ipairs(redis.call('keys', '*')) do
+  all[#all + 1] = key
+  all[#all + 1] = redis.call('dump', key)
+end
+return all`;

@@ -10,7 +10,7 @@ export function roomyAdmission(calls: Pick<Calls, "active">, clock: Clock): Admi
       clock,
       calls,
       memoryShare: () => 0,
-      loopUse: () => ({ busyShare: 0, slowdown: 1 }),
+      loopUse: () => ({ busyShare: 0, slowdown: 1, waitedMs: 0 }),
       atEndOfTurn: (callback) => void setImmediate(callback),
       changed: () => undefined,
     },

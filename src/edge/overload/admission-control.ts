@@ -34,6 +34,8 @@ export interface LoopUse {
   readonly busyShare: number;
   /** How much longer that took than it would have on a processor of its own: 1 or more. */
   readonly slowdown: number;
+  /** The longest that a part of an answer has waited for its turn, in milliseconds. */
+  readonly waitedMs: number;
 }
 
 export type OverloadChange =
@@ -242,9 +244,10 @@ export class AdmissionControl {
     const { clock, loopUse } = this.#ports;
     const nowMs = clock.monotonic();
     const lateMs = nowMs - this.#sinceMs! - WINDOW_MS;
-    const { busyShare, slowdown } = loopUse();
+    const { busyShare, slowdown, waitedMs } = loopUse();
     // Time in which other programs had the processor does not become less by refusing.
-    this.#rate.learn({ busyShare, lateMs: lateMs / slowdown, ...this.#underWay.progress() });
+    const ownLateMs = Math.max(lateMs, waitedMs) / slowdown;
+    this.#rate.learn({ busyShare, lateMs: ownLateMs, ...this.#underWay.progress() });
     this.#lookAtMemory();
     this.#refuseLate(nowMs, lateMs);
     if (this.#queue.size > 0) this.#armTurn();

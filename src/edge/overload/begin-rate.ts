@@ -33,7 +33,7 @@ export const WINDOW_MS = 100;
 export interface LoadWindow extends Progress {
   /** The share of it in which the event loop was busy: 0 to 1. */
   readonly busyShare: number;
-  /** How late its end was: as long as the event loop took to come to it, less the time that other programs took. */
+  /** How late the event loop is with what it has to do, less the time that other programs took. */
   readonly lateMs: number;
 }
 

@@ -1,5 +1,5 @@
 import type { Readiness } from "../../telemetry/operations.ts";
-import { mergeOverload, type OverloadFacts } from "../overload.ts";
+import { mergeOverload, type OverloadFacts, sum } from "../overload.ts";
 
 /** The breaker of the worker that suffers most is the one to show. */
 const BREAKER_STATES = ["closed", "half_open", "open"];
@@ -47,8 +47,4 @@ function worst(each: readonly Readonly<Record<string, string>>[]): Record<string
     if (known === undefined || BREAKER_STATES.indexOf(state) > BREAKER_STATES.indexOf(known)) states[upstream] = state;
   }
   return states;
-}
-
-function sum(values: readonly number[]): number {
-  return values.reduce((total, value) => total + value, 0);
 }

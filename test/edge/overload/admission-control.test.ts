@@ -30,7 +30,7 @@ describe("admission", () => {
       clock,
       calls,
       memoryShare: () => share,
-      loopUse: () => ({ busyShare: busy, slowdown: 1 }),
+      loopUse: () => ({ busyShare: busy, slowdown: 1, waitedMs: 0 }),
       atEndOfTurn: (callback) => void ends.push(callback),
       changed: (change) => void changes.push(change),
     });

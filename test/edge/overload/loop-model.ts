@@ -111,7 +111,7 @@ export class LoopModel implements Clock {
       clock: this,
       calls: this.#calls,
       memoryShare: () => this.memoryShare,
-      loopUse: () => ({ busyShare: this.#takeBusyShare(), slowdown: 1 }),
+      loopUse: () => ({ busyShare: this.#takeBusyShare(), slowdown: 1, waitedMs: 0 }),
       atEndOfTurn: (callback) => void this.#endOfTurn.push(callback),
       changed: (change) => void this.changes.push(change),
     });

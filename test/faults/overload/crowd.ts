@@ -1,10 +1,10 @@
 import type { ChildProcess } from "node:child_process";
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
+import { availableParallelism, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout } from "node:timers/promises";
 import { askChild, PEER_CORE, startOwn, stopChild } from "../../../bench/children.ts";
-import { launch } from "../../../bench/contestants/parley.ts";
+import { configOf, launch } from "../../../bench/contestants/parley.ts";
 import { modelOf, type StreamShape } from "../../../bench/upstream/answers.ts";
 import { ensureProgram } from "../../../scripts/program.mjs";
 import { createKey } from "../../../src/access/keys.ts";
@@ -13,7 +13,7 @@ import { openStore } from "../../../src/store/store.ts";
 import { coreTimeOf, slowdown } from "./core-time.ts";
 import type { Outcome, Phase, Target } from "./generator.ts";
 
-/** The built product, its upstream and its callers, each in a process of its own: the product on one core, they on another. */
+/** The built product, its upstream and its callers, each in a process of its own. */
 export interface Crowd {
   readonly port: number;
   readonly operationsUrl: string;
@@ -27,13 +27,11 @@ export interface Crowd {
   stop(): Promise<void>;
 }
 
-/** What became of a phase's requests, and how much slower than on cores of their own the processes were. */
+/** What became of a phase's requests. */
 export interface Run {
   readonly outcomes: Record<string, Outcome>;
-  /** Of the product. */
+  /** How much slower than on a core of its own the product's event loop was. */
   readonly slowdown: number;
-  /** Of the slower of the product and its callers: what they see. */
-  readonly seenSlowdown: number;
 }
 
 export interface CrowdOptions {
@@ -45,10 +43,10 @@ export interface CrowdOptions {
 }
 
 /**
- * Without any compiler: callers and upstream share one core, and could not do what ten times as much as the product would
- * mean otherwise. It takes some five times as long for everything, refusals too.
+ * The product may use every core, as it would: on a single one V8's own threads take it from the event loop. Callers and
+ * upstream share one of them.
  */
-const SLOW = ["--no-opt", "--no-sparkplug"];
+const ALL_CORES = `0-${availableParallelism() - 1}`;
 
 /** Starts all of it. */
 export async function startCrowd({ answer, keys: count, config = {} }: CrowdOptions): Promise<Crowd> {
@@ -63,11 +61,11 @@ export async function startCrowd({ answer, keys: count, config = {} }: CrowdOpti
     file: "upstream/server.ts",
   });
   const configFile = join(home, "parley.yaml");
-  writeFileSync(configFile, JSON.stringify({ ...configOf({ dataDir, model, upstreamPort }), ...config }));
+  writeFileSync(configFile, JSON.stringify({ ...configOf({ dataDir, load: { model }, upstreamPort }), ...config }));
   const log = join(home, "log");
   const { child, httpPort, operationsPort } = await launch(
     { configFile, dataDir },
-    { logFile: log, nodeOptions: SLOW },
+    { logFile: log, serverCores: ALL_CORES },
   );
   const target: Target = {
     port: httpPort,
@@ -89,11 +87,10 @@ export async function startCrowd({ answer, keys: count, config = {} }: CrowdOpti
     async run(phase) {
       const asked = askChild<Record<string, Outcome>>(generator, phase);
       await setTimeout(phase.settleSeconds * 1000);
-      const pids = [child.pid!, generator.pid!] as const;
-      const before = pids.map(coreTimeOf);
+      const before = coreTimeOf(child.pid!);
       await setTimeout((phase.seconds - phase.settleSeconds) * 1000);
-      const [own, callers] = pids.map((pid, index) => slowdown(before[index]!, coreTimeOf(pid))) as [number, number];
-      return { outcomes: await asked, slowdown: own, seenSlowdown: Math.max(own, callers) };
+      const own = slowdown(before, coreTimeOf(child.pid!));
+      return { outcomes: await asked, slowdown: own };
     },
     async stop() {
       const children: readonly ChildProcess[] = [generator, child, upstream];
@@ -114,27 +111,4 @@ async function makeKeys(dataDir: string, count: number): Promise<string[]> {
   } finally {
     await store.close();
   }
-}
-
-function configOf({
-  dataDir,
-  model,
-  upstreamPort,
-}: {
-  readonly dataDir: string;
-  readonly model: string;
-  readonly upstreamPort: number;
-}): object {
-  const listen = "127.0.0.1:0";
-  const base_url = `http://127.0.0.1:${upstreamPort}`;
-  return {
-    http: { listen },
-    grpc: { listen },
-    operations: { listen },
-    data_dir: dataDir,
-    // Counted as ever, and never reached: what refuses here is the gateway's load alone.
-    limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },
-    providers: { alpha: { dialect: "anthropic", base_url, allow_private: true, api_keys: ["crowd"] } },
-    models: { [model]: { provider: "alpha", upstream_model: model, price: { input: 5, output: 25 } } },
-  };
 }

@@ -23,6 +23,11 @@ const HTTP_OUTCOMES: Readonly<Record<number, Outcome>> = {
 
 const REQUEST = toRequest({ model: MODEL });
 
+/** What this status says. */
+export function httpOutcome(status: number): Outcome {
+  return HTTP_OUTCOMES[status] ?? `status ${status}`;
+}
+
 /** Calls a route of the HTTP entrance with a request that is right, whoever calls. */
 export async function askHttp({ product }: RoutesWorld, route: string, credentials: Credentials): Promise<Outcome> {
   const [method = "", path = ""] = route.split(" ");
@@ -32,7 +37,7 @@ export async function askHttp({ product }: RoutesWorld, route: string, credentia
     headers: { ...credentials, ...(method === "POST" && { "content-type": typeOf(path) }) },
     ...(method === "POST" && { body: bodyOf(path) }),
   });
-  const outcome = HTTP_OUTCOMES[response.status] ?? `status ${response.status}`;
+  const outcome = httpOutcome(response.status);
   // A stream of the Connect protocol begins with 200 and says at its end how it went.
   const text = await response.text();
   return path.endsWith("/Stream") && outcome === "done" ? endOfStream(text) : outcome;
@@ -97,9 +102,9 @@ export async function askConsole(
   });
   if (!streams) {
     await response.arrayBuffer();
-    return HTTP_OUTCOMES[response.status] ?? `status ${response.status}`;
+    return httpOutcome(response.status);
   }
-  if (response.status !== 200) return HTTP_OUTCOMES[response.status] ?? `status ${response.status}`;
+  if (response.status !== 200) return httpOutcome(response.status);
   const { value } = await response.body!.getReader().read();
   leaving.abort();
   return endOfStream(Buffer.from(value ?? []).toString("latin1"));

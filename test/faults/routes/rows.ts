@@ -22,6 +22,13 @@ export const HTTP_ROWS: Readonly<Record<string, KeyRow>> = {
   "POST /parley.v1.KeyService/GetCurrent": "key",
 };
 
+/** On the operators' port, which has no callers to tell apart: whoever reaches it may read it. */
+export const OPERATIONS_ROWS: Readonly<Record<string, KeyRow>> = {
+  "/metrics": "everybody",
+  "/healthz": "everybody",
+  "/readyz": "everybody",
+};
+
 /** By gRPC. */
 export const GRPC_ROWS: Readonly<Record<string, KeyRow>> = {
   "/parley.v1.CompletionService/Create": "permission",

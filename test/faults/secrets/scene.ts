@@ -32,8 +32,15 @@ const THROW_ON_SIGNAL = `--import=data:text/javascript,${encodeURIComponent(
   'process.on("SIGUSR2", () => { throw new Error("a fault of the test"); });',
 )}`;
 
-/** Starts it. Nobody listens where its Redis would be, so it complains about that too. */
-export async function openScene(planted: Planted): Promise<Scene> {
+/** What the product shares with others, where it does. */
+export interface SceneOptions {
+  readonly databaseUrl?: string;
+  /** Default: where nobody listens, so that the product complains about it. */
+  readonly redisUrl?: string;
+}
+
+/** Starts it. */
+export async function openScene(planted: Planted, { databaseUrl, redisUrl }: SceneOptions = {}): Promise<Scene> {
   const plant = (what: string): string => planted.plant(what);
   const upstream = await startScriptedUpstream();
   const provider = { allow_private: true };
@@ -45,7 +52,8 @@ export async function openScene(planted: Planted): Promise<Scene> {
     env: { ...run.env, NODE_OPTIONS: `${run.env["NODE_OPTIONS"]} ${THROW_ON_SIGNAL}` },
     config: {
       log: { level: "trace" },
-      redis: { url: `redis://parley:${plant("Redis' password")}@127.0.0.1:1` },
+      ...(databaseUrl !== undefined && { database: { url: databaseUrl } }),
+      redis: { url: redisUrl ?? `redis://parley:${plant("Redis' password")}@127.0.0.1:1` },
       timeouts: { first_content_ms: 300, idle_ms: 300 },
       retries: { base_ms: 1 },
       breaker: { failures: 1_000 },

@@ -1,0 +1,64 @@
+/** The parts of answers that have arrived may keep the event loop for so long before it looks at what else there is. */
+const TURN_MS = 5;
+
+interface Waiting {
+  readonly work: () => void;
+  readonly sinceMs: number;
+}
+
+/**
+ * Gives the event loop back between parts of answers. When a process has more to do than it can, parts of all of its streams
+ * have arrived at the end of each turn, and to work through them may take tenths of a second, for which callers that come
+ * meanwhile would wait, if only to be refused. So what does not fit into a turn is done in the next ones, in order.
+ */
+export class StreamTurns {
+  readonly #waiting: Waiting[] = [];
+  readonly #nowMs: () => number;
+  /** Where the oldest of `#waiting` stands: what is before it is done. */
+  #done = 0;
+  /** When the first part of this turn was looked at. */
+  #turnBeganMs: number | undefined;
+  #longestMs = 0;
+
+  constructor(nowMs = (): number => performance.now()) {
+    this.#nowMs = nowMs;
+  }
+
+  /** Calls `work` at once when there is time for it in this turn of the event loop, and otherwise in one of the next. */
+  take(work: () => void): void {
+    const nowMs = this.#nowMs();
+    if (this.#waiting.length === 0 && this.#hasTime(nowMs)) return work();
+    this.#waiting.push({ work, sinceMs: nowMs });
+    setImmediate(this.#next);
+  }
+
+  /** How long anybody had to wait since this was last asked, those who still wait included. */
+  takeLongestWaitMs(): number {
+    const oldest = this.#waiting[this.#done];
+    const longestMs = Math.max(this.#longestMs, oldest === undefined ? 0 : this.#nowMs() - oldest.sinceMs);
+    this.#longestMs = 0;
+    return longestMs;
+  }
+
+  #hasTime(nowMs: number): boolean {
+    if (this.#turnBeganMs !== undefined) return nowMs - this.#turnBeganMs < TURN_MS;
+    this.#turnBeganMs = nowMs;
+    setImmediate(this.#endTurn);
+    return true;
+  }
+
+  readonly #endTurn = (): void => {
+    this.#turnBeganMs = undefined;
+  };
+
+  /** There is one of these for each that waits: between two of them, what the first has begun is finished. */
+  readonly #next = (): void => {
+    const nowMs = this.#nowMs();
+    if (!this.#hasTime(nowMs)) return void setImmediate(this.#next);
+    const { work, sinceMs } = this.#waiting[this.#done]!;
+    this.#done += 1;
+    if (this.#done === this.#waiting.length) this.#waiting.length = this.#done = 0;
+    this.#longestMs = Math.max(this.#longestMs, nowMs - sinceMs);
+    work();
+  };
+}
