@@ -86,7 +86,7 @@ function memoryShare(containerBytes: number): number {
   const old = getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith("new_"));
   return usedShare([
     {
-      usedBytes: old.reduce((sum, { space_used_size: bytes }) => sum + bytes, 0),
+      usedBytes: sum(old.map(({ space_used_size: bytes }) => bytes)),
       limitBytes: getHeapStatistics().heap_size_limit - YOUNG_BYTES,
     },
     { usedBytes: containerBytes === Infinity ? 0 : ownBytes(), limitBytes: containerBytes },
