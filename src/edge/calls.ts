@@ -11,9 +11,14 @@ export interface OpenCall {
   leave(): void;
   /** Ends it for another reason, which its caller is told. Without effect once the call is closed. */
   end(reason: Failure): void;
+  /** Its answer is complete and being written. The deadline was for the completion, and ends this no more. */
+  answering(): Answering;
   /** The answer is out; ends the deadline's timer. */
   close(): void;
 }
+
+/** Whose answer is being written. */
+export type Answering = Pick<OpenCall, "signal" | "leave">;
 
 /** The longest deadline that is kept by a timer; a later one is bounded by the models' own time limits anyway. */
 const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
@@ -26,13 +31,41 @@ export function deadlinePassed(): Failure {
   return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.");
 }
 
+/** What ends one call: its deadline, or anything else, which ends the writing of its answer too. */
+class Underway {
+  readonly #completion = new AbortController();
+  /** Made when it is asked for: most answers are out at once. */
+  #answer: AbortController | undefined;
+  #ended: Failure | undefined;
+
+  get signal(): AbortSignal {
+    return this.#completion.signal;
+  }
+
+  answeringSignal(): AbortSignal {
+    this.#answer ??= new AbortController();
+    if (this.#ended !== undefined) this.#answer.abort(this.#ended);
+    return this.#answer.signal;
+  }
+
+  expire(): void {
+    this.#completion.abort(deadlinePassed());
+  }
+
+  end(reason: Failure): void {
+    this.#completion.abort(reason);
+    this.#ended ??= reason;
+    this.#answer?.abort(reason);
+  }
+}
+
 /** The calls under way in this process, of all entrances: what a drain waits for. */
 export class Calls {
   readonly #clock: Clock;
-  readonly #open = new Set<AbortController>();
+  readonly #open = new Set<Underway>();
   #opened = 0;
   /** Who waits for which calls to end. */
-  readonly #waiting = new Set<{ readonly left: Set<AbortController>; readonly resolve: () => void }>();
+  readonly #waiting = new Set<{ readonly left: Set<Underway>; readonly resolve: () => void }>();
 
   constructor(clock: Clock) {
     this.#clock = clock;
@@ -50,31 +83,33 @@ export class Calls {
 
   /** Opens a call. `deadlineMs` is what is left of the caller's deadline, if it has one. */
   open(deadlineMs: number | undefined): OpenCall {
-    const controller = new AbortController();
-    this.#open.add(controller);
+    const one = new Underway();
+    this.#open.add(one);
     this.#opened += 1;
-    const expire = (): void => controller.abort(deadlinePassed());
+    const expire = (): void => one.expire();
     const expiresMs = deadlineMs === undefined ? undefined : this.#clock.monotonic() + deadlineMs;
     const cancelTimer =
       deadlineMs === undefined
         ? undefined
         : this.#clock.after(Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS), expire);
+    const leave = (): void => {
+      if (!this.#open.has(one)) return;
+      if (this.#clock.monotonic() >= (expiresMs ?? Infinity) - OWN_DEADLINE_MS) expire();
+      one.end(new Failure("cancelled", "The caller left."));
+    };
     return {
-      signal: controller.signal,
+      signal: one.signal,
       expiresMs,
-      leave: () => {
-        if (!this.#open.has(controller)) return;
-        if (this.#clock.monotonic() >= (expiresMs ?? Infinity) - OWN_DEADLINE_MS) expire();
-        else controller.abort(new Failure("cancelled", "The caller left."));
-      },
+      leave,
       end: (reason) => {
-        if (this.#open.has(controller)) controller.abort(reason);
+        if (this.#open.has(one)) one.end(reason);
       },
+      answering: () => ({ signal: one.answeringSignal(), leave }),
       close: () => {
         cancelTimer?.();
-        this.#open.delete(controller);
+        this.#open.delete(one);
         for (const waiter of this.#waiting) {
-          if (!waiter.left.delete(controller) || waiter.left.size > 0) continue;
+          if (!waiter.left.delete(one) || waiter.left.size > 0) continue;
           this.#waiting.delete(waiter);
           waiter.resolve();
         }
@@ -95,6 +130,6 @@ export class Calls {
 
   /** Ends every call that is still under way: the drain's time is up. */
   abortAll(): void {
-    for (const controller of this.#open) controller.abort(new Failure("overloaded", "The gateway is shutting down."));
+    for (const one of this.#open) one.end(new Failure("overloaded", "The gateway is shutting down."));
   }
 }

@@ -1,5 +1,5 @@
 import type { Clock } from "../core/clock.ts";
-import type { OpenCall } from "./calls.ts";
+import type { Answering } from "./calls.ts";
 
 /** How long a caller may not read before it is taken for gone. */
 export const WRITE_STALL_MS = 30_000;
@@ -16,7 +16,7 @@ export interface Drainable {
 /** Whose answer is written, and how many bytes were written at once. */
 export interface Pace {
   readonly clock: Clock;
-  readonly call: OpenCall;
+  readonly call: Answering;
   readonly bytes: number;
 }
 

@@ -84,7 +84,7 @@ async function whole(
 ): Promise<void> {
   const completion = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  await exchange.largeJson(writeChatCompletion(completion), facts, { clock: services.clock, call: open });
+  await exchange.largeJson(writeChatCompletion(completion), facts, { clock: services.clock, call: open.answering() });
 }
 
 async function streamed(

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
-import type { OpenCall } from "../edge/calls.ts";
+import type { Answering, OpenCall } from "../edge/calls.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
 import { readBody } from "../edge/http/body.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
@@ -77,7 +77,7 @@ export class Exchange {
   async largeJson(
     json: JsonText,
     headers: HeaderList,
-    pace: { readonly clock: Clock; readonly call: OpenCall },
+    pace: { readonly clock: Clock; readonly call: Answering },
   ): Promise<void> {
     const { response } = this;
     if (typeof json === "string" && isSmall(json)) {

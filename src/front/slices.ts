@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
-import type { OpenCall } from "../edge/calls.ts";
+import type { Answering } from "../edge/calls.ts";
 import { drained } from "../edge/drain.ts";
 
 /** What is written at once: a reader that takes this much in half a minute is slow, but there. */
@@ -15,7 +15,7 @@ export function isSmall(text: string): boolean {
 export async function writeSlices(
   response: ServerResponse,
   pieces: readonly Buffer[],
-  { clock, call }: { readonly clock: Clock; readonly call: OpenCall },
+  { clock, call }: { readonly clock: Clock; readonly call: Answering },
 ): Promise<void> {
   for (const piece of pieces) {
     for (let at = 0; at < piece.length; at += SLICE_BYTES) {

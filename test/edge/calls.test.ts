@@ -80,6 +80,23 @@ describe("a call", () => {
     expect(call.signal.aborted).toBe(false);
   });
 
+  it("whose answer is complete is ended by its deadline no more, and by everything else as before", () => {
+    const [late, left, stopped] = [calls.open(1_000), calls.open(1_000), calls.open(1_000)];
+    const early = late.answering();
+    clock.advance(1_000);
+    for (const call of [late, left, stopped]) expect(call.signal.aborted).toBe(true);
+    expect(early.signal.aborted).toBe(false);
+    expect(late.answering().signal).toBe(early.signal);
+
+    left.leave();
+    expect(left.answering().signal.reason).toMatchObject({ code: "cancelled" });
+    early.leave();
+    expect(early.signal.reason).toMatchObject({ code: "cancelled" });
+    const answering = stopped.answering();
+    calls.abortAll();
+    expect(answering.signal.reason).toMatchObject({ code: "overloaded" });
+  });
+
   it("counts until it is closed, even when its caller has left", () => {
     const [one, two] = [calls.open(undefined), calls.open(undefined)];
     expect(calls.active).toBe(2);

@@ -219,6 +219,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/edge/overload/admission-control.test.ts"],
   },
   {
+    promise: "under overload the event loop is given back between parts of answers",
+    file: "src/providers/stream-turns.ts",
+    text: "    if (!this.#hasTime(nowMs)) return void setImmediate(this.#next);\n",
+    by: "",
+    tests: ["test/providers/stream-turns.test.ts"],
+  },
+  {
+    promise: "under overload fewer are begun while parts of answers wait",
+    file: "src/edge/overload/admission-control.ts",
+    text: "Math.max(lateMs, waitedMs)",
+    by: "Math.max(lateMs, 0 * waitedMs)",
+    tests: ["test/edge/overload/admission-control.test.ts"],
+  },
+  {
     promise: "keys take turns under overload",
     file: "src/edge/overload/fair-queue.ts",
     text: "if (this.#queues.delete(key)) this.#queues.set(key, queue);",

@@ -163,11 +163,12 @@ async function writeReply(
   { response, clock, call, headerList }: ConnectExchange,
   { status, header, body }: UniversalServerResponse,
 ): Promise<void> {
+  const pace = { clock, call: call.answering() };
   const writeHead = (): void => void response.writeHead(status, headerList(header ?? new Headers()));
   for await (const bytes of body ?? []) {
     // Not before there is something to write: until then the handlers add headers.
     if (!response.headersSent) writeHead();
-    if (!response.write(bytes)) await drained(response, { clock, call, bytes: bytes.length });
+    if (!response.write(bytes)) await drained(response, { ...pace, bytes: bytes.length });
   }
   if (!response.headersSent) writeHead();
   response.end();

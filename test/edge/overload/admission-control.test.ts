@@ -15,6 +15,7 @@ describe("admission", () => {
   let changes: OverloadChange[];
   let share: number;
   let busy: number;
+  let waitedMs: number;
   let ends: (() => void)[];
   beforeEach(() => {
     clock = new FakeClock();
@@ -22,6 +23,7 @@ describe("admission", () => {
     changes = [];
     share = 0;
     busy = 0.1;
+    waitedMs = 0;
     ends = [];
     admission = create(OPTIONS);
   });
@@ -30,7 +32,7 @@ describe("admission", () => {
       clock,
       calls,
       memoryShare: () => share,
-      loopUse: () => ({ busyShare: busy, slowdown: 1, waitedMs: 0 }),
+      loopUse: () => ({ busyShare: busy, slowdown: 1, waitedMs }),
       atEndOfTurn: (callback) => void ends.push(callback),
       changed: (change) => void changes.push(change),
     });
@@ -111,6 +113,41 @@ describe("admission", () => {
       "queue",
     ]);
     expect(admission.state()).toMatchObject({ waiting: 0, shedding: true });
+  });
+
+  it("begins fewer while parts of answers wait for long, however short the turns of the event loop are", async () => {
+    const begunIn = async (longestWaitMs: number): Promise<number> => {
+      admission = create(OPTIONS);
+      [busy, waitedMs] = [1, longestWaitMs];
+      let begun = 0;
+      const tryOne = (): void => {
+        try {
+          const { entered } = enter();
+          const started = (place: Place): void => {
+            begun += 1;
+            place.started();
+          };
+          if (entered instanceof Promise) void entered.then(started, () => undefined);
+          else started(entered);
+        } catch (reason) {
+          expect(reason).toBeInstanceOf(Shed);
+        }
+      };
+      const pass = async (windows: number, perWindow: number): Promise<void> => {
+        for (let window = 0; window < windows; window++) {
+          for (let count = 0; count < perWindow; count++) tryOne();
+          await endTurn();
+          clock.advance(100);
+        }
+      };
+      // More than are always begun.
+      await pass(10, 30);
+      const before = begun;
+      await pass(50, 20);
+      admission.close();
+      return begun - before;
+    };
+    expect(await begunIn(500)).toBeLessThan(0.6 * (await begunIn(0)));
   });
 
   it("refuses when as many calls are under way as may be", () => {
