@@ -18,7 +18,7 @@ export interface UpstreamOptions {
   /** Time for DNS, TCP and TLS together. */
   readonly connectMs: number;
   /** Shared by all that the event loop has to read. Default: of its own. */
-  readonly streamTurns?: StreamTurns;
+  readonly streamTurns?: Pick<StreamTurns, "take">;
 }
 
 /** One POST of JSON. */
@@ -133,7 +133,7 @@ class LongBody {
 interface ExchangePorts {
   readonly signal: AbortSignal;
   readonly turns: ReadingTurns;
-  readonly streamTurns: StreamTurns;
+  readonly streamTurns: Pick<StreamTurns, "take">;
 }
 
 /** One request on its way through undici's dispatcher, the cheapest way in (see `docs/decisions`). */
@@ -142,7 +142,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   headers: Readonly<Record<string, string | string[] | undefined>> = {};
   readonly #signal: AbortSignal;
   readonly #turns: ReadingTurns;
-  readonly #streamTurns: StreamTurns;
+  readonly #streamTurns: Pick<StreamTurns, "take">;
   readonly #resolve: (answer: UpstreamAnswer) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
@@ -152,6 +152,8 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   #arrived: Buffer[] = [];
   #arrivedBytes = 0;
   #wake: (() => void) | undefined;
+  /** Whether the reader's turn is to come. */
+  #isQueued = false;
   #lingering: NodeJS.Timeout | undefined;
   /** Set while the whole body is collected: then the socket is read up to the limit, and pauses only for others. */
   #collecting = false;
@@ -205,8 +207,8 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   onResponseEnd(): void {
     if (this.#state === "failed") return;
     this.#state = "ended";
-    this.#wakeInTurn();
     this.#settle();
+    this.#wakeInTurn();
   }
 
   onResponseError(_: unknown, error: Error): void {
@@ -266,21 +268,27 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
 
   #arrival(): Promise<void> {
     return new Promise((resolve) => {
-      this.#wake = resolve;
+      this.#wake = () => {
+        this.#wake = undefined;
+        resolve();
+      };
     });
   }
 
-  /** Lets the reader go on when there is time for it. It is woken once: a later reader waits for something else. */
+  /** Lets the reader go on when there is time for it. */
   #wakeInTurn(): void {
-    const wake = this.#wake;
-    this.#wake = undefined;
-    if (wake !== undefined) this.#streamTurns.take(wake);
+    if (this.#wake === undefined || this.#isQueued) return;
+    this.#isQueued = true;
+    this.#streamTurns.take(() => {
+      this.#isQueued = false;
+      // Whoever was woken by something else meanwhile has taken what had come.
+      if (this.#arrived.length > 0 || this.#state !== "open") this.#wake?.();
+    });
   }
 
   #settle(): void {
     clearTimeout(this.#lingering);
     this.#signal.removeEventListener("abort", this.#onAbort);
-    this.#wake?.();
   }
 
   #fail(reason: unknown): void {
@@ -290,6 +298,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#arrived = [];
     this.#controller?.abort(asError(reason));
     this.#settle();
+    this.#wake?.();
     this.#reject(reason); // without effect once the answer was handed out: then read() throws it
   }
 }

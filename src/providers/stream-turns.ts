@@ -1,5 +1,9 @@
 /** The parts of answers that have arrived may keep the event loop for so long before it looks at what else there is. */
 const TURN_MS = 5;
+/** At most so many are done in a turn. */
+const MAX_PER_TURN = 128;
+/** So many that are done may stand before those that wait. */
+const MAX_DONE = 1024;
 
 interface Waiting {
   readonly work: () => void;
@@ -16,6 +20,8 @@ export class StreamTurns {
   readonly #nowMs: () => number;
   /** Where the oldest of `#waiting` stands: what is before it is done. */
   #done = 0;
+  /** How many calls of `#next` are to come. Each does one part or none, and between two the first one's work is finished. */
+  #armed = 0;
   /** When the first part of this turn was looked at. */
   #turnBeganMs: number | undefined;
   #longestMs = 0;
@@ -29,7 +35,7 @@ export class StreamTurns {
     const nowMs = this.#nowMs();
     if (this.#waiting.length === 0 && this.#hasTime(nowMs)) return work();
     this.#waiting.push({ work, sinceMs: nowMs });
-    setImmediate(this.#next);
+    this.#arm();
   }
 
   /** How long anybody had to wait since this was last asked, those who still wait included. */
@@ -51,14 +57,24 @@ export class StreamTurns {
     this.#turnBeganMs = undefined;
   };
 
-  /** There is one of these for each that waits: between two of them, what the first has begun is finished. */
+  #arm(): void {
+    if (this.#armed >= Math.min(this.#waiting.length - this.#done, MAX_PER_TURN)) return;
+    this.#armed += 1;
+    setImmediate(this.#next);
+  }
+
   readonly #next = (): void => {
+    this.#armed -= 1;
     const nowMs = this.#nowMs();
-    if (!this.#hasTime(nowMs)) return void setImmediate(this.#next);
+    if (!this.#hasTime(nowMs)) return this.#arm();
     const { work, sinceMs } = this.#waiting[this.#done]!;
     this.#done += 1;
-    if (this.#done === this.#waiting.length) this.#waiting.length = this.#done = 0;
+    if (this.#done === this.#waiting.length || this.#done > MAX_DONE) {
+      this.#waiting.splice(0, this.#done);
+      this.#done = 0;
+    }
     this.#longestMs = Math.max(this.#longestMs, nowMs - sinceMs);
+    this.#arm();
     work();
   };
 }

@@ -116,7 +116,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a caller who leaves ends its completion",
     file: "src/edge/calls.ts",
-    text: 'else controller.abort(new Failure("cancelled", "The caller left."));',
+    text: '      one.end(new Failure("cancelled", "The caller left."));\n',
     by: "",
     tests: ["test/edge/calls.test.ts", "test/entrances/robustness.test.ts"],
   },
@@ -221,9 +221,37 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "under overload the event loop is given back between parts of answers",
     file: "src/providers/stream-turns.ts",
-    text: "    if (!this.#hasTime(nowMs)) return void setImmediate(this.#next);\n",
+    text: "    if (!this.#hasTime(nowMs)) return this.#arm();\n",
     by: "",
     tests: ["test/providers/stream-turns.test.ts"],
+  },
+  {
+    promise: "under overload parts of answers that are done are forgotten",
+    file: "src/providers/stream-turns.ts",
+    text: " || this.#done > MAX_DONE",
+    by: "",
+    tests: ["test/providers/stream-turns.test.ts"],
+  },
+  {
+    promise: "a turn that comes late is not the end of an answer",
+    file: "src/providers/http.ts",
+    text: 'if (this.#arrived.length > 0 || this.#state !== "open") this.#wake?.();',
+    by: "this.#wake?.();",
+    tests: ["test/providers/http.test.ts"],
+  },
+  {
+    promise: "whoever leaves is not kept waiting for its turn",
+    file: "src/providers/http.ts",
+    text: "    this.#settle();\n    this.#wake?.();\n",
+    by: "    this.#settle();\n",
+    tests: ["test/providers/http.test.ts"],
+  },
+  {
+    promise: "a deadline cuts off no complete answer",
+    file: "src/front/chat.ts",
+    text: "call: open.answering() });\n}\n\nasync function streamed",
+    by: "call: open });\n}\n\nasync function streamed",
+    tests: ["test/product/late-answers.test.ts"],
   },
   {
     promise: "under overload fewer are begun while parts of answers wait",

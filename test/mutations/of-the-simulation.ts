@@ -269,7 +269,7 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "a caller who leaves ends its completion",
     file: "src/edge/calls.ts",
-    text: 'else controller.abort(new Failure("cancelled", "The caller left."));',
+    text: '      one.end(new Failure("cancelled", "The caller left."));\n',
     by: "",
   },
   {

@@ -21,15 +21,32 @@ afterEach(async () => {
 async function serve(
   answer: (socket: Socket, request: string) => void,
   path = "",
+  streamTurns?: HeldTurns,
 ): Promise<{ server: RawServer; upstream: Upstream }> {
   const server = await startRawServer(answer);
   const upstream = connectUpstream({
     baseUrl: `http://127.0.0.1:${server.port}${path}`,
     allowPrivate: true,
     connectMs: 500,
+    ...(streamTurns && { streamTurns }),
   });
   opened.push(server);
   return { server, upstream };
+}
+
+/** An event loop that has no time until it is told. */
+class HeldTurns {
+  readonly held: (() => void)[] = [];
+
+  take(work: () => void): void {
+    this.held.push(work);
+  }
+
+  /** Gives the oldest part its turn once it has arrived. */
+  async next(): Promise<void> {
+    while (this.held.length === 0) await nextTurn();
+    this.held.shift()!();
+  }
 }
 
 const post = (upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promise<UpstreamAnswer> =>
@@ -629,4 +646,71 @@ describe("a private address is refused", () => {
       await expect(upstream.close()).resolves.not.toThrow();
     },
   );
+});
+
+describe("an event loop that has too much to do", () => {
+  it("lets a reader wait for its turn, and then gives it all that has arrived as one piece", async () => {
+    const turns = new HeldTurns();
+    let say: (text: string) => void = () => undefined;
+    const { upstream } = await serve(
+      (socket) => {
+        socket.write(CHUNKED);
+        say = (text) => void socket.write(text);
+      },
+      "",
+      turns,
+    );
+    const answer = await post(upstream);
+    let read: string | undefined;
+    const reading = answer.read().then((pieces) => (read = String(pieces)));
+    say(chunkOf("one "));
+    await expect.poll(() => turns.held.length).toBe(1);
+    say(chunkOf("two "));
+    say(`${chunkOf("three")}0\r\n\r\n`);
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect([read, turns.held.length]).toEqual([undefined, 1]);
+    await turns.next();
+    expect(await reading).toBe("one two three");
+    expect(await answer.read()).toBeUndefined();
+    expect(turns.held).toEqual([]);
+  });
+
+  it("tells a reader at once that its caller has left, and takes nothing of a later one for it", async () => {
+    const turns = new HeldTurns();
+    const { upstream } = await serve((socket) => void socket.write(`${CHUNKED}${chunkOf("some")}`), "", turns);
+    const caller = new AbortController();
+    const answer = await post(upstream, { signal: caller.signal });
+    // The beginning came with the head.
+    await answer.read();
+    const reading = answer.read();
+    const gone = new Failure("cancelled", "The caller left.");
+    caller.abort(gone);
+    await expect(reading).rejects.toBe(gone);
+    for (const work of turns.held) work();
+  });
+
+  it("does not take a turn that came late for the end of an answer", async () => {
+    const turns = new HeldTurns();
+    let say: (text: string) => void = () => undefined;
+    const { upstream } = await serve(
+      (socket) => {
+        socket.write(CHUNKED);
+        say = (text) => void socket.write(text);
+      },
+      "",
+      turns,
+    );
+    const answer = await post(upstream);
+    const first = answer.read(200);
+    say(chunkOf("one"));
+    await expect.poll(() => turns.held.length).toBe(1);
+    // Its time is up while it waits for its turn: what has arrived is there.
+    expect(String(await first)).toBe("one");
+    const second = answer.read();
+    await turns.next();
+    say(chunkOf("two"));
+    await turns.next();
+    expect(String(await second)).toBe("two");
+    answer.abandon();
+  });
 });

@@ -1,6 +1,11 @@
 import { setImmediate as nextTurn } from "node:timers/promises";
+import { setFlagsFromString } from "node:v8";
+import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
 import { StreamTurns } from "../../src/providers/stream-turns.ts";
+
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
 
 /** Parts of answers, each of which takes so long by a clock of the test's own. */
 class Parts {
@@ -16,7 +21,7 @@ class Parts {
     });
   }
 
-  /** All that arrives together is there before anything of it is done. */
+  /** What the next turn of the event loop does. */
   async turn(): Promise<string[]> {
     await nextTurn();
     return this.done.splice(0);
@@ -59,6 +64,28 @@ describe("parts of answers", () => {
     parts.arrive("c", 1);
     expect(parts.done.splice(0)).toEqual(["a"]);
     expect(await parts.turn()).toEqual(["b", "c"]);
+  });
+
+  it("are forgotten when they are done, even if others wait all the time", async () => {
+    const parts = new Parts();
+    const all: WeakRef<object>[] = [];
+    const arrive = (): void => {
+      const part = { text: "x" };
+      all.push(new WeakRef(part));
+      parts.turns.take(() => {
+        parts.nowMs += part.text.length / 100;
+      });
+    };
+    arrive();
+    parts.nowMs += 6;
+    for (let count = 0; count < 200; count++) arrive();
+    for (let turn = 0; turn < 100; turn++) {
+      for (let count = 0; count < 128; count++) arrive();
+      await nextTurn();
+    }
+    collectGarbage();
+    expect(all.length).toBeGreaterThan(10_000);
+    expect(all.filter((part) => part.deref() !== undefined).length).toBeLessThan(2_000);
   });
 
   it("tell how long they had to wait, those that still do included, once", async () => {

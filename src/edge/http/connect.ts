@@ -163,7 +163,9 @@ async function writeReply(
   { response, clock, call, headerList }: ConnectExchange,
   { status, header, body }: UniversalServerResponse,
 ): Promise<void> {
-  const pace = { clock, call: call.answering() };
+  // The parts of a stream are not complete until its last.
+  const isStream = header?.get("content-type")?.startsWith("application/connect+") === true;
+  const pace = { clock, call: isStream ? call : call.answering() };
   const writeHead = (): void => void response.writeHead(status, headerList(header ?? new Headers()));
   for await (const bytes of body ?? []) {
     // Not before there is something to write: until then the handlers add headers.
