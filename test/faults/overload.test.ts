@@ -1,5 +1,5 @@
 import { once } from "node:events";
-import { connect } from "node:net";
+import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
@@ -159,8 +159,16 @@ describe("callers that are gone", () => {
     await upstream.close();
   });
 
-  const send = (who: string) => {
-    const socket = connect(product.httpPort, "127.0.0.1").on("error", () => undefined);
+  /** Connections, on which what is sent arrives at once. */
+  const connectAll = (count: number): Promise<Socket[]> =>
+    Promise.all(
+      Array.from({ length: count }, async () => {
+        const socket = connect(product.httpPort, "127.0.0.1").on("error", () => undefined);
+        await once(socket, "connect");
+        return socket;
+      }),
+    );
+  const send = (socket: Socket, who: string): void => {
     const headers = [
       `host: 127.0.0.1:${product.httpPort}`,
       `authorization: Bearer ${product.firstKey}`,
@@ -168,7 +176,6 @@ describe("callers that are gone", () => {
     ];
     const body = JSON.stringify({ model: "local/test", stream: true, messages: [{ role: "user", content: who }] });
     socket.write(rawRequest("POST /v1/chat/completions", headers, body));
-    return socket;
   };
   const waiting = async (): Promise<number> => {
     const facts = (await (await fetch(`${product.operationsUrl}/readyz`)).json()) as { overload: { waiting: number } };
@@ -178,13 +185,15 @@ describe("callers that are gone", () => {
   it(
     "while they wait cause no upstream calls",
     async () => {
-      // The upstream never answers: nobody knows what these streams will take, so the others wait.
-      const stay = Array.from({ length: 1_500 }, () => send("stays"));
+      const stay = await connectAll(3_000);
+      const gone = await connectAll(scale(100, 1_000));
       const calls = (who: string): number => upstream.exchanges.filter(({ body }) => body.includes(`"${who}"`)).length;
-      await expect.poll(() => calls("stays"), { timeout: 20_000 }).toBeGreaterThan(900);
-      await expect.poll(waiting, { timeout: 20_000 }).toBeGreaterThan(100);
-      const gone = Array.from({ length: scale(100, 1_000) }, () => send("gone"));
-      await expect.poll(waiting, { timeout: 20_000 }).toBeGreaterThan(150);
+      // The upstream never answers: nobody knows what these streams will take, so a thousand are begun in a second.
+      for (const socket of stay) send(socket, "stays");
+      for (const socket of gone) send(socket, "gone");
+      const arrived = async (): Promise<number> => (await waiting()) + calls("stays");
+      await expect.poll(arrived, { timeout: 20_000, interval: 10 }).toBeGreaterThan(stay.length);
+      expect(await waiting()).toBeGreaterThan(gone.length);
       for (const socket of gone) socket.destroy();
       await Promise.all(gone.filter((socket) => !socket.closed).map((socket) => once(socket, "close")));
       const begun = calls("gone");
