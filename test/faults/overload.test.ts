@@ -65,7 +65,7 @@ describe("a crowd of ten times what one process can answer", () => {
   it(
     "nearly as much is answered as at the peak, the others are refused at once, and health is answered",
     async () => {
-      let nominal = 40;
+      let nominal = scale(80, 40);
       let raw = 0;
       peak = 0;
       // The load at which no more is answered than at the one before.
