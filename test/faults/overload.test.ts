@@ -177,10 +177,9 @@ describe("callers that are gone", () => {
     const body = JSON.stringify({ model: "local/test", stream: true, messages: [{ role: "user", content: who }] });
     socket.write(rawRequest("POST /v1/chat/completions", headers, body));
   };
-  const waiting = async (): Promise<number> => {
-    const facts = (await (await fetch(`${product.operationsUrl}/readyz`)).json()) as { overload: { waiting: number } };
-    return facts.overload.waiting;
-  };
+  const ready = async (): Promise<{ active_calls: number; overload: { waiting: number } }> =>
+    (await (await fetch(`${product.operationsUrl}/readyz`)).json()) as Awaited<ReturnType<typeof ready>>;
+  const waiting = async (): Promise<number> => (await ready()).overload.waiting;
 
   it(
     "while they wait cause no upstream calls",
@@ -195,7 +194,9 @@ describe("callers that are gone", () => {
       await expect.poll(arrived, { timeout: 20_000, interval: 10 }).toBeGreaterThan(stay.length);
       expect(await waiting()).toBeGreaterThan(gone.length);
       for (const socket of gone) socket.destroy();
-      await Promise.all(gone.filter((socket) => !socket.closed).map((socket) => once(socket, "close")));
+      // The product has noticed it.
+      const active = async (): Promise<number> => (await ready()).active_calls;
+      await expect.poll(active, { timeout: 20_000 }).toBe(stay.length);
       const begun = calls("gone");
       for (const socket of stay) socket.destroy();
       await expect.poll(waiting, { timeout: 60_000 }).toBe(0);
