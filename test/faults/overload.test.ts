@@ -119,8 +119,9 @@ describe("a crowd of ten times what one process can answer", () => {
     async () => {
       const quiet = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 5 };
       const beside = await crowd.run({
-        seconds: scale(15, 40),
-        settleSeconds: 7,
+        seconds: scale(20, 45),
+        // A process that was idle begins more than it can do until it knows what they take.
+        settleSeconds: 12,
         connections: CONNECTIONS,
         patienceMs: 60_000,
         streams: [quiet, { name: "flood", keys: crowd.keys.slice(0, 1), perSecond: 10 * peak }],
