@@ -649,8 +649,8 @@ describe("a private address is refused", () => {
 });
 
 describe("an event loop that has too much to do", () => {
-  it("lets a reader wait for its turn, and then gives it all that has arrived as one piece", async () => {
-    const turns = new HeldTurns();
+  /** An answer whose head is there, and what says more of it. */
+  const begin = async (turns: HeldTurns, options: Partial<UpstreamRequest> = {}) => {
     let say: (text: string) => void = () => undefined;
     const { upstream } = await serve(
       (socket) => {
@@ -660,7 +660,12 @@ describe("an event loop that has too much to do", () => {
       "",
       turns,
     );
-    const answer = await post(upstream);
+    return { answer: await post(upstream, options), say };
+  };
+
+  it("lets a reader wait for its turn, and then gives it all that has arrived as one piece", async () => {
+    const turns = new HeldTurns();
+    const { answer, say } = await begin(turns);
     let read: string | undefined;
     const reading = answer.read().then((pieces) => (read = String(pieces)));
     say(chunkOf("one "));
@@ -675,32 +680,23 @@ describe("an event loop that has too much to do", () => {
     expect(turns.held).toEqual([]);
   });
 
-  it("tells a reader at once that its caller has left, and takes nothing of a later one for it", async () => {
+  it("tells a reader that waits for its turn at once that its caller has left", async () => {
     const turns = new HeldTurns();
-    const { upstream } = await serve((socket) => void socket.write(`${CHUNKED}${chunkOf("some")}`), "", turns);
     const caller = new AbortController();
-    const answer = await post(upstream, { signal: caller.signal });
-    // The beginning came with the head.
-    await answer.read();
+    const { answer, say } = await begin(turns, { signal: caller.signal });
     const reading = answer.read();
+    say(chunkOf("some"));
+    await expect.poll(() => turns.held.length).toBe(1);
     const gone = new Failure("cancelled", "The caller left.");
     caller.abort(gone);
     await expect(reading).rejects.toBe(gone);
-    for (const work of turns.held) work();
+    await turns.next();
+    await expect(answer.read()).rejects.toBe(gone);
   });
 
   it("does not take a turn that came late for the end of an answer", async () => {
     const turns = new HeldTurns();
-    let say: (text: string) => void = () => undefined;
-    const { upstream } = await serve(
-      (socket) => {
-        socket.write(CHUNKED);
-        say = (text) => void socket.write(text);
-      },
-      "",
-      turns,
-    );
-    const answer = await post(upstream);
+    const { answer, say } = await begin(turns);
     const first = answer.read(200);
     say(chunkOf("one"));
     await expect.poll(() => turns.held.length).toBe(1);
