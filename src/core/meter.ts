@@ -57,8 +57,9 @@ export class Meter {
     this.#mode = mode;
     this.#startedAtMs = ports.clock.now();
     const created = Math.floor(this.#startedAtMs / 1000);
-    const { completionId, signal, hops } = call;
-    this.routerCall = { completionId, created, signal, hops, attempts: this.#attempts };
+    const { completionId, signal, hops, principal } = call;
+    const { lineId } = principal;
+    this.routerCall = { completionId, created, signal, lineId, hops, attempts: this.#attempts };
   }
 
   planned({ candidates }: Plan): void {

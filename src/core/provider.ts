@@ -90,6 +90,8 @@ export interface UpstreamCall {
   readonly signal: AbortSignal;
   /** The longest silence between two reads of the answer. */
   readonly idleMs: number;
+  /** The line of keys for which it is. Default: of all that say nothing. */
+  readonly lineId?: string | undefined;
   /** How many gateways the request has come through before this one. Default: none. */
   readonly hops?: number | undefined;
 }

@@ -4,6 +4,7 @@ import type { Dispatcher } from "undici";
 import { Failure } from "../core/failure.ts";
 import { isPrivateAddress } from "../net/private-addresses.ts";
 import { Connections } from "./connections.ts";
+import { LongBody } from "./long-body.ts";
 import { lookupPublic } from "./public-lookup.ts";
 import { ReadingTurns, TURN_BYTES } from "./reading-turns.ts";
 import { StreamTurns } from "./stream-turns.ts";
@@ -31,6 +32,8 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal;
   /** The longest silence between two reads of the body. */
   readonly idleMs: number;
+  /** Whose turn the answer's parts take when there are more than there is time for. Default: of all that say nothing. */
+  readonly lineId?: string | undefined;
 }
 
 /** The most that is read of an answer that is not a stream, and of one event of a stream. Pictures come as base64. */
@@ -74,10 +77,10 @@ export function connectUpstream({
   });
   const turns = new ReadingTurns();
   return {
-    post: ({ path, headers, body, signal, idleMs }, accept) =>
+    post: ({ path, headers, body, signal, idleMs, lineId = "" }, accept) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
-        const exchange = new Exchange({ signal, turns, streamTurns }, resolve, reject);
+        const exchange = new Exchange({ signal, turns, streamTurns, lineId }, resolve, reject);
         const isLong = body.length > LONG_BODY;
         const options = {
           method: "POST" as const,
@@ -111,29 +114,11 @@ export interface UpstreamAnswer {
   abandon(): void;
 }
 
-/**
- * A body that is kept no longer than until it is sent. undici keeps a request with its body until the answer has ended, which
- * for a stream may take minutes; of an iterable it keeps only this. Costs a few promises more than a Buffer does, and the
- * connection when a provider has answered before it was sent.
- */
-class LongBody {
-  #body: string | Buffer | undefined;
-
-  constructor(body: string | Buffer) {
-    this.#body = body;
-  }
-
-  *[Symbol.iterator](): Generator<string | Buffer> {
-    const body = this.#body;
-    this.#body = undefined;
-    if (body !== undefined) yield body;
-  }
-}
-
 interface ExchangePorts {
   readonly signal: AbortSignal;
   readonly turns: ReadingTurns;
   readonly streamTurns: Pick<StreamTurns, "take">;
+  readonly lineId: string;
 }
 
 /** One request on its way through undici's dispatcher, the cheapest way in (see `docs/decisions`). */
@@ -143,6 +128,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   readonly #signal: AbortSignal;
   readonly #turns: ReadingTurns;
   readonly #streamTurns: Pick<StreamTurns, "take">;
+  readonly #lineId: string;
   readonly #resolve: (answer: UpstreamAnswer) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
@@ -162,13 +148,14 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   #turnBytes = 0;
 
   constructor(
-    { signal, turns, streamTurns }: ExchangePorts,
+    { signal, turns, streamTurns, lineId }: ExchangePorts,
     resolve: (answer: UpstreamAnswer) => void,
     reject: (reason: unknown) => void,
   ) {
     this.#signal = signal;
     this.#turns = turns;
     this.#streamTurns = streamTurns;
+    this.#lineId = lineId;
     this.#resolve = resolve;
     this.#reject = reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -279,7 +266,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   #wakeInTurn(): void {
     if (this.#wake === undefined || this.#isQueued) return;
     this.#isQueued = true;
-    this.#streamTurns.take(() => {
+    this.#streamTurns.take(this.#lineId, () => {
       this.#isQueued = false;
       // Whoever was woken by something else meanwhile has taken what had come.
       if (this.#arrived.length > 0 || this.#state !== "open") this.#wake?.();

@@ -148,8 +148,8 @@ export class AttemptRun {
     const { firstContentMs, idleMs } = model.timeouts;
     const limitMs = this.#plan.mode === "whole" && !translation.streamed ? firstContentMs + idleMs : firstContentMs;
     limit.start(limitMs, "The upstream provider did not answer in time.");
-    const { hops } = this.#call;
-    const call: UpstreamCall = { model: model.upstream, translation, signal: limit.signal, idleMs, hops };
+    const { hops, lineId } = this.#call;
+    const call: UpstreamCall = { model: model.upstream, translation, signal: limit.signal, idleMs, lineId, hops };
     return { model, call, pass, limit, translation, startedMs: this.#ports.clock.monotonic() };
   }
 

@@ -97,6 +97,12 @@ describe("a whole completion", () => {
     });
   });
 
+  it("is asked for in the name of its caller's line of keys, so that it takes that line's turns", async () => {
+    const core = createCore({ scripts: { a: [counted] } });
+    await core.create();
+    expect(core.world.provider.calls).toMatchObject([{ lineId: somebody.lineId }]);
+  });
+
   it("has no cost without a price, and none without a count", async () => {
     const free = await createCore({ scripts: { a: [counted] }, facts: { price: undefined } }).create();
     expect(free.report!.costMicroUsd).toBeUndefined();

@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
 import { answerText, localModel, startUpstream, type Upstream } from "../product/support/upstream.ts";
 import { rawRequest } from "../product/support/raw-http.ts";
+import { quietMachine } from "./overload/core-time.ts";
 import { type Crowd, startCrowd } from "./overload/crowd.ts";
 import type { Outcome, Phase } from "./overload/generator.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
@@ -24,6 +25,8 @@ const HEALTH_MS = 100;
 /** More than there ever are requests under way. */
 const CONNECTIONS = 2_000;
 const MIN_REQUESTS = 40;
+/** So long is waited for a machine that has nothing else to do. */
+const QUIET_PATIENCE_MS = 20_000;
 
 function quantile(values: readonly number[], q: number): number {
   const sorted = values.toSorted((a, b) => a - b);
@@ -48,6 +51,11 @@ describe("a crowd of ten times what one process can answer", () => {
     patienceMs: PATIENCE_MS,
     streams: [{ name: "all", keys: crowd.keys.slice(0, 20), perSecond }],
   });
+  /** What neighbours take cannot all be taken out of a figure again. */
+  const quiet = async (): Promise<void> => {
+    const others = await quietMachine(QUIET_PATIENCE_MS);
+    console.log(`others have ${(100 * others).toFixed(0)} % of the processors`);
+  };
   /** Goodput as it is and as it would be on a core of its own. */
   const goodput = async (
     perSecond: number,
@@ -65,6 +73,7 @@ describe("a crowd of ten times what one process can answer", () => {
   it(
     "nearly as much is answered as at the peak, the others are refused at once, and health is answered",
     async () => {
+      await quiet();
       let nominal = scale(80, 40);
       let raw = 0;
       peak = 0;
@@ -92,10 +101,20 @@ describe("a crowd of ten times what one process can answer", () => {
         Math.min(...measured.map((one) => quantile(one.told.refusedMs, 0.99) / one.slowdown));
       const healthMs = (): number => Math.min(...measured.map((one) => quantile(one.looks, 0.99) / one.slowdown));
       const share = (): number => Math.max(...measured.map((one) => (100 * one.own) / peak));
-      // Neighbours come and go, and what is wrong with the product stays.
-      if (refusalsMs() > REFUSED_MS || share() < scale(80, 90)) measured.push(await measure());
+      for (let again = 0; again < 2; again++) {
+        const { own, raw: reached } = measured.at(-1)!;
+        if (own > 1.25 * peak) {
+          // Then that was not the peak, and ten times as much is more: far below it, who waits in vain is one in a hundred.
+          peak = own;
+          raw = reached;
+          measured.length = 0;
+        } else if (refusalsMs() <= REFUSED_MS && share() >= scale(80, 90)) break;
+        // Neighbours come and go, and what is wrong with the product stays.
+        await quiet();
+        measured.push(await measure());
+      }
       const { told } = measured[0]!;
-      expect(told.wrong).toEqual({});
+      expect(measured.map((one) => one.told.wrong)).toEqual(measured.map(() => ({})));
       figure({ name: "requests that were refused", value: told.refusedMs.length, unit: "", atLeast: MIN_REQUESTS });
       figure({
         name: "goodput at ten times the capacity, of the peak's",
@@ -122,20 +141,21 @@ describe("a crowd of ten times what one process can answer", () => {
         .filter((line) => line.includes('"overload"') || /overload: /.test(line));
       expect(lines.length).toBeLessThan(20);
     },
-    timeLimit(150, 400),
+    timeLimit(240, 480),
   );
 
   it(
     "one key's flood does not slow down the others",
     async () => {
-      const quiet = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 5 };
+      await quiet();
+      const few = { name: "quiet", keys: crowd.keys.slice(1), perSecond: 5 };
       const beside = await crowd.run({
         seconds: scale(20, 45),
         // A process that was idle begins more than it can do until it knows what they take.
         settleSeconds: 12,
         connections: CONNECTIONS,
         patienceMs: 60_000,
-        streams: [quiet, { name: "flood", keys: crowd.keys.slice(0, 1), perSecond: 10 * peak }],
+        streams: [few, { name: "flood", keys: crowd.keys.slice(0, 1), perSecond: 10 * peak }],
       });
       expect(beside.outcomes["flood"]!.refusedMs.length).toBeGreaterThan(MIN_REQUESTS);
       const { refusedMs, servedMs, wrong } = beside.outcomes["quiet"]!;

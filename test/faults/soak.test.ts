@@ -101,6 +101,10 @@ function reportMemory(held: readonly Held[]): void {
   const perHour = Number(((heapPerMs * HOUR_MS) / MIB).toFixed(2));
   const gained = Number(((heapPerMs * MEASURED_MS) / MIB).toFixed(2));
   const isLong = MEASURED_MS >= HOUR_MS;
+  for (const space of isLong ? held[0]!.spaces.keys() : []) {
+    const slope = slopeOf(held.map(({ atMs, spaces }) => [atMs, spaces.get(space) ?? 0] as const));
+    console.log(`soak: ${space}: ${((slope * HOUR_MS) / MIB).toFixed(2)} MiB an hour`);
+  }
   if (isLong) figure({ name: "soak: heap slope in an hour", value: perHour, unit: "MiB", atMost: 1 });
   else figure({ name: "soak: heap gained in two minutes, by its slope", value: gained, unit: "MiB", atMost: 2 });
   const descriptors = slopeOf(held.map(({ atMs, descriptors: count }) => [atMs, count] as const)) * MEASURED_MS;

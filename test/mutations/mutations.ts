@@ -226,11 +226,25 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/providers/stream-turns.test.ts"],
   },
   {
-    promise: "under overload parts of answers that are done are forgotten",
+    promise: "under overload keys take turns with the parts of their answers",
     file: "src/providers/stream-turns.ts",
-    text: " || this.#done > MAX_DONE",
-    by: "",
+    text: "this.#waiting.add({ key, work,",
+    by: 'this.#waiting.add({ key: "", work,',
     tests: ["test/providers/stream-turns.test.ts"],
+  },
+  {
+    promise: "parts of answers take the turns of their callers' keys",
+    file: "src/core/meter.ts",
+    text: "signal, lineId, hops,",
+    by: "signal, hops,",
+    tests: ["test/core/completions.test.ts"],
+  },
+  {
+    promise: "a crowd that comes back after a pause is not begun whole",
+    file: "src/edge/overload/begin-rate.ts",
+    text: "const FORGETTING = 0.998;",
+    by: "const FORGETTING = 0.98;",
+    tests: ["test/edge/overload/admission-control.test.ts"],
   },
   {
     promise: "a turn that comes late is not the end of an answer",
@@ -262,7 +276,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "keys take turns under overload",
-    file: "src/edge/overload/fair-queue.ts",
+    file: "src/core/fair-queue.ts",
     text: "if (this.#queues.delete(key)) this.#queues.set(key, queue);",
     by: "",
     tests: ["test/edge/overload/parts.test.ts"],

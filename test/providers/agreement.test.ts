@@ -1,7 +1,12 @@
 import { describe, expect, it } from "vitest";
 import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
+import { Failure } from "../../src/core/failure.ts";
 import type { Translation } from "../../src/core/provider.ts";
 import { readChatRequest } from "../../src/front/openai/request.ts";
+import { anthropic } from "../../src/providers/anthropic/provider.ts";
+import { gemini } from "../../src/providers/gemini/provider.ts";
+import type { Upstream, UpstreamRequest } from "../../src/providers/http.ts";
+import { openai } from "../../src/providers/openai/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
 
@@ -142,4 +147,29 @@ it("what an answer's JSON is for reaches the model in both dialects that take on
     expect(translate(dialect, { response_format: { type: "json_schema", json_schema } }).body.toString()).toContain(
       "The invoice",
     );
+});
+
+describe.each(Object.entries({ anthropic, gemini, openai }))("a call in the dialect %s", (name, connect) => {
+  const call = { translation: translate(name as Dialect, {}), model: modelOf(name as Dialect, {}), idleMs: 1_234 };
+
+  it.each(["create", "stream"] as const)(
+    "takes its time limits and whose turn it is to the wire: %s",
+    async (method) => {
+      const posted: UpstreamRequest[] = [];
+      const upstream: Upstream = {
+        async post(request) {
+          posted.push(request);
+          throw new Failure("upstream_unavailable", "Nobody is there.");
+        },
+        close: async () => undefined,
+      };
+      const provider = connect({ upstream, apiKeys: ["any"], headers: {} });
+      const { signal } = new AbortController();
+      const asked = { ...call, signal, lineId: "line" };
+      const answered =
+        method === "create" ? provider.create(asked) : provider.stream(asked)[Symbol.asyncIterator]().next();
+      await expect(answered).rejects.toThrow("Nobody is there.");
+      expect(posted).toMatchObject([{ signal, idleMs: 1_234, lineId: "line" }]);
+    },
+  );
 });

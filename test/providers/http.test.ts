@@ -38,7 +38,7 @@ async function serve(
 class HeldTurns {
   readonly held: (() => void)[] = [];
 
-  take(work: () => void): void {
+  take(_: string, work: () => void): void {
     this.held.push(work);
   }
 

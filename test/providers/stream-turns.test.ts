@@ -13,8 +13,8 @@ class Parts {
   readonly turns = new StreamTurns(() => this.nowMs);
   readonly done: string[] = [];
 
-  arrive(name: string, tookMs: number): void {
-    this.turns.take(() => {
+  arrive(name: string, tookMs: number, key = "key"): void {
+    this.turns.take(key, () => {
       this.done.push(name);
       // As in a stream's reader, the work is not done within the call.
       queueMicrotask(() => queueMicrotask(() => (this.nowMs += tookMs)));
@@ -38,7 +38,7 @@ describe("parts of answers", () => {
     expect(parts.turns.takeLongestWaitMs()).toBe(0);
   });
 
-  it("wait for later turns of the event loop, in order, when there is none left", async () => {
+  it("of a key wait for later turns of the event loop, in order, when there is none left", async () => {
     const parts = new Parts();
     parts.arrive("a", 6);
     await nextTurn();
@@ -52,6 +52,22 @@ describe("parts of answers", () => {
     expect(parts.done).toEqual([]);
     expect(await parts.turn()).toEqual(["e", "f"]);
     expect(await parts.turn()).toEqual(["g"]);
+  });
+
+  it("of a key with few do not wait for those of a key with many", async () => {
+    const parts = new Parts();
+    parts.arrive("first", 6, "loud");
+    await nextTurn();
+    parts.arrive("second", 6, "loud");
+    await Promise.resolve();
+    await Promise.resolve();
+    for (let count = 0; count < 100; count++) parts.arrive(`loud ${count}`, 3, "loud");
+    parts.arrive("quiet 0", 3, "quiet");
+    parts.arrive("quiet 1", 3, "quiet");
+    parts.done.splice(0);
+    expect(await parts.turn()).toEqual(["loud 0", "quiet 0"]);
+    expect(await parts.turn()).toEqual(["loud 1", "quiet 1"]);
+    expect(await parts.turn()).toEqual(["loud 2", "loud 3"]);
   });
 
   it("are done in each turn, however long the rest of it takes", async () => {
@@ -72,7 +88,7 @@ describe("parts of answers", () => {
     const arrive = (): void => {
       const part = { text: "x" };
       all.push(new WeakRef(part));
-      parts.turns.take(() => {
+      parts.turns.take("key", () => {
         parts.nowMs += part.text.length / 100;
       });
     };

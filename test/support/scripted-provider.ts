@@ -28,6 +28,8 @@ export interface ScriptedCall {
   readonly model: string;
   readonly script: Script;
   readonly signal: AbortSignal;
+  /** For which line of keys. */
+  readonly lineId: string | undefined;
   /** Batches that were taken from it. */
   given: number;
   /** How it ended: by itself, by the call's signal, by a caller who took no more; `open` while it has not. */
@@ -68,8 +70,9 @@ export class ScriptedProvider implements Provider {
     return foldStream(this.stream(call));
   }
 
-  async *stream({ model, signal, idleMs }: UpstreamCall): AsyncGenerator<readonly CompletionChunk[]> {
-    const call = this.#begin(model.name, signal);
+  async *stream(asked: UpstreamCall): AsyncGenerator<readonly CompletionChunk[]> {
+    const { signal, idleMs } = asked;
+    const call = this.#begin(asked);
     const { batches = [], ending, pauseMs = 0 } = call.script;
     try {
       for (const batch of batches) {
@@ -94,11 +97,11 @@ export class ScriptedProvider implements Provider {
 
   async close(): Promise<void> {}
 
-  #begin(model: string, signal: AbortSignal): ScriptedCall {
+  #begin({ model: { name: model }, signal, lineId }: UpstreamCall): ScriptedCall {
     const scripts = this.#scripts[model] ?? [];
     const script = scripts[Math.min(this.calls.filter((call) => call.model === model).length, scripts.length - 1)];
     if (script === undefined) throw new RangeError(`no script for ${model}`);
-    const call: ScriptedCall = { model, script, signal, given: 0, state: "open" };
+    const call: ScriptedCall = { model, script, signal, lineId, given: 0, state: "open" };
     this.calls.push(call);
     return call;
   }

@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { Principal } from "../../core/principal.ts";
 import { type Calls, deadlinePassed, type OpenCall } from "../calls.ts";
 import { BeginRate, WINDOW_MS } from "./begin-rate.ts";
-import { FairQueue, type Waiter } from "./fair-queue.ts";
+import { FairQueue, type Waiter } from "../../core/fair-queue.ts";
 import { type MemoryStep, memoryStep } from "./memory-steps.ts";
 import { Shed, SHED_REASONS, type ShedReason } from "./shed.ts";
 import { type Place, UnderWay } from "./under-way.ts";

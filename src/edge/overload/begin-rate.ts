@@ -24,7 +24,7 @@ const TOO_LATE_MS = 50;
 const WEIGHT = 0.15;
 const USUAL_WEIGHT = 0.05;
 /** What is left of what is known after a window from which nothing was to be learnt, and when it is nothing. */
-const FORGETTING = 0.98;
+const FORGETTING = 0.998;
 const NOTHING = 1e-5;
 /** A window's length. */
 export const WINDOW_MS = 100;

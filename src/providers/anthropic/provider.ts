@@ -33,12 +33,13 @@ export function anthropic({ upstream, apiKeys: [apiKey], headers }: AnthropicOpt
     "anthropic-beta": joined("thinking-binding-controls-2026-08-01", headers?.["anthropic-beta"]),
   };
 
-  const toDialectCall = ({ model, translation, signal, idleMs }: UpstreamCall): DialectCall => ({
+  const toDialectCall = ({ model, translation, signal, idleMs, lineId }: UpstreamCall): DialectCall => ({
     path: "/v1/messages",
     headers: model.capabilities.preservedReasoning ? binding : plain,
     body: translation.body,
     signal,
     idleMs,
+    lineId,
     toFailure: toRefusalFailure,
   });
 

@@ -29,12 +29,13 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
     ...(apiKey !== undefined && { "x-goog-api-key": apiKey }),
   });
 
-  const toCall = ({ model, translation, signal, idleMs }: UpstreamCall, method: string): DialectCall => ({
+  const toCall = ({ model, translation, signal, idleMs, lineId }: UpstreamCall, method: string): DialectCall => ({
     path: `/v1beta/${toModelPath(model.name)}:${method}`,
     headers,
     body: translation.body,
     signal,
     idleMs,
+    lineId,
     toFailure,
   });
 

@@ -31,12 +31,13 @@ export function openai({ upstream, apiKeys: [apiKey], headers: extra }: OpenAiOp
     [HOPS_HEADER]: "1",
   });
 
-  const toCall = ({ translation, signal, idleMs, hops = 0 }: UpstreamCall): DialectCall => ({
+  const toCall = ({ translation, signal, idleMs, lineId, hops = 0 }: UpstreamCall): DialectCall => ({
     path: "/chat/completions",
     headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
     body: translation.body,
     signal,
     idleMs,
+    lineId,
     toFailure: toOpenAiFailure,
   });
 

@@ -323,6 +323,18 @@ describe("beside completions of another kind", () => {
   });
 });
 
+it("what a completion takes is still known after a pause, so that of a crowd that comes back no more are begun than before", async () => {
+  const shape = { firstMs: 250, chunks: 400, intervalMs: 15 };
+  const model = new LoopModel(OPTIONS, { costs: COSTS, shape });
+  const flood = [{ key: "flood", perSecond: capacity(shape) * 20 }];
+  await model.run(20, flood);
+  await model.run(20, []);
+  expect(model.active).toBe(0);
+  await model.run(1, flood);
+  const atOnce = (capacity(shape) * (shape.firstMs + shape.chunks * shape.intervalMs)) / 1000;
+  expect(model.told.get("flood")!.begun).toBeLessThan(1.5 * atOnce);
+});
+
 it("thousands of quiet streams stay open and keep nobody out", async () => {
   const model = new LoopModel(OPTIONS, {
     costs: { ...COSTS, chunk: 0.02, end: 0.1 },

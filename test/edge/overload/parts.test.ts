@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { BeginRate, type LoadWindow } from "../../../src/edge/overload/begin-rate.ts";
-import { FairQueue } from "../../../src/edge/overload/fair-queue.ts";
+import { FairQueue } from "../../../src/core/fair-queue.ts";
 import { UnderWay } from "../../../src/edge/overload/under-way.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 import { memoryStep, usedShare } from "../../../src/edge/overload/memory-steps.ts";

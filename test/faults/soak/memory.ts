@@ -8,6 +8,8 @@ export interface Held {
   readonly atMs: number;
   /** V8's heap, and what buffers hold outside of it. */
   readonly heapBytes: number;
+  /** Its parts, by V8's names for them: compiled code grows for other reasons than objects do. */
+  readonly spaces: ReadonlyMap<string, number>;
   readonly descriptors: number;
   readonly rssBytes: number;
 }
@@ -16,6 +18,7 @@ export interface Held {
 export const COLLECT_ON_SIGNAL = `--import=${fileURLToPath(new URL("collect-on-signal.mjs", import.meta.url))}`;
 
 const PATIENCE_MS = 60_000;
+const SPACE = /^nodejs_heap_space_size_used_bytes\{space="(\w+)"\}$/;
 const MAJOR_COLLECTIONS = 'nodejs_gc_duration_seconds_count{kind="major"}';
 
 /** Lets the product collect its garbage, and reads from its own metrics what is left. */
@@ -30,6 +33,13 @@ export async function readHeld(product: Product): Promise<Held> {
       return {
         atMs: performance.now(),
         heapBytes: read("nodejs_heap_size_used_bytes") + read("nodejs_external_memory_bytes"),
+        spaces: new Map([
+          ...[...metrics].flatMap(([name, value]) => {
+            const space = SPACE.exec(name)?.[1];
+            return space === undefined ? [] : [[space, value] as const];
+          }),
+          ["external", read("nodejs_external_memory_bytes")],
+        ]),
         descriptors: read("process_open_fds"),
         rssBytes: read("process_resident_memory_bytes"),
       };

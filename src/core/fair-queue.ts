@@ -33,6 +33,11 @@ export class FairQueue<W extends Waiter> {
     return undefined;
   }
 
+  /** The oldest waiter of each key. */
+  *oldest(): Generator<W> {
+    for (const [first] of this.#queues.values()) yield first!;
+  }
+
   /** Takes out one that has not had its turn. Without effect when it is not there. */
   remove(waiter: W): void {
     const queue = this.#queues.get(waiter.key);
