@@ -80,7 +80,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
     admit(policy, signedIn, clock.now());
     const deadlineMs = connectTimeoutMs(exchange);
-    const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
+    const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, { clock, deadlineMs });
     if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));
     const network = ports.findNetwork(request);
     const browser = describeBrowser(request.headers["user-agent"]);

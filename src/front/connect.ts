@@ -35,7 +35,10 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
 
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
-    const { open, done } = openCall(services.calls, exchange, connectTimeoutMs(exchange));
+    const { open, done } = openCall(services.calls, exchange, {
+      clock: services.clock,
+      deadlineMs: connectTimeoutMs(exchange),
+    });
     let place: Place | undefined;
     try {
       if (path.startsWith(COMPLETIONS)) place = await services.admission.enter(principal, open);

@@ -261,6 +261,13 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/providers/http.test.ts"],
   },
   {
+    promise: "the end of an answer that nobody reads is not waited for for ever",
+    file: "src/edge/http/call.ts",
+    text: "if (left > 0) destroyUnread(response, clock);",
+    by: "void destroyUnread;",
+    tests: ["test/edge/http/call.test.ts"],
+  },
+  {
     promise: "a deadline cuts off no complete answer",
     file: "src/front/chat.ts",
     text: "call: open.answering() });\n}\n\nasync function streamed",

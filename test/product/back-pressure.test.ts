@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { type IncomingMessage, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
 import { type Flood, pieceText, startFlood } from "./support/flood.ts";
@@ -81,4 +83,47 @@ describe.each(TEXT_STREAMS)("a slow reader over %s", (_, open) => {
     // What had arrived may still be read; then the stream ends as it did: aborted.
     await expect(drain(texts)).rejects.toThrow(/abort|cancel/i);
   });
+});
+
+const DEADLINE_MS = 1_500;
+
+function envelope(message: object): Buffer {
+  const bytes = Buffer.from(JSON.stringify(message));
+  const head = Buffer.alloc(5);
+  head.writeUInt32BE(bytes.length, 1);
+  return Buffer.concat([head, bytes]);
+}
+
+it.each([
+  [
+    "as server-sent events",
+    "/v1/chat/completions",
+    { "content-type": "application/json", "x-request-timeout-ms": DEADLINE_MS },
+    Buffer.from(JSON.stringify({ model: "local/test", stream: true, messages: [{ role: "user", content: "hi" }] })),
+  ],
+  [
+    "over Connect",
+    "/parley.v1.CompletionService/Stream",
+    { "content-type": "application/connect+json", "connect-timeout-ms": DEADLINE_MS },
+    envelope({ model: "local/test", messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] }),
+  ],
+])("a stream %s that nobody reads ends at its deadline, and upstream", async (_, path, headers, body) => {
+  const asked = flood.exchanges.length;
+  const asking = request(product.url + path, {
+    method: "POST",
+    headers: { ...headers, authorization: `Bearer ${product.firstKey}` },
+  }).end(body);
+  const beganMs = performance.now();
+  const [answer] = (await once(asking, "response")) as [IncomingMessage];
+  expect(answer.statusCode).toBe(200);
+  expect(flood.exchanges).toHaveLength(asked + 1);
+  await stalledAt();
+  expect(flood.exchanges.at(-1)!.closed).toBe(false);
+  expect(performance.now() - beganMs).toBeLessThan(DEADLINE_MS);
+  await expect.poll(() => flood.exchanges.at(-1)!.closed, { timeout: 3_000, interval: 20 }).toBe(true);
+  // Whoever reads on is told why there is no more.
+  let tail = "";
+  for await (const bytes of answer) tail = (tail + (bytes as Buffer).toString("latin1")).slice(-1_000);
+  expect(tail).toContain("deadline_exceeded");
+  expect(tail).not.toContain(DONE);
 });

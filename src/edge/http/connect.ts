@@ -170,7 +170,11 @@ async function writeReply(
   for await (const bytes of body ?? []) {
     // Not before there is something to write: until then the handlers add headers.
     if (!response.headersSent) writeHead();
-    if (!response.write(bytes)) await drained(response, { ...pace, bytes: bytes.length });
+    if (response.write(bytes)) continue;
+    await drained(response, { ...pace, bytes: bytes.length }).catch((reason: unknown) => {
+      // Nothing more is waited for then, and what comes next is the end, which says why there is no more.
+      if (!isStream || Failure.from(reason).code !== "deadline_exceeded") throw reason;
+    });
   }
   if (!response.headersSent) writeHead();
   response.end();
