@@ -71,7 +71,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     return policy;
   };
 
-  const run = async (exchange: RpcExchange, policy: RpcPolicy): Promise<void> => {
+  const run = async (exchange: RpcExchange, policy: RpcPolicy, opened: (done: () => void) => void): Promise<void> => {
     const { request, response, path, requestId } = exchange;
     const { who, maxBodyBytes, streams, endsWithDrain } = policy;
     const { clock } = access;
@@ -80,7 +80,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
     admit(policy, signedIn, clock.now());
     const deadlineMs = connectTimeoutMs(exchange);
-    const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, { clock, deadlineMs });
+    const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
+    opened(done);
     if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));
     const network = ports.findNetwork(request);
     const browser = describeBrowser(request.headers["user-agent"]);
@@ -100,7 +101,6 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
       });
     } finally {
-      done();
       release?.();
     }
   };
@@ -109,9 +109,10 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     async answer(exchange) {
       const { request, response, requestId, path } = exchange;
       let policy: RpcPolicy | undefined;
+      let done = (): void => undefined;
       try {
         policy = knock(exchange);
-        await run(exchange, policy);
+        await run(exchange, policy, (opened) => void (done = opened));
       } catch (reason) {
         const failure = Failure.from(reason);
         // Whoever left needs no answer; one that has begun can only be cut off.
@@ -119,6 +120,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         refused({ entrance: "console", requestId, target: path.slice(0, 256), failure });
         const streamType = policy?.streams ? request.headers["content-type"] : undefined;
         refuse(response, failure, { requestId, streamType });
+      } finally {
+        done();
       }
     },
 

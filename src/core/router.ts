@@ -19,8 +19,8 @@ export interface RouterCall {
   readonly created: number;
   /** Aborts with a Failure as its reason. */
   readonly signal: AbortSignal;
-  /** The line of keys for which it is. Default: of all that say nothing. */
-  readonly lineId?: string | undefined;
+  /** The line of keys for which it is. */
+  readonly lineId: string;
   /** How many gateways the request has come through before this one. Default: none. */
   readonly hops?: number | undefined;
   /** Where the router notes each attempt as soon as it is over, so that nothing is lost however the call ends. */

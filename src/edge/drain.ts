@@ -7,11 +7,6 @@ export const WRITE_STALL_MS = 30_000;
 /** A reader is not gone because a large message takes long: this slow it may be, in bytes per millisecond. */
 const SLOWEST_READER = 16;
 
-/** How long a caller has to read so many bytes before it is taken for gone. */
-export function patienceMs(bytes: number): number {
-  return WRITE_STALL_MS + bytes / SLOWEST_READER;
-}
-
 /** Something that says when it can be written to again: a response, a gRPC call. */
 export interface Drainable {
   once(event: "drain", listener: () => void): unknown;
@@ -28,7 +23,7 @@ export interface Pace {
 /** Waits until the caller has read enough. Throws the call's reason; a caller that reads nothing at all has left. */
 export async function drained(sink: Drainable, { clock, call, bytes }: Pace): Promise<void> {
   const { signal } = call;
-  const cancelStall = clock.after(patienceMs(bytes), () => call.leave());
+  const cancelStall = clock.after(WRITE_STALL_MS + bytes / SLOWEST_READER, () => call.leave());
   try {
     await new Promise<void>((resolve, reject) => {
       if (signal.aborted) return reject(signal.reason);

@@ -31,10 +31,7 @@ const STREAM_HEADERS = [
 
 /** `POST /v1/chat/completions`. */
 export async function chatCompletions(services: EdgeServices, exchange: Exchange, principal: Principal): Promise<void> {
-  const { open, done } = openCall(services.calls, exchange, {
-    clock: services.clock,
-    deadlineMs: deadlineMs(exchange),
-  });
+  const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
   let requested: string | undefined;
   let place: Place | undefined;
   try {

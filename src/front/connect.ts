@@ -35,10 +35,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
 
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
-    const { open, done } = openCall(services.calls, exchange, {
-      clock: services.clock,
-      deadlineMs: connectTimeoutMs(exchange),
-    });
+    const { open, done } = openCall(services.calls, exchange, connectTimeoutMs(exchange));
     let place: Place | undefined;
     try {
       if (path.startsWith(COMPLETIONS)) place = await services.admission.enter(principal, open);

@@ -263,8 +263,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "the end of an answer that nobody reads is not waited for for ever",
     file: "src/edge/http/call.ts",
-    text: "if (left > 0) destroyUnread(response, clock);",
-    by: "void destroyUnread;",
+    text: "    socket.setTimeout(stallMs);\n",
+    by: "",
     tests: ["test/edge/http/call.test.ts"],
   },
   {

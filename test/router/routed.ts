@@ -55,7 +55,8 @@ export interface TestCall extends RouterCall {
 
 export function newCall(): TestCall {
   const caller = new AbortController();
-  return { completionId: "chatcmpl-1", created: 1_767_225_600, signal: caller.signal, attempts: [], caller };
+  const { signal } = caller;
+  return { completionId: "chatcmpl-1", created: 1_767_225_600, signal, lineId: "key_1", attempts: [], caller };
 }
 
 /** What came of a stream. */

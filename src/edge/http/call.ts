@@ -1,7 +1,10 @@
 import type { ServerResponse } from "node:http";
-import type { Clock } from "../../core/clock.ts";
+import type { Socket } from "node:net";
 import type { Calls, OpenCall } from "../calls.ts";
-import { patienceMs } from "../drain.ts";
+import { WRITE_STALL_MS } from "../drain.ts";
+
+/** How long the last words of a call that was ended have to be read. */
+const LAST_WORDS_MS = 1_000;
 
 /** The call that an HTTP exchange is: under way until its handler is done and its answer is out. */
 export interface ExchangeCall {
@@ -10,20 +13,14 @@ export interface ExchangeCall {
   readonly done: () => void;
 }
 
-export interface ExchangeCallOptions {
-  readonly clock: Clock;
-  /** What is left of the caller's deadline; undefined without one. */
-  readonly deadlineMs: number | undefined;
-}
-
 /**
- * Opens the call of an exchange; a caller that closes its connection, now or before, leaves it, and so does one that does
- * not read the end of its answer.
+ * Opens the call of an exchange; a caller that closes its connection, now or before, leaves it, and so does one that reads
+ * nothing of the end of its answer for `stallMs`.
  */
 export function openCall(
   calls: Calls,
-  { response }: { readonly response: ServerResponse },
-  { clock, deadlineMs }: ExchangeCallOptions,
+  { response, stallMs = WRITE_STALL_MS }: { readonly response: ServerResponse; readonly stallMs?: number },
+  deadlineMs: number | undefined,
 ): ExchangeCall {
   const open = calls.open(deadlineMs);
   let left = 2;
@@ -41,22 +38,28 @@ export function openCall(
     open,
     done: () => {
       partDone();
-      if (left > 0) destroyUnread(response, clock);
+      // As good as always all of it is out.
+      if (left > 0 && response.writableLength > 0) limitUnread(response, open.answering().signal, stallMs);
     },
   };
 }
 
-/** Destroys an answer that is ended when its caller reads nothing of what is left of it. */
-function destroyUnread(response: ServerResponse, clock: Clock): void {
-  let bytes = response.writableLength;
-  // As good as always all of it is out.
-  if (bytes === 0) return;
-  const look = (): void => {
-    // Without a socket it is not its turn: the answer before it on the connection is still being written.
-    if (response.socket !== null && response.writableLength === bytes) return void response.destroy();
-    bytes = response.writableLength;
-    cancel = clock.after(patienceMs(bytes), look);
+/** Lets what is left of an ended answer wait no longer for its reader than it may: what ends the call ends it, too. */
+function limitUnread(response: ServerResponse, signal: AbortSignal, stallMs: number): void {
+  const destroy = (): void => void response.destroy();
+  if (signal.aborted) {
+    const timer = setTimeout(destroy, LAST_WORDS_MS);
+    response.once("close", () => clearTimeout(timer));
+  } else signal.addEventListener("abort", destroy, { once: true });
+  // Node's timer for sockets knows how much the kernel has taken of a write; its server destroys those that are late.
+  const limit = (socket: Socket): void => {
+    socket.setTimeout(stallMs);
+    response.once("finish", () => {
+      // Unless it is the time of an idle connection by now, it is that of the next answer's model.
+      if (socket.timeout === stallMs) socket.setTimeout(0);
+    });
   };
-  let cancel = clock.after(patienceMs(bytes), look);
-  response.once("close", () => cancel());
+  // Without a socket it waits for the answer before it on its connection.
+  if (response.socket === null) response.once("socket", limit);
+  else limit(response.socket);
 }

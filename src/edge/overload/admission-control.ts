@@ -87,6 +87,8 @@ export class AdmissionControl {
   #turnEnds = false;
   /** Since when the event loop is looked at; undefined while it is not. */
   #sinceMs: number | undefined;
+  /** Since when it is not. */
+  #idleSinceMs: number | undefined;
   #stopLooking: (() => void) | undefined;
   #memoryStep: MemoryStep = 0;
   #shedding: { lastMs: number; readonly before: number } | undefined;
@@ -235,8 +237,12 @@ export class AdmissionControl {
 
   #look(): void {
     const { clock, loopUse } = this.#ports;
-    if (this.#sinceMs === undefined) loopUse();
-    this.#sinceMs = clock.monotonic();
+    const nowMs = clock.monotonic();
+    if (this.#sinceMs === undefined) {
+      loopUse();
+      this.#rate.forget(nowMs - (this.#idleSinceMs ?? nowMs));
+    }
+    this.#sinceMs = nowMs;
     this.#stopLooking = clock.after(WINDOW_MS, () => this.#endWindow());
   }
 
@@ -256,8 +262,10 @@ export class AdmissionControl {
       this.#shedding = undefined;
     }
     const isQuiet = this.#underWay.count === 0 && this.#queue.size === 0 && this.#shedding === undefined;
-    if (isQuiet && this.#memoryStep === 0) this.#sinceMs = undefined;
-    else this.#look();
+    if (isQuiet && this.#memoryStep === 0) {
+      this.#sinceMs = undefined;
+      this.#idleSinceMs = nowMs;
+    } else this.#look();
   }
 
   /** Refuses who has waited for as long as may be, unless the loop stood still for that long, and who waits for memory. */

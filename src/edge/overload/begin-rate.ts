@@ -23,7 +23,7 @@ const TOO_LATE_MS = 50;
 /** How much a window counts in what one completion takes, and in the usual rate. */
 const WEIGHT = 0.15;
 const USUAL_WEIGHT = 0.05;
-/** What is left of what is known after a window from which nothing was to be learnt, and when it is nothing. */
+/** What is left of what is known after a window in which nothing was to be learnt, and what counts as nothing known. */
 const FORGETTING = 0.998;
 const NOTHING = 1e-5;
 /** A window's length. */
@@ -72,6 +72,11 @@ export class BeginRate {
     return true;
   }
 
+  /** For so long nothing was to be learnt: what is known counts less. */
+  forget(ms: number): void {
+    if (this.#each > 0) this.#each = Math.max(NOTHING, this.#each * FORGETTING ** (ms / WINDOW_MS));
+  }
+
   /** A window has ended. */
   learn(window: LoadWindow): void {
     const { busyShare, lateMs, started, starting } = window;
@@ -79,7 +84,7 @@ export class BeginRate {
     // The more there are without content, the more of the time was spent on beginning them.
     const weight = this.#each === 0 ? 1 : WEIGHT * (started / (started + starting));
     if (started >= ENOUGH) this.#each += (Math.min(load, 1) / started - this.#each) * weight;
-    else if (load < RELAXED) this.#each = this.#each < NOTHING ? 0 : this.#each * FORGETTING;
+    else if (load < RELAXED) this.forget(WINDOW_MS);
     this.#perMs = Math.max(this.#perMsAfter(load, window), 0);
     // Without that limit it would be long until an idle process knows that it is not idle any more.
     const perMs = Math.min(this.#perMs, UNKNOWN_PER_SECOND / 1000);
@@ -87,7 +92,7 @@ export class BeginRate {
   }
 
   #perMsAfter(load: number, { started, starting, firstContentMs, wholeMs }: LoadWindow): number {
-    if (this.#each === 0) return UNKNOWN_PER_SECOND / 1000;
+    if (this.#each <= NOTHING) return UNKNOWN_PER_SECOND / 1000;
     const underWay = started + starting;
     const endPerMs = underWay / Math.max(wholeMs, WINDOW_MS);
     // How many more there will be with content at the same time, if those under way remain as many.

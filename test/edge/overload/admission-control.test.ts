@@ -323,16 +323,27 @@ describe("beside completions of another kind", () => {
   });
 });
 
-it("what a completion takes is still known after a pause, so that of a crowd that comes back no more are begun than before", async () => {
+describe("a crowd that comes back after a pause", () => {
   const shape = { firstMs: 250, chunks: 400, intervalMs: 15 };
-  const model = new LoopModel(OPTIONS, { costs: COSTS, shape });
-  const flood = [{ key: "flood", perSecond: capacity(shape) * 20 }];
-  await model.run(20, flood);
-  await model.run(20, []);
-  expect(model.active).toBe(0);
-  await model.run(1, flood);
+  /** So many can be under way. */
   const atOnce = (capacity(shape) * (shape.firstMs + shape.chunks * shape.intervalMs)) / 1000;
-  expect(model.told.get("flood")!.begun).toBeLessThan(1.5 * atOnce);
+  const begunAfter = async (pauseSeconds: number): Promise<number> => {
+    const model = new LoopModel(OPTIONS, { costs: COSTS, shape });
+    const flood = [{ key: "flood", perSecond: capacity(shape) * 20 }];
+    await model.run(20, flood);
+    await model.run(pauseSeconds, []);
+    expect(model.active).toBe(0);
+    await model.run(1, flood);
+    return model.told.get("flood")!.begun;
+  };
+
+  it("is not begun whole, for it is still known what a completion takes", async () => {
+    expect(await begunAfter(20)).toBeLessThan(1.5 * atOnce);
+  });
+
+  it("is begun as by a new process when that was long ago", async () => {
+    expect(await begunAfter(600)).toBeGreaterThan(1.5 * atOnce);
+  });
 });
 
 it("thousands of quiet streams stay open and keep nobody out", async () => {
