@@ -3,7 +3,7 @@ import { type IncomingMessage, request } from "node:http";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
 import { type Flood, pieceText, startFlood } from "./support/flood.ts";
-import { DONE, TEXT_STREAMS } from "./support/text-streams.ts";
+import { DONE, envelope, TEXT_STREAMS } from "./support/text-streams.ts";
 import { localModel } from "./support/upstream.ts";
 
 const MIB = 1024 * 1024;
@@ -87,13 +87,6 @@ describe.each(TEXT_STREAMS)("a slow reader over %s", (_, open) => {
 
 const DEADLINE_MS = 4_000;
 
-function envelope(message: object): Buffer {
-  const bytes = Buffer.from(JSON.stringify(message));
-  const head = Buffer.alloc(5);
-  head.writeUInt32BE(bytes.length, 1);
-  return Buffer.concat([head, bytes]);
-}
-
 it.each([
   [
     "as server-sent events",
@@ -105,7 +98,11 @@ it.each([
     "over Connect",
     "/parley.v1.CompletionService/Stream",
     { "content-type": "application/connect+json", "connect-timeout-ms": DEADLINE_MS },
-    envelope({ model: "local/test", messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] }),
+    envelope(
+      Buffer.from(
+        JSON.stringify({ model: "local/test", messages: [{ role: "ROLE_USER", content: [{ text: "hi" }] }] }),
+      ),
+    ),
   ],
 ])("a stream %s that nobody reads ends at its deadline, and upstream", async (_, path, headers, body) => {
   const asked = flood.exchanges.length;

@@ -97,7 +97,8 @@ function throwErrorOf(end: Buffer): void {
   if (error !== undefined) throw new Error(error.message);
 }
 
-function envelope(message: Uint8Array): Buffer {
+/** A message as Connect's streams carry it: uncompressed, behind its length. */
+export function envelope(message: Uint8Array): Buffer {
   const head = Buffer.alloc(ENVELOPE_BYTES);
   head.writeUInt32BE(message.length, 1);
   return Buffer.concat([head, message]);
