@@ -14,6 +14,9 @@ export const programFlags = [
   // V8's middle compiler takes on all that gets warm at once: what it needs for that is never given back, and with the
   // other two a request is no dearer.
   "--no-maglev",
+  // V8 would allocate in the old generation what it found to outlive the young one: parts of requests that wait for their
+  // answers. Once dead they would keep all that hung on them, until the whole heap is collected.
+  "--no-allocation-site-pretenuring",
 ];
 
 /** What the program's environment has beside the user's own, which wins. */

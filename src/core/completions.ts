@@ -46,8 +46,10 @@ export function createCompletions(ports: CorePorts): Completions {
     const plan = admit(ports, request, { principal: call.principal, mode });
     meter.planned(plan);
     const prompt = measurePrompt(request);
-    meter.reserved(await reserve(ports, plan, { call, prompt }), prompt);
+    const reserving = reserve(ports, plan, { call, prompt });
+    // Before anything is waited for: of those that have arrived together, all would be held.
     if (plan.candidates.length === 1) letGo(request);
+    meter.reserved(await reserving, prompt);
     return plan;
   };
   return {

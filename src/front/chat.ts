@@ -1,4 +1,3 @@
-import { setImmediate } from "node:timers/promises";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
@@ -7,6 +6,7 @@ import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { requireUncompressed } from "../edge/http/body.ts";
 import { openCall } from "../edge/http/call.ts";
+import { endOfTurn } from "../edge/end-of-turn.ts";
 import type { Place } from "../edge/overload/under-way.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../edge/routing.ts";
@@ -38,12 +38,10 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
     requireJson(exchange);
     const hops = readHops(exchange.request.headers[HOPS_HEADER]);
     refuseCircles(hops);
-    const entered = services.admission.enter(principal, open);
-    // Waiting for nothing takes a turn, too.
-    place = entered instanceof Promise ? await entered : entered;
+    place = await services.admission.enter(principal, open);
     const body = await exchange.body(open);
     // Who left while waiting may be noticed only when its body has been read.
-    if (entered instanceof Promise) await setImmediate();
+    await endOfTurn();
     open.signal.throwIfAborted();
     const read = readChatRequest(parseBody(body));
     const { requestId, arrivedMs } = exchange;

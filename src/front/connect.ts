@@ -11,6 +11,7 @@ import { toConnectError } from "../edge/connect-error.ts";
 import { toKey } from "../edge/current-key.ts";
 import { openCall } from "../edge/http/call.ts";
 import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/connect.ts";
+import { endOfTurn } from "../edge/end-of-turn.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import type { Place } from "../edge/overload/under-way.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
@@ -38,7 +39,10 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
     const { open, done } = openCall(services.calls, exchange, connectTimeoutMs(exchange));
     let place: Place | undefined;
     try {
-      if (path.startsWith(COMPLETIONS)) place = await services.admission.enter(principal, open);
+      if (path.startsWith(COMPLETIONS)) {
+        place = await services.admission.enter(principal, open);
+        await endOfTurn();
+      }
       const call: Call = {
         principal,
         requestId,

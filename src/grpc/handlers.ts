@@ -21,6 +21,7 @@ import type { LimitFacts } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { toKey } from "../edge/current-key.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
+import { endOfTurn } from "../edge/end-of-turn.ts";
 import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices, Refusal } from "../edge/services.ts";
@@ -117,8 +118,11 @@ async function answer<I extends Message, O extends Message>(
   try {
     principal = await services.authenticate(authorizationOf(call));
     opened.limits = services.limitsOf(principal);
-    if (call.getPath().startsWith(COMPLETIONS)) place = await services.admission.enter(principal, opened.open);
-    place?.started();
+    if (call.getPath().startsWith(COMPLETIONS)) {
+      place = await services.admission.enter(principal, opened.open);
+      await endOfTurn();
+      place.started();
+    }
     const request = call.request();
     admitted = true;
     const message = await run(request, principal, opened);
@@ -147,6 +151,7 @@ async function answerStream(
     principal = await services.authenticate(authorizationOf(call));
     opened.limits = services.limitsOf(principal);
     place = await services.admission.enter(principal, open);
+    await endOfTurn();
     const request = call.request();
     admitted = true;
     for await (const batch of services.completions.stream(request, toCall(opened, principal))) {

@@ -173,7 +173,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.status = status;
     this.headers = headers;
     this.#state = "open";
-    this.#resolve(this);
+    this.#streamTurns.take(this.#lineId, () => this.#resolve(this));
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -200,10 +200,9 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
 
   onResponseError(_: unknown, error: Error): void {
     if (this.#signal.aborted) return this.#fail(this.#signal.reason);
+    const failure = toTransportFailure(error, this.#state !== "waiting");
     // What has arrived was said, although nobody had the time to read it before the connection broke.
-    const arrived = this.#state === "open" ? this.#arrived : [];
-    this.#fail(toTransportFailure(error, this.#state !== "waiting"));
-    this.#arrived = arrived;
+    this.#fail(failure, this.#state === "open" ? this.#arrived : undefined);
   }
 
   async read(waitMs?: number): Promise<readonly Buffer[] | undefined> {
@@ -278,15 +277,16 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#signal.removeEventListener("abort", this.#onAbort);
   }
 
-  #fail(reason: unknown): void {
+  #fail(reason: unknown, arrived?: Buffer[]): void {
     if (this.#state === "ended" || this.#state === "failed") return;
     this.#state = "failed";
     this.#reason = reason;
-    this.#arrived = [];
+    this.#arrived = arrived ?? [];
     this.#controller?.abort(asError(reason));
     this.#settle();
     this.#wake?.();
-    this.#reject(reason); // without effect once the answer was handed out: then read() throws it
+    // Without effect once the answer was handed out: then read() throws it, after what has arrived.
+    if (arrived === undefined) this.#reject(reason);
   }
 }
 

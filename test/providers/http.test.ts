@@ -649,19 +649,65 @@ describe("a private address is refused", () => {
 });
 
 describe("an event loop that has too much to do", () => {
-  /** An answer whose head is there, and what says more of it. */
-  const begin = async (turns: HeldTurns, options: Partial<UpstreamRequest> = {}) => {
+  /** An answer whose head is there and waits for its turn, what says more of it, and what breaks the connection. */
+  const arrive = async (turns: HeldTurns, options: Partial<UpstreamRequest> = {}) => {
     let say: (text: string) => void = () => undefined;
+    let end: () => void = () => undefined;
     const { upstream } = await serve(
       (socket) => {
         socket.write(CHUNKED);
         say = (text) => void socket.write(text);
+        end = () => void socket.destroy();
       },
       "",
       turns,
     );
-    return { answer: await post(upstream, options), say };
+    const posted = post(upstream, options);
+    await expect.poll(() => turns.held.length).toBe(1);
+    return { posted, say: (text: string) => say(text), end: () => end() };
   };
+
+  /** An answer whose head was handed out. */
+  const begin = async (turns: HeldTurns, options: Partial<UpstreamRequest> = {}) => {
+    const { posted, say } = await arrive(turns, options);
+    await turns.next();
+    return { answer: await posted, say };
+  };
+
+  it("lets an answer's head wait for its turn, too", async () => {
+    const turns = new HeldTurns();
+    const { posted, say } = await arrive(turns);
+    say(chunkOf("first"));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    expect(turns.held.length).toBe(1);
+    await turns.next();
+    const answer = await posted;
+    expect([answer.status, String(await answer.read())]).toEqual([200, "first"]);
+    answer.abandon();
+  });
+
+  it("tells whoever waits for an answer's head at once that its caller has left", async () => {
+    const turns = new HeldTurns();
+    const caller = new AbortController();
+    const { posted } = await arrive(turns, { signal: caller.signal });
+    const gone = new Failure("cancelled", "The caller left.");
+    caller.abort(gone);
+    await expect(posted).rejects.toBe(gone);
+    await turns.next();
+  });
+
+  it("hands out in its turn what had arrived before the connection broke", async () => {
+    const turns = new HeldTurns();
+    const { posted, say, end } = await arrive(turns);
+    say(chunkOf("some"));
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    end();
+    await new Promise((resolve) => setTimeout(resolve, 50));
+    await turns.next();
+    const answer = await posted;
+    expect(String(await answer.read())).toBe("some");
+    await expect(answer.read()).rejects.toMatchObject({ code: "upstream_protocol" });
+  });
 
   it("lets a reader wait for its turn, and then gives it all that has arrived as one piece", async () => {
     const turns = new HeldTurns();

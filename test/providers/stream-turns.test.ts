@@ -7,6 +7,9 @@ import { StreamTurns } from "../../src/providers/stream-turns.ts";
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
 
+/** So many are done before anybody looks at the time. */
+const GROUP = 32;
+
 /** Parts of answers, each of which takes so long by a clock of the test's own. */
 class Parts {
   nowMs = 100;
@@ -21,6 +24,13 @@ class Parts {
     });
   }
 
+  /** So many that take so long each, by their names in this order. */
+  arriveMany({ count, tookMs, key = "key" }: { count: number; tookMs: number; key?: string }): string[] {
+    const names = Array.from({ length: count }, (_, index) => `${key} ${index}`);
+    for (const name of names) this.arrive(name, tookMs, key);
+    return names;
+  }
+
   /** What the next turn of the event loop does. */
   async turn(): Promise<string[]> {
     await nextTurn();
@@ -29,56 +39,56 @@ class Parts {
 }
 
 describe("parts of answers", () => {
-  it("are looked at as they arrive as long as there is time", async () => {
+  it("that have arrived in one turn are looked at together at its end, before any goes on", async () => {
     const parts = new Parts();
-    parts.arrive("a", 2);
+    for (const name of ["a", "b"]) {
+      parts.turns.take("key", () => {
+        parts.done.push(name);
+        queueMicrotask(() => parts.done.push(`${name} goes on`));
+      });
+    }
     await Promise.resolve();
-    parts.arrive("b", 2);
-    expect(parts.done).toEqual(["a", "b"]);
+    expect(parts.done).toEqual([]);
+    expect(await parts.turn()).toEqual(["a", "b", "a goes on", "b goes on"]);
     expect(parts.turns.takeLongestWaitMs()).toBe(0);
   });
 
-  it("of a key wait for later turns of the event loop, in order, when there is none left", async () => {
+  it("of a key wait for later turns of the event loop, in order, when there is no time left", async () => {
     const parts = new Parts();
-    parts.arrive("a", 6);
-    await nextTurn();
-    parts.arrive("b", 6);
-    await new Promise((resolve) => queueMicrotask(() => queueMicrotask(() => resolve(undefined))));
-    for (const name of ["c", "d", "e", "f"]) parts.arrive(name, 3);
-    expect(parts.done.splice(0)).toEqual(["a", "b"]);
-    expect(await parts.turn()).toEqual(["c", "d"]);
+    const all = parts.arriveMany({ count: 3 * GROUP, tookMs: 6 / GROUP });
+    // Each group but the last leaves no time for another.
+    expect(await parts.turn()).toEqual(all.slice(0, GROUP));
     // Who comes later does not come first, although there would be time.
-    parts.arrive("g", 0);
-    expect(parts.done).toEqual([]);
-    expect(await parts.turn()).toEqual(["e", "f"]);
-    expect(await parts.turn()).toEqual(["g"]);
+    parts.arrive("late", 0);
+    expect(await parts.turn()).toEqual(all.slice(GROUP, 2 * GROUP));
+    expect(await parts.turn()).toEqual(all.slice(2 * GROUP));
+    expect(await parts.turn()).toEqual(["late"]);
+  });
+
+  it("are done in one turn as long as there is time, up to four groups", async () => {
+    const parts = new Parts();
+    const all = parts.arriveMany({ count: 5 * GROUP, tookMs: 1 / GROUP });
+    expect(await parts.turn()).toEqual(all.slice(0, 4 * GROUP));
+    expect(await parts.turn()).toEqual(all.slice(4 * GROUP));
   });
 
   it("of a key with few do not wait for those of a key with many", async () => {
     const parts = new Parts();
-    parts.arrive("first", 6, "loud");
-    await nextTurn();
-    parts.arrive("second", 6, "loud");
-    await Promise.resolve();
-    await Promise.resolve();
-    for (let count = 0; count < 100; count++) parts.arrive(`loud ${count}`, 3, "loud");
-    parts.arrive("quiet 0", 3, "quiet");
-    parts.arrive("quiet 1", 3, "quiet");
-    parts.done.splice(0);
-    expect(await parts.turn()).toEqual(["loud 0", "quiet 0"]);
-    expect(await parts.turn()).toEqual(["loud 1", "quiet 1"]);
-    expect(await parts.turn()).toEqual(["loud 2", "loud 3"]);
+    const loud = parts.arriveMany({ count: 2 * GROUP, tookMs: 6 / GROUP, key: "loud" });
+    parts.arrive("quiet 0", 0, "quiet");
+    parts.arrive("quiet 1", 0, "quiet");
+    expect(await parts.turn()).toEqual([loud[0], "quiet 0", loud[1], "quiet 1", ...loud.slice(2, GROUP - 2)]);
+    parts.arrive("quiet 2", 0, "quiet");
+    expect((await parts.turn()).slice(0, 3)).toEqual([loud[GROUP - 2], "quiet 2", loud[GROUP - 1]]);
   });
 
   it("are done in each turn, however long the rest of it takes", async () => {
     const parts = new Parts();
     parts.arrive("a", 6);
-    await Promise.resolve();
-    await Promise.resolve();
+    expect(await parts.turn()).toEqual(["a"]);
     parts.arrive("b", 1);
     parts.nowMs += 1_000;
     parts.arrive("c", 1);
-    expect(parts.done.splice(0)).toEqual(["a"]);
     expect(await parts.turn()).toEqual(["b", "c"]);
   });
 
@@ -106,19 +116,13 @@ describe("parts of answers", () => {
 
   it("tell how long they had to wait, those that still do included, once", async () => {
     const parts = new Parts();
-    parts.arrive("a", 8);
-    await Promise.resolve();
-    await Promise.resolve();
-    parts.arrive("b", 8);
-    parts.arrive("c", 8);
+    const all = parts.arriveMany({ count: 2 * GROUP, tookMs: 8 / GROUP });
     parts.nowMs += 7;
     expect(parts.turns.takeLongestWaitMs()).toBe(7);
-    await nextTurn();
-    expect(parts.done).toEqual(["a", "b"]);
-    // "b" waited for 7, "c" for 15 by now.
+    expect(await parts.turn()).toEqual(all.slice(0, GROUP));
+    // The first group waited for 7, the second for 15 by now.
     expect(parts.turns.takeLongestWaitMs()).toBe(15);
-    await nextTurn();
-    expect(parts.done).toEqual(["a", "b", "c"]);
+    expect(await parts.turn()).toEqual(all.slice(GROUP));
     expect(parts.turns.takeLongestWaitMs()).toBe(15);
     expect(parts.turns.takeLongestWaitMs()).toBe(0);
   });
