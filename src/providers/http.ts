@@ -173,7 +173,10 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.status = status;
     this.headers = headers;
     this.#state = "open";
-    this.#streamTurns.take(this.#lineId, () => this.#resolve(this));
+    this.#streamTurns.take(this.#lineId, () => {
+      this.#resolve(this);
+      return this.#arrivedBytes;
+    });
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -267,8 +270,10 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#isQueued = true;
     this.#streamTurns.take(this.#lineId, () => {
       this.#isQueued = false;
+      const bytes = this.#arrivedBytes;
       // Whoever was woken by something else meanwhile has taken what had come.
       if (this.#arrived.length > 0 || this.#state !== "open") this.#wake?.();
+      return bytes;
     });
   }
 

@@ -2,13 +2,17 @@ import { FairQueue, type Waiter } from "../core/fair-queue.ts";
 
 /** The parts of answers that have arrived may keep the event loop for so long before it looks at what else there is. */
 const TURN_MS = 5;
-/** So many are done one right after the other, before anybody looks at the time. */
+/** So many, or parts of so many bytes in all, are done one right after the other before anybody looks at the time. */
 const GROUP = 32;
+const GROUP_BYTES = 16 * 1024;
 /** At most so many groups are done in a turn. */
-const MAX_GROUPS = 4;
+const MAX_GROUPS = 8;
+
+/** Lets a part be read, and answers how many bytes that is. */
+type Work = () => number;
 
 interface Part extends Waiter {
-  readonly work: () => void;
+  readonly work: Work;
   readonly sinceMs: number;
 }
 
@@ -36,7 +40,7 @@ export class StreamTurns {
   }
 
   /** Calls `work` at the end of this turn of the event loop when there is time for it, and otherwise when it is the key's turn. */
-  take(key: string, work: () => void): void {
+  take(key: string, work: Work): void {
     this.#waiting.add({ key, work, sinceMs: this.#nowMs() });
     this.#arm();
   }
@@ -61,7 +65,7 @@ export class StreamTurns {
   };
 
   #arm(): void {
-    if (this.#armed >= Math.min(this.#waiting.size / GROUP, MAX_GROUPS)) return;
+    if (this.#armed >= Math.min(this.#waiting.size, MAX_GROUPS)) return;
     this.#armed += 1;
     setImmediate(this.#next);
   }
@@ -74,11 +78,12 @@ export class StreamTurns {
   };
 
   #doGroup(nowMs: number): void {
-    for (let count = 0; count < GROUP; count++) {
+    let bytes = 0;
+    for (let count = 0; count < GROUP && bytes < GROUP_BYTES; count++) {
       const part = this.#waiting.next();
       if (part === undefined) return;
       this.#longestMs = Math.max(this.#longestMs, nowMs - part.sinceMs);
-      part.work();
+      bytes += part.work();
     }
   }
 }

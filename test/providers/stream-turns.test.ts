@@ -16,18 +16,19 @@ class Parts {
   readonly turns = new StreamTurns(() => this.nowMs);
   readonly done: string[] = [];
 
-  arrive(name: string, tookMs: number, key = "key"): void {
+  arrive(name: string, tookMs: number, { key = "key", bytes = 1 }: { key?: string; bytes?: number } = {}): void {
     this.turns.take(key, () => {
       this.done.push(name);
       // As in a stream's reader, the work is not done within the call.
       queueMicrotask(() => queueMicrotask(() => (this.nowMs += tookMs)));
+      return bytes;
     });
   }
 
   /** So many that take so long each, by their names in this order. */
   arriveMany({ count, tookMs, key = "key" }: { count: number; tookMs: number; key?: string }): string[] {
     const names = Array.from({ length: count }, (_, index) => `${key} ${index}`);
-    for (const name of names) this.arrive(name, tookMs, key);
+    for (const name of names) this.arrive(name, tookMs, { key });
     return names;
   }
 
@@ -45,6 +46,7 @@ describe("parts of answers", () => {
       parts.turns.take("key", () => {
         parts.done.push(name);
         queueMicrotask(() => parts.done.push(`${name} goes on`));
+        return 1;
       });
     }
     await Promise.resolve();
@@ -65,20 +67,27 @@ describe("parts of answers", () => {
     expect(await parts.turn()).toEqual(["late"]);
   });
 
-  it("are done in one turn as long as there is time, up to four groups", async () => {
+  it("are done in one turn as long as there is time, up to eight groups", async () => {
     const parts = new Parts();
-    const all = parts.arriveMany({ count: 5 * GROUP, tookMs: 1 / GROUP });
-    expect(await parts.turn()).toEqual(all.slice(0, 4 * GROUP));
-    expect(await parts.turn()).toEqual(all.slice(4 * GROUP));
+    const all = parts.arriveMany({ count: 9 * GROUP, tookMs: 0.5 / GROUP });
+    expect(await parts.turn()).toEqual(all.slice(0, 8 * GROUP));
+    expect(await parts.turn()).toEqual(all.slice(8 * GROUP));
+  });
+
+  it("that are large are fewer before anybody looks at the time", async () => {
+    const parts = new Parts();
+    for (const name of ["a", "b", "c"]) parts.arrive(name, 3, { bytes: 10_000 });
+    expect(await parts.turn()).toEqual(["a", "b"]);
+    expect(await parts.turn()).toEqual(["c"]);
   });
 
   it("of a key with few do not wait for those of a key with many", async () => {
     const parts = new Parts();
     const loud = parts.arriveMany({ count: 2 * GROUP, tookMs: 6 / GROUP, key: "loud" });
-    parts.arrive("quiet 0", 0, "quiet");
-    parts.arrive("quiet 1", 0, "quiet");
+    parts.arrive("quiet 0", 0, { key: "quiet" });
+    parts.arrive("quiet 1", 0, { key: "quiet" });
     expect(await parts.turn()).toEqual([loud[0], "quiet 0", loud[1], "quiet 1", ...loud.slice(2, GROUP - 2)]);
-    parts.arrive("quiet 2", 0, "quiet");
+    parts.arrive("quiet 2", 0, { key: "quiet" });
     expect((await parts.turn()).slice(0, 3)).toEqual([loud[GROUP - 2], "quiet 2", loud[GROUP - 1]]);
   });
 
@@ -100,6 +109,7 @@ describe("parts of answers", () => {
       all.push(new WeakRef(part));
       parts.turns.take("key", () => {
         parts.nowMs += part.text.length / 100;
+        return 1;
       });
     };
     arrive();
