@@ -26,7 +26,7 @@ try {
   if (program === sourceProgram) {
     if (isServe(args)) await ensureWebApp(node);
     for (const [name, value] of Object.entries(programEnvironment)) process.env[name] ??= value;
-    process.exitCode = await runCommand(node, [...programFlags, await ensureProgram(node), ...args]);
+    process.exitCode = await runCommand(node, [...programFlags(), await ensureProgram(node), ...args]);
   } else {
     process.exitCode = /\.(ts|mjs)$/.test(program)
       ? await runCommand(node, [resolve(root, program), ...args])

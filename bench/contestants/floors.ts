@@ -20,6 +20,9 @@ export const GRPC_RELAY = "byte relay (grpc-js + undici)";
 /** What nginx is called in tables. */
 export const NGINX = "nginx proxy_pass";
 
+/** What all floors have in common: they are compiled in a moment. */
+const FLOOR = { key: NO_KEY, lastWords: LAST_WORDS, warmUpSeconds: 3 };
+
 /** Where nginx is; undefined where it is not installed. */
 export const nginxPath = findProgram("nginx");
 
@@ -28,28 +31,28 @@ export async function startByteRelay({ upstreamPort, nodeOptions = [] }: Setting
   const args = [String(upstreamPort)];
   const program = { core: SERVER_CORE, file: "floors/byte-relay.ts", args, nodeOptions };
   const [process, { port }] = await startOwn<Ready>(program);
-  return { name: BYTE_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
+  return { name: BYTE_RELAY, process, port, ...FLOOR };
 }
 
 /** The same, and it parses each body and writes it again. */
 export async function startJsonRelay({ upstreamPort }: Setting): Promise<RunningServer> {
   const program = { core: SERVER_CORE, file: "floors/byte-relay.ts", args: [String(upstreamPort), "json"] };
   const [process, { port }] = await startOwn<Ready>(program);
-  return { name: "the same, parsing and writing JSON", process, port, key: NO_KEY, lastWords: LAST_WORDS };
+  return { name: "the same, parsing and writing JSON", process, port, ...FLOOR };
 }
 
 /** A gRPC server that makes its answers itself. */
 export async function startGrpcEcho({ load }: Setting): Promise<RunningServer> {
   const program = { core: SERVER_CORE, file: "floors/grpc.ts", args: [JSON.stringify(load)] };
   const [process, { port }] = await startOwn<Ready>(program);
-  return { name: "echo without upstream (grpc-js)", process, port, key: NO_KEY, lastWords: LAST_WORDS };
+  return { name: "echo without upstream (grpc-js)", process, port, ...FLOOR };
 }
 
 /** A byte relay from gRPC to the upstream. */
 export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<RunningServer> {
   const args = [JSON.stringify(load), String(upstreamPort)];
   const [process, { port }] = await startOwn<Ready>({ core: SERVER_CORE, file: "floors/grpc.ts", args });
-  return { name: GRPC_RELAY, process, port, key: NO_KEY, lastWords: LAST_WORDS };
+  return { name: GRPC_RELAY, process, port, ...FLOOR };
 }
 
 /** It says there why it does not start. */
@@ -67,7 +70,7 @@ export async function startNginx({ upstreamPort, folder }: Setting): Promise<Run
   const args = ["-p", prefix, "-c", file];
   const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: NGINX_STDIO });
   await untilListening(process, { port, limitMs: NGINX_START_MS, name: "nginx" });
-  return { name: NGINX, process, port, key: NO_KEY, lastWords: LAST_WORDS };
+  return { name: NGINX, process, port, ...FLOOR };
 }
 
 function nginxConfig({ port, upstreamPort }: { port: number; upstreamPort: number }): string {

@@ -34,7 +34,9 @@ export async function withLineUp<T>(
       await probe(running, load);
       const connections = running.connections ?? load.connections;
       const generator = await startGenerator({ ...load, connections }, running, setting.generatorCore);
-      contestants.push({ name: running.name, server: running.process.pid!, generator, running });
+      const { name, process, warmUpSeconds } = running;
+      const contestant = { name, server: process.pid!, generator, running };
+      contestants.push(warmUpSeconds === undefined ? contestant : { ...contestant, warmUpSeconds });
     }
     const measured = await measure(contestants);
     for (const server of servers) await probe(server, load);

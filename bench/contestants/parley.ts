@@ -3,7 +3,7 @@ import { once } from "node:events";
 import { mkdtempSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { program, programEnvironment, programFlags } from "../../scripts/program.mjs";
-import { SERVER_CORE, startPinned, stopChild } from "../children.ts";
+import { isPinned, SERVER_CORE, startPinned, stopChild } from "../children.ts";
 import type { Load } from "../loads.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
@@ -66,7 +66,14 @@ export async function launch(
   const child = startPinned({
     core: serverCores ?? SERVER_CORE,
     program: process.execPath,
-    args: [...programFlags, ...nodeOptions, fromSources ? SOURCES : PROGRAM, "serve", "--config", configFile],
+    args: [
+      ...programFlags(processorsOf(serverCores)),
+      ...nodeOptions,
+      fromSources ? SOURCES : PROGRAM,
+      "serve",
+      "--config",
+      configFile,
+    ],
     // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
     env: programEnvironment,
     stdio: [
@@ -82,6 +89,11 @@ export async function launch(
     await stopChild(child);
     throw error;
   }
+}
+
+/** What the launcher would see from there. */
+function processorsOf(cores: string | undefined): number | undefined {
+  return isPinned ? (cores ?? String(SERVER_CORE)).split(",").length : undefined;
 }
 
 interface ConfigOptions extends Pick<Setting, "upstreamPort" | "moreModels" | "workers"> {

@@ -28,4 +28,6 @@ export interface RunningServer extends Target {
   readonly process: ChildProcess;
   /** In place of those of the load. */
   readonly connections?: number;
+  /** At most so long it is warmed up, if that is less than others are: it is little code. */
+  readonly warmUpSeconds?: number;
 }

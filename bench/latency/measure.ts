@@ -8,6 +8,7 @@ import type { Target } from "../load/caller.ts";
 import type { OpenLoopReply, OpenLoopRequest } from "../load/open-loop.ts";
 import type { Load } from "../loads.ts";
 import { type RoundsOptions, runSlice, warmUp } from "../measure/rounds.ts";
+import { median } from "../measure/statistics.ts";
 import { type LatencyResult, type LatencySlice, summariseLatency } from "./result.ts";
 
 /** What the direct call is called in tables. */
@@ -19,6 +20,9 @@ const SHARE_OF_CAPACITY = 1 / 3;
 const MOST_ROUNDS = 5;
 /** Long enough for a hundredth of its calls to be some. */
 const LEAST_SECONDS = 1;
+
+/** One moment alone may be a good or a bad one. */
+const CAPACITY_SLICES = 3;
 
 interface Caller {
   readonly name: string;
@@ -53,9 +57,13 @@ export async function measureLatency(setting: Setting, options: RoundsOptions): 
 }
 
 async function capacityOf({ generator }: LinedUp, { seconds }: RoundsOptions): Promise<number> {
-  const { answers, elapsedMs, firstWrong } = await runSlice(generator, Math.max(seconds, LEAST_SECONDS));
-  if (answers === 0) throw new Error(`Parley gave no right answer to find its capacity by: ${firstWrong}`);
-  return (answers * 1000) / elapsedMs;
+  const capacities: number[] = [];
+  for (let slice = 0; slice < CAPACITY_SLICES; slice++) {
+    const { answers, elapsedMs, firstWrong } = await runSlice(generator, Math.max(seconds, LEAST_SECONDS));
+    if (answers === 0) throw new Error(`Parley gave no right answer to find its capacity by: ${firstWrong}`);
+    capacities.push((answers * 1000) / elapsedMs);
+  }
+  return median(capacities);
 }
 
 async function callerOf(name: string, load: Load, target: Target): Promise<Caller> {

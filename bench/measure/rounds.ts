@@ -12,6 +12,8 @@ export interface Contestant {
   readonly name: string;
   readonly server: number;
   readonly generator: ChildProcess;
+  /** At most so long it is warmed up, if that is less than for all. */
+  readonly warmUpSeconds?: number;
 }
 
 /** One slice of one contestant. Shares are of one core. */
@@ -79,7 +81,8 @@ export async function warmUp(
   options: Omit<RoundsOptions, "rounds">,
 ): Promise<Series["warmUp"]> {
   const costs: number[] = [];
-  const endMs = performance.now() + options.warmUpSeconds * 1000;
+  const mostSeconds = Math.min(options.warmUpSeconds, contestant.warmUpSeconds ?? Infinity);
+  const endMs = performance.now() + mostSeconds * 1000;
   while (!isSteady(costs)) {
     if (performance.now() >= endMs) return { slices: costs.length, isSteady: false };
     const { cpuUs } = await measureSlice(load, contestant, options);

@@ -22,7 +22,7 @@ export const USUAL_SIZE: MemorySize = { requests: 40_000, streams: 5_000 };
 export const LONG_SIZE: MemorySize = { requests: 2_000_000, streams: 5_000 };
 
 /** Until collectors have done what they do when nothing else is to be done, Parley's own too. */
-const REST_MS = 25_000;
+const REST_MS = 45_000;
 /** Until streams that were opened or ended have settled. */
 const SETTLE_MS = 3_000;
 /** Looks at the memory while requests go on. */

@@ -1,4 +1,5 @@
 import type { Calls } from "../edge/calls.ts";
+import { shrinkHeap } from "../store/idle-heap.ts";
 import type { Chore } from "./housekeeping.ts";
 
 const LOOK_MS = 10_000;
@@ -11,7 +12,7 @@ export interface IdleMemoryPorts {
   /** How large V8's heap is, in bytes, with what is free in it. */
   readonly heapBytes: () => number;
   /** Collects all garbage and shrinks the heap to what is left. Undefined without `node --expose-gc`. */
-  readonly collect: (() => void) | undefined;
+  readonly collect: ((signal: AbortSignal) => Promise<void>) | undefined;
 }
 
 /**
@@ -26,12 +27,12 @@ export function idleMemoryChore({ calls, heapBytes, collect }: IdleMemoryPorts):
   return {
     name: "give memory back after a busy time, in MiB",
     everyMs: LOOK_MS,
-    async run() {
+    async run(signal) {
       const isIdle = calls.active === 0 && calls.opened === opened;
       opened = calls.opened;
       const before = heapBytes();
       if (collect === undefined || !isIdle || before < leastBytes + WORTH_BYTES) return 0;
-      collect();
+      await collect(signal);
       leastBytes = heapBytes();
       return Math.max(0, Math.round((before - leastBytes) / MIB));
     },
@@ -43,6 +44,5 @@ const { gc } = globalThis;
 /** The heap of this process. */
 export const ownHeap: Pick<IdleMemoryPorts, "heapBytes" | "collect"> = {
   heapBytes: () => process.memoryUsage().heapTotal,
-  // Any other collection leaves the young generation as large as the load has made it.
-  collect: gc && (() => gc({ type: "major", execution: "sync", flavor: "last-resort" })),
+  collect: gc && ((signal) => shrinkHeap(gc, signal)),
 };

@@ -10,8 +10,9 @@ describe("memory that is given back", () => {
   const calls = { active: 0, opened: 0 };
   let heapMiB = 0;
   let collections = 0;
-  const collect = (): void => {
+  const collect = async (): Promise<void> => {
     collections += 1;
+    await Promise.resolve();
     heapMiB = 20;
   };
   const chore = (): ReturnType<typeof idleMemoryChore> =>
@@ -61,7 +62,9 @@ describe("memory that is given back", () => {
       let kept = Array.from({ length: 1_000_000 }, (_, index) => ({ index }));
       kept = undefined;
       const before = ownHeap.heapBytes();
-      const given = await idleMemoryChore({ calls: { active: 0, opened: 0 }, ...ownHeap }).run();
+      const awake = setInterval(() => undefined, 1_000);
+      const given = await idleMemoryChore({ calls: { active: 0, opened: 0 }, ...ownHeap }).run(new AbortController().signal);
+      clearInterval(awake);
       console.log(JSON.stringify({ given, less: before - ownHeap.heapBytes() }));`;
     const { stdout } = spawnSync(process.execPath, ["--expose-gc", "--input-type=module", "-e", code], {
       encoding: "utf8",

@@ -9,10 +9,13 @@ const CODE = `
   const collect = globalThis.gc;
   const heapMiB = () => process.memoryUsage().heapTotal / 1024 / 1024;
   let workedMs = performance.now();
+  let idleMs;
+  let minor = 0;
   globalThis.gc = (options) => {
-    const idleMs = performance.now() - workedMs;
-    clearInterval(working);
+    idleMs ??= performance.now() - workedMs;
     collect(options);
+    if (options.type !== "minor" || ++minor < 3) return;
+    clearInterval(working);
     console.log(JSON.stringify({ fullMiB, leftMiB: heapMiB(), idleMs }));
   };
   const { giveBackWhenIdle } = await import(process.argv[1]);

@@ -7,6 +7,6 @@ import type { ProductOptions } from "../../support/product.ts";
  */
 export async function builtProgram(): Promise<Required<Pick<ProductOptions, "program" | "env">>> {
   const program = await ensureProgram(process.execPath);
-  const flags = programFlags.filter((flag) => process.allowedNodeEnvironmentFlags.has(flag));
+  const flags = programFlags().filter((flag) => process.allowedNodeEnvironmentFlags.has(flag.replace(/=.*/, "")));
   return { program, env: { ...programEnvironment, NODE_OPTIONS: flags.join(" ") } };
 }
