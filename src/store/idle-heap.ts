@@ -20,7 +20,8 @@ export async function shrinkHeap(collect: CollectGarbage, signal?: AbortSignal):
   setFlagsFromString("--compact-on-every-full-gc");
   collect({ type: "major", execution: "sync", flavor: "regular" });
   setFlagsFromString("--no-compact-on-every-full-gc");
-  for (let look = 0; look < MORE_LOOKS && signal?.aborted !== true; look++) {
+  for (let look = 0; look < MORE_LOOKS; look++) {
+    if (signal?.aborted === true) return;
     await delay(LOOK_MS, undefined, { ref: false, signal }).catch(() => undefined);
     // Takes a millisecond, so it does not matter if there is something to do again.
     collect({ type: "minor", execution: "sync" });

@@ -221,9 +221,23 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "under overload the event loop is given back between parts of answers",
     file: "src/providers/stream-turns.ts",
-    text: "    if (!this.#hasTime(nowMs)) return this.#arm();\n",
+    text: "if (this.#hasTime(nowMs)) this.#doGroup(nowMs);",
+    by: "this.#doGroup(nowMs);",
+    tests: ["test/providers/stream-turns.test.ts"],
+  },
+  {
+    promise: "under overload large parts of answers do not keep the event loop",
+    file: "src/providers/stream-turns.ts",
+    text: " && bytes < GROUP_BYTES",
     by: "",
     tests: ["test/providers/stream-turns.test.ts"],
+  },
+  {
+    promise: "what an answer has said before its connection breaks is read, although its turn had not come",
+    file: "src/providers/http.ts",
+    text: 'this.#state === "open" ? this.#arrived : undefined',
+    by: "undefined",
+    tests: ["test/providers/http.test.ts"],
   },
   {
     promise: "under overload keys take turns with the parts of their answers",
