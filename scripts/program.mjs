@@ -1,6 +1,6 @@
 // Bringing the built program up to date with its sources: what `npm start` and `npx parley` run. See
 // docs/decisions/0014-built-program.md. Runs on any Node >= 18, without dependencies.
-import { availableParallelism } from "node:os";
+import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureBuilt } from "./build.mjs";
@@ -11,13 +11,16 @@ export const sourceProgram = "src/main.ts";
 /** So many threads V8 has for its collector and its compilers on any machine, unless it is told otherwise. */
 const USUAL_V8_THREADS = 4;
 
+/** Node before 18.14 does not know how many of the machine's processors it may use. */
+const processorsHere = () => os.availableParallelism?.() ?? os.cpus().length;
+
 /**
  * Flags of Node for the program.
  *
  * @param {number} processors how many the program may use
  * @returns {string[]}
  */
-export const programFlags = (processors = availableParallelism()) => [
+export const programFlags = (processors = processorsHere()) => [
   // For giving memory back: see src/gateway/idle-memory.ts.
   "--expose-gc",
   // V8's middle compiler takes on all that gets warm at once: what it needs for that is never given back, and with the

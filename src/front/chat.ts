@@ -40,7 +40,7 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
     refuseCircles(hops);
     place = await services.admission.enter(principal, open);
     const body = await exchange.body(open);
-    // Who left while waiting may be noticed only when its body has been read.
+    // All that has arrived goes on together. Who left while it waited may be noticed only now.
     await endOfTurn();
     open.signal.throwIfAborted();
     const read = readChatRequest(parseBody(body));

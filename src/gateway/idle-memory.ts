@@ -33,8 +33,10 @@ export function idleMemoryChore({ calls, heapBytes, collect }: IdleMemoryPorts):
       const before = heapBytes();
       if (collect === undefined || !isIdle || before < leastBytes + WORTH_BYTES) return 0;
       await collect(signal);
-      leastBytes = heapBytes();
-      return Math.max(0, Math.round((before - leastBytes) / MIB));
+      const left = heapBytes();
+      // What there is after more calls says nothing about how little there can be.
+      if (calls.opened === opened) leastBytes = left;
+      return Math.max(0, Math.round((before - left) / MIB));
     },
   };
 }

@@ -121,6 +121,7 @@ async function answer<I extends Message, O extends Message>(
     if (call.getPath().startsWith(COMPLETIONS)) {
       place = await services.admission.enter(principal, opened.open);
       await endOfTurn();
+      opened.open.signal.throwIfAborted();
       place.started();
     }
     const request = call.request();
@@ -152,6 +153,7 @@ async function answerStream(
     opened.limits = services.limitsOf(principal);
     place = await services.admission.enter(principal, open);
     await endOfTurn();
+    open.signal.throwIfAborted();
     const request = call.request();
     admitted = true;
     for await (const batch of services.completions.stream(request, toCall(opened, principal))) {

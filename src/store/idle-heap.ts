@@ -16,15 +16,22 @@ export type CollectGarbage = NonNullable<typeof globalThis.gc>;
  * back all that can be had ("last resort") drops it, and who comes after the pause would wait until it is made anew.
  */
 export async function shrinkHeap(collect: CollectGarbage, signal?: AbortSignal): Promise<void> {
-  // Otherwise V8 moves together what is left on nearly empty pages, but not on all.
-  setFlagsFromString("--compact-on-every-full-gc");
-  collect({ type: "major", execution: "sync", flavor: "regular" });
-  setFlagsFromString("--no-compact-on-every-full-gc");
+  collectAndCompact(collect);
   for (let look = 0; look < MORE_LOOKS; look++) {
-    if (signal?.aborted === true) return;
     await delay(LOOK_MS, undefined, { ref: false, signal }).catch(() => undefined);
+    if (signal?.aborted === true) return;
     // Takes a millisecond, so it does not matter if there is something to do again.
     collect({ type: "minor", execution: "sync" });
+  }
+}
+
+/** Otherwise V8 moves together what is left on nearly empty pages, but not on all. The flag is only looked at here. */
+function collectAndCompact(collect: CollectGarbage): void {
+  setFlagsFromString("--compact-on-every-full-gc");
+  try {
+    collect({ type: "major", execution: "sync", flavor: "regular" });
+  } finally {
+    setFlagsFromString("--no-compact-on-every-full-gc");
   }
 }
 
@@ -37,11 +44,20 @@ export function giveBackWhenIdle(idleMs: number): () => void {
   const { gc } = globalThis;
   if (gc === undefined) return () => undefined;
   let leastBytes = 0;
+  let works = 0;
+  let isShrinking = false;
   const giveBack = async (): Promise<void> => {
-    if (process.memoryUsage().heapTotal < leastBytes + WORTH_BYTES) return;
+    if (isShrinking || process.memoryUsage().heapTotal < leastBytes + WORTH_BYTES) return;
+    isShrinking = true;
+    const worksBefore = works;
     await shrinkHeap(gc);
-    leastBytes = process.memoryUsage().heapTotal;
+    isShrinking = false;
+    // What there is after more work says nothing about how little there can be.
+    if (works === worksBefore) leastBytes = process.memoryUsage().heapTotal;
   };
   const timer = setTimeout(() => void giveBack(), idleMs).unref();
-  return () => void timer.refresh();
+  return () => {
+    works += 1;
+    timer.refresh();
+  };
 }

@@ -42,6 +42,28 @@ describe("memory that is given back", () => {
     expect(await run(signal)).toBe(80);
   });
 
+  it("is given back in the next pause when calls came before all of it was", async () => {
+    let collected = (): void => undefined;
+    const { run } = idleMemoryChore({
+      calls,
+      heapBytes: () => heapMiB * MIB,
+      collect: () => {
+        collections += 1;
+        return new Promise((resolve) => (collected = resolve));
+      },
+    });
+    const first = run(signal);
+    calls.opened += 1;
+    heapMiB = 150;
+    collected();
+    expect(await first).toBe(0);
+    expect([await run(signal), collections]).toEqual([0, 1]);
+    const second = run(signal);
+    heapMiB = 20;
+    collected();
+    expect([await second, collections]).toEqual([130, 2]);
+  });
+
   it("is left alone when it is little", async () => {
     const { run } = chore();
     await run(signal);

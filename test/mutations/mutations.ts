@@ -233,6 +233,20 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/providers/stream-turns.test.ts"],
   },
   {
+    promise: "what is read of an answer's part counts among those that are done together",
+    file: "src/providers/http.ts",
+    text: "      return bytes;\n",
+    by: "      return 0;\n",
+    tests: ["test/providers/http.test.ts"],
+  },
+  {
+    promise: "memory is given back in the next pause when something came between",
+    file: "src/gateway/idle-memory.ts",
+    text: "if (calls.opened === opened) leastBytes",
+    by: "leastBytes",
+    tests: ["test/gateway/idle-memory.test.ts"],
+  },
+  {
     promise: "what an answer has said before its connection breaks is read, although its turn had not come",
     file: "src/providers/http.ts",
     text: 'this.#state === "open" ? this.#arrived : undefined',

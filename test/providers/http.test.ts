@@ -36,16 +36,16 @@ async function serve(
 
 /** An event loop that has no time until it is told. */
 class HeldTurns {
-  readonly held: (() => void)[] = [];
+  readonly held: (() => number)[] = [];
 
-  take(_: string, work: () => void): void {
+  take(_: string, work: () => number): void {
     this.held.push(work);
   }
 
-  /** Gives the oldest part its turn once it has arrived. */
-  async next(): Promise<void> {
+  /** Gives the oldest part its turn once it has arrived, and answers how many bytes of it are read. */
+  async next(): Promise<number> {
     while (this.held.length === 0) await nextTurn();
-    this.held.shift()!();
+    return this.held.shift()!();
   }
 }
 
@@ -680,7 +680,7 @@ describe("an event loop that has too much to do", () => {
     say(chunkOf("first"));
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect(turns.held.length).toBe(1);
-    await turns.next();
+    expect(await turns.next()).toBe("first".length);
     const answer = await posted;
     expect([answer.status, String(await answer.read())]).toEqual([200, "first"]);
     answer.abandon();
@@ -720,7 +720,7 @@ describe("an event loop that has too much to do", () => {
     say(`${chunkOf("three")}0\r\n\r\n`);
     await new Promise((resolve) => setTimeout(resolve, 50));
     expect([read, turns.held.length]).toEqual([undefined, 1]);
-    await turns.next();
+    expect(await turns.next()).toBe("one two three".length);
     expect(await reading).toBe("one two three");
     expect(await answer.read()).toBeUndefined();
     expect(turns.held).toEqual([]);
