@@ -25,7 +25,10 @@ export async function shrinkHeap(collect: CollectGarbage, signal?: AbortSignal):
   }
 }
 
-/** Otherwise V8 moves together what is left on nearly empty pages, but not on all. The flag is only looked at here. */
+/**
+ * Without the flag V8 moves together what is left on nearly empty pages, but not on all. It is the whole process's, and looked
+ * at when a collection begins: another thread that collects at this moment moves more than it would, or less.
+ */
 function collectAndCompact(collect: CollectGarbage): void {
   setFlagsFromString("--compact-on-every-full-gc");
   try {
@@ -54,6 +57,8 @@ export function giveBackWhenIdle(idleMs: number): () => void {
     isShrinking = false;
     // What there is after more work says nothing about how little there can be.
     if (works === worksBefore) leastBytes = process.memoryUsage().heapTotal;
+    // The pause after that work may have been over before this was.
+    else timer.refresh();
   };
   const timer = setTimeout(() => void giveBack(), idleMs).unref();
   return () => {
