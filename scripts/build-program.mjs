@@ -23,7 +23,7 @@ await replaceBuilt(program, async (folder) => {
     tsconfig: false,
     // For services of grpc-js that we do not have.
     external: ["@grpc/proto-loader"],
-    plugins: [onlyClientOfUndici(), onlyAscii()],
+    plugins: [onlyAscii()],
     output: {
       dir: folder,
       // Importing node:http from an ECMAScript module reads all that it exports, which loads Node's own fetch.
@@ -35,21 +35,6 @@ await replaceBuilt(program, async (folder) => {
     logLevel: "warn",
   });
 });
-
-/** Of undici we use connections to providers. Its index loads fetch, WebSocket and caches with them. */
-function onlyClientOfUndici() {
-  const exported = { Client: "dispatcher/client.js", buildConnector: "core/connect.js" };
-  const lines = Object.entries(exported).map(([name, file]) => {
-    const path = fileURLToPath(import.meta.resolve(`undici/lib/${file}`));
-    return `export { default as ${name} } from ${JSON.stringify(path)};`;
-  });
-  return {
-    name: "only-client-of-undici",
-    resolveId: (id) => (id === "undici" ? "\0undici" : undefined),
-    // Whatever else is imported one day fails the build.
-    load: (id) => (id === "\0undici" ? lines.join("\n") : undefined),
-  };
-}
 
 /** V8 keeps a source with a single other character in two bytes for each. They only stand in strings and patterns. */
 function onlyAscii() {

@@ -9,9 +9,12 @@ const MIN_SECRET_LENGTH = 8;
 
 /** Set by our own HTTP code; another value would break the connection or the dialect. */
 const OUR_HEADERS = new Set([
+  "accept",
   "accept-encoding",
   "host",
   "connection",
+  "keep-alive",
+  "expect",
   "content-length",
   "content-type",
   "transfer-encoding",

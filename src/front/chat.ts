@@ -39,11 +39,7 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
     const hops = readHops(exchange.request.headers[HOPS_HEADER]);
     refuseCircles(hops);
     place = await services.admission.enter(principal, open);
-    const body = await exchange.body(open);
-    // All that has arrived goes on together. Who left while it waited may be noticed only now.
-    await endOfTurn();
-    open.signal.throwIfAborted();
-    const read = readChatRequest(parseBody(body));
+    const read = await readRequest(exchange, open);
     const { requestId, arrivedMs } = exchange;
     const call: Call = {
       principal,
@@ -73,6 +69,15 @@ export async function chatCompletions(services: EdgeServices, exchange: Exchange
     place?.end();
     done();
   }
+}
+
+/** Apart from what waits for the answer, which would keep the body for as long. */
+async function readRequest(exchange: Exchange, open: OpenCall): Promise<ReadRequest> {
+  const body = await exchange.body(open);
+  // All that has arrived goes on together. Who left while it waited may be noticed only now.
+  await endOfTurn();
+  open.signal.throwIfAborted();
+  return readChatRequest(parseBody(body));
 }
 
 async function whole(
@@ -108,6 +113,8 @@ async function streamed(
       if (chunks.ended) last = text;
       else if (text !== "") {
         const room = writer.write(text);
+        // They have gone out with the head.
+        facts = [];
         // Waiting for nothing takes a turn, too.
         if (room !== undefined) await room;
       }

@@ -1,81 +1,82 @@
-import { buildConnector, Client, type Dispatcher } from "undici";
+import { type AnswerListener, Connection, type WireRequest } from "./connection.ts";
+import { Dialer, type Origin } from "./dialer.ts";
 
 /** How long a connection without a request is kept. */
 const KEEP_ALIVE_MS = 30_000;
 
-/** One connection, made when its first request comes. */
-interface Connection {
-  readonly client: Client;
-  isConnected: boolean;
-  isBusy: boolean;
-  /** Its place among the idle ones. */
-  place: number;
+/** A connection is given up so long before its server would close it, so that no request meets the closing on its way. */
+const EARLIER_MS = 1000;
+
+/** One whose answer has ended, and how long it may be kept. */
+interface Ended {
+  readonly connection: Connection;
+  readonly keepMs: number;
 }
 
-/**
- * The connections to one origin, as many as there are requests at once. undici's own pool asks all of its connections,
- * one after another and twice for each request, which of them is idle: five thousand open streams doubled the cost of
- * every other request. Here the idle ones are a list of their own, of which the last is taken.
- */
+/** The connections to one origin, as many as there are requests at once. Of the idle ones the last used is taken. */
 export class Connections {
-  readonly #origin: string;
-  readonly #connect: buildConnector.connector;
+  readonly #dialer: Dialer;
+  readonly #connectMs: number;
   readonly #all = new Set<Connection>();
   readonly #idle: Connection[] = [];
-  #closed = false;
+  /** Since this turn of the event loop began. */
+  #ended: Ended[] = [];
+  readonly #allClosed = Promise.withResolvers<void>();
+  #closing = false;
 
-  constructor(origin: string, connect: buildConnector.BuildOptions) {
-    this.#origin = origin;
-    // One for all of them: it keeps TLS sessions to take up again.
-    this.#connect = buildConnector({ ...connect, allowH2: false });
+  /** `connectMs` is the time for DNS, TCP and TLS together. */
+  constructor(origin: Origin, connectMs: number) {
+    this.#dialer = new Dialer(origin);
+    this.#connectMs = connectMs;
   }
 
   /** Sends a request over a connection that has none, a new one if need be. */
-  dispatch(options: Dispatcher.DispatchOptions, handler: Dispatcher.DispatchHandler): void {
+  send(request: WireRequest, listener: AnswerListener): Connection {
     const connection = this.#idle.pop() ?? this.#open();
-    connection.isBusy = true;
-    connection.client.dispatch(options, handler);
-    // Nothing was taken: the request was refused at once.
-    if (connection.client.stats.size === 0) this.#release(connection);
-    // A request of a completion that began before the end of all is served like the others.
-    if (this.#closed) void connection.client.close();
+    connection.send(request, listener);
+    return connection;
   }
 
   /** Closes idle connections now and the others after their request. Resolves when all are closed. */
   async close(): Promise<void> {
-    this.#closed = true;
-    this.#idle.length = 0;
-    await Promise.all([...this.#all].map(({ client }) => client.close()));
+    this.#closing = true;
+    for (const connection of this.#idle.splice(0)) connection.destroy();
+    if (this.#all.size > 0) await this.#allClosed.promise;
+  }
+
+  /**
+   * A connection is handed out again in the next turn of the event loop, when all of this turn's reads are done: until then
+   * its server could still send something that nobody asked for, and that must not be taken for the next answer.
+   */
+  onIdle(connection: Connection, keepAliveMs: number): void {
+    if (this.#ended.length === 0) setImmediate(this.#release);
+    this.#ended.push({ connection, keepMs: Math.min(keepAliveMs - EARLIER_MS, KEEP_ALIVE_MS) });
+  }
+
+  onClosed(connection: Connection): void {
+    this.#all.delete(connection);
+    const place = this.#idle.lastIndexOf(connection);
+    if (place >= 0) this.#idle.splice(place, 1);
+    if (this.#closing && this.#all.size === 0) this.#allClosed.resolve();
   }
 
   #open(): Connection {
-    const client = new Client(this.#origin, { connect: this.#connect, keepAliveTimeout: KEEP_ALIVE_MS });
-    const connection: Connection = { client, isConnected: false, isBusy: true, place: -1 };
+    const connection = new Connection(this.#dialer, this.#connectMs, this);
     this.#all.add(connection);
-    client.on("connect", () => (connection.isConnected = true));
-    client.on("drain", () => this.#release(connection));
-    const lost = (): void => {
-      connection.isConnected = false;
-      if (!connection.isBusy) this.#forget(connection);
-    };
-    client.on("disconnect", lost).on("connectionError", lost);
     return connection;
   }
 
-  /** Its request is over. */
-  #release(connection: Connection): void {
-    if (!connection.isBusy) return;
-    connection.isBusy = false;
-    if (!connection.isConnected || this.#closed) return this.#forget(connection);
-    connection.place = this.#idle.push(connection) - 1;
-  }
-
-  #forget(connection: Connection): void {
-    this.#all.delete(connection);
-    if (this.#idle[connection.place] !== connection) return;
-    const last = this.#idle.pop()!;
-    if (last === connection) return;
-    this.#idle[connection.place] = last;
-    last.place = connection.place;
-  }
+  readonly #release = (): void => {
+    const ended = this.#ended;
+    this.#ended = [];
+    for (const { connection, keepMs } of ended) {
+      // Closed meanwhile.
+      if (!this.#all.has(connection)) continue;
+      if (this.#closing || keepMs <= 0) connection.destroy();
+      else {
+        connection.keep(keepMs);
+        this.#idle.push(connection);
+      }
+    }
+  };
 }

@@ -1,12 +1,12 @@
 import { isIP } from "node:net";
-import type { Readable } from "node:stream";
-import type { Dispatcher } from "undici";
 import { Failure } from "../core/failure.ts";
 import { isPrivateAddress } from "../net/private-addresses.ts";
+import type { AnswerHeaders } from "./answer-parser.ts";
+import type { AnswerListener, Connection } from "./connection.ts";
 import { Connections } from "./connections.ts";
-import { LongBody } from "./long-body.ts";
 import { lookupPublic } from "./public-lookup.ts";
 import { ReadingTurns, TURN_BYTES } from "./reading-turns.ts";
+import { RequestHeads } from "./request-head.ts";
 import { StreamTurns } from "./stream-turns.ts";
 import { toTransportFailure } from "./transport-failure.ts";
 
@@ -42,9 +42,6 @@ export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 /** Unread bytes of one answer above which its socket is not read further. */
 const HIGH_WATER_BYTES = 64 * 1024;
 
-/** A body longer than this (bytes, or characters) is let go of as soon as it is sent. */
-const LONG_BODY = 16 * 1024;
-
 /** How long a finished answer may take to end its body before its connection is given up. */
 const LINGER_MS = 1000;
 
@@ -70,28 +67,21 @@ export function connectUpstream({
   const host = url.hostname.replace(/^\[|\]$/g, "");
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
-  const prefix = url.pathname.replace(/\/+$/, "");
-  const connections = new Connections(url.origin, {
-    timeout: connectMs,
-    ...(!allowPrivate && { lookup: lookupPublic }),
-  });
+  const heads = new RequestHeads(url);
+  const connections = new Connections({ url, ...(!allowPrivate && { lookup: lookupPublic }) }, connectMs);
   const turns = new ReadingTurns();
   return {
     post: ({ path, headers, body, signal, idleMs, lineId = "" }, accept) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         const exchange = new Exchange({ signal, turns, streamTurns, lineId }, resolve, reject);
-        const isLong = body.length > LONG_BODY;
-        const options = {
-          method: "POST" as const,
-          path: prefix + path,
-          headers: { ...headers, accept, ...(isLong && { "content-length": String(Buffer.byteLength(body)) }) },
-          // undici takes any iterable, and its types only those of Node.
-          body: isLong ? (new LongBody(body) as unknown as Readable) : body,
-          headersTimeout: 0,
-          bodyTimeout: idleMs,
-        };
-        connections.dispatch(options, exchange);
+        try {
+          const head = heads.write(path, headers, accept);
+          const bytes = typeof body === "string" ? Buffer.from(body) : body;
+          exchange.connection = connections.send({ head, body: bytes, idleMs }, exchange);
+        } catch (error) {
+          exchange.onError(error as Error);
+        }
       }),
     close: () => connections.close(),
   };
@@ -100,7 +90,7 @@ export function connectUpstream({
 /** An answer whose status and headers are in and whose body is read on demand: an unread body stalls the provider. */
 export interface UpstreamAnswer {
   readonly status: number;
-  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly headers: AnswerHeaders;
   /**
    * All that has arrived since the last read; undefined at the end, or when nothing came within `waitMs`. Throws a
    * Failure, or the signal's reason.
@@ -121,10 +111,12 @@ interface ExchangePorts {
   readonly lineId: string;
 }
 
-/** One request on its way through undici's dispatcher, the cheapest way in (see `docs/decisions`). */
-class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
+/** One request and its answer. */
+class Exchange implements AnswerListener, UpstreamAnswer {
   status = 0;
-  headers: Readonly<Record<string, string | string[] | undefined>> = {};
+  headers: AnswerHeaders = {};
+  /** Carries nothing else for as long as the answer is not over. */
+  connection: Connection | undefined;
   readonly #signal: AbortSignal;
   readonly #turns: ReadingTurns;
   readonly #streamTurns: Pick<StreamTurns, "take">;
@@ -132,7 +124,6 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
   readonly #resolve: (answer: UpstreamAnswer) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
-  #controller: Dispatcher.DispatchController | undefined;
   #state: "waiting" | "open" | "lingering" | "ended" | "failed" = "waiting";
   #reason: unknown;
   #arrived: Buffer[] = [];
@@ -161,15 +152,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     signal.addEventListener("abort", this.#onAbort, { once: true });
   }
 
-  onRequestStart(controller: Dispatcher.DispatchController): void {
-    this.#controller = controller;
-    if (this.#state === "failed") controller.abort(asError(this.#reason));
-  }
-
-  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: UpstreamAnswer["headers"]): void {
-    // They would keep all that was read with them for as long as the answer lasts: 2 kB of an open stream.
-    controller.rawHeaders = null;
-    if (status < 200 || this.#state !== "waiting") return;
+  onHead(status: number, headers: AnswerHeaders): void {
     this.status = status;
     this.headers = headers;
     this.#state = "open";
@@ -179,7 +162,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     });
   }
 
-  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onData(chunk: Buffer): void {
     if (this.#state === "lingering") return this.abandon();
     if (this.#state !== "open") return;
     this.#arrived.push(chunk);
@@ -187,22 +170,22 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     if (this.#collecting) {
       this.#turnBytes += chunk.length;
       if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
-      else if (this.#turnBytes > TURN_BYTES) this.#waitForTurn(controller);
+      else if (this.#turnBytes > TURN_BYTES) this.#waitForTurn();
       return;
     }
-    if (this.#arrivedBytes > HIGH_WATER_BYTES) controller.pause();
+    if (this.#arrivedBytes > HIGH_WATER_BYTES) this.connection?.pause();
     this.#wakeInTurn();
   }
 
-  onResponseEnd(): void {
-    if (this.#state === "failed") return;
+  onEnd(): void {
+    this.connection = undefined;
     this.#state = "ended";
     this.#settle();
     this.#wakeInTurn();
   }
 
-  onResponseError(_: unknown, error: Error): void {
-    if (this.#signal.aborted) return this.#fail(this.#signal.reason);
+  onError(error: Error): void {
+    this.connection = undefined;
     const failure = toTransportFailure(error, this.#state !== "waiting");
     // What has arrived was said, although nobody had the time to read it before the connection broke.
     this.#fail(failure, this.#state === "open" ? this.#arrived : undefined);
@@ -219,7 +202,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     const chunks = this.#arrived;
     this.#arrived = [];
     this.#arrivedBytes = 0;
-    if (this.#state === "open") this.#controller?.resume();
+    if (this.#state === "open") this.connection?.resume();
     // Each piece costs the decoder and the parser as much as some events do.
     return chunks.length === 1 ? chunks : [Buffer.concat(chunks)];
   }
@@ -228,7 +211,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#collecting = true;
     this.#collectingSince = performance.now();
     if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
-    this.#controller?.resume();
+    this.connection?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;
     const pieces = this.#arrived;
@@ -240,7 +223,7 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     if (this.#state !== "open") return;
     this.#state = "lingering";
     this.#arrived = [];
-    this.#controller?.resume();
+    this.connection?.resume();
     this.#lingering = setTimeout(() => this.abandon(), LINGER_MS).unref();
   }
 
@@ -249,10 +232,10 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
       this.#fail(new Failure("cancelled", "The answer was abandoned."));
   }
 
-  #waitForTurn(controller: Dispatcher.DispatchController): void {
-    controller.pause();
+  #waitForTurn(): void {
+    this.connection?.pause();
     this.#turnBytes = 0;
-    this.#turns.wait(this.#collectingSince, () => controller.resume());
+    this.#turns.wait(this.#collectingSince, () => this.connection?.resume());
   }
 
   #arrival(): Promise<void> {
@@ -287,16 +270,14 @@ class Exchange implements Dispatcher.DispatchHandler, UpstreamAnswer {
     this.#state = "failed";
     this.#reason = reason;
     this.#arrived = arrived ?? [];
-    this.#controller?.abort(asError(reason));
+    this.connection?.destroy();
+    this.connection = undefined;
     this.#settle();
     this.#wake?.();
     // Without effect once the answer was handed out: then read() throws it, after what has arrived.
     if (arrived === undefined) this.#reject(reason);
   }
 }
-
-const asError = (reason: unknown): Error =>
-  reason instanceof Error ? reason : new Error("aborted", { cause: reason });
 
 const tooLarge = (): Failure =>
   new Failure("upstream_protocol", "The upstream provider's answer is larger than this gateway reads.");

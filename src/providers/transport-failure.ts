@@ -1,23 +1,22 @@
 import { Failure } from "../core/failure.ts";
+import { AnswerError } from "./answer-parser.ts";
 import { PRIVATE_ADDRESS } from "./public-lookup.ts";
 
-/** What undici and the system call a broken connection, in our words. `answered`: the status and headers were in. */
+/** What broke a connection, in our words. `answered`: the status and headers were in. */
 export function toTransportFailure(error: Error, answered: boolean): Failure {
   const code = "code" in error ? String(error.code) : "";
-  if (code === "UND_ERR_CONNECT_TIMEOUT") {
+  if (code === "CONNECT_TIMEOUT") {
     return new Failure("upstream_timeout", "The upstream provider did not accept a connection in time.", {
       cause: error,
       transient: true,
     });
   }
-  if (code === "UND_ERR_BODY_TIMEOUT" || code === "UND_ERR_HEADERS_TIMEOUT") {
+  if (code === "SILENCE") {
     return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", {
       cause: error,
     });
   }
-  const contradictory = code === "UND_ERR_RES_CONTENT_LENGTH_MISMATCH" && !answered;
-  const garbled = code.startsWith("HPE_") || error.name === "HTTPParserError" || code === "UND_ERR_HEADERS_OVERFLOW";
-  if (garbled || contradictory) {
+  if (error instanceof AnswerError) {
     return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
   }
   if (answered) {

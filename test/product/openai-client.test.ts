@@ -174,8 +174,9 @@ describe("the openai client's typed errors", () => {
   });
 
   it("are NotFoundError for an unknown model, asked for a completion or by name", async () => {
-    for (const call of [client().chat.completions.create(ask("gamma-9")), client().models.retrieve("gamma-9")]) {
-      const error = await errorOf(call);
+    const calls = [() => client().chat.completions.create(ask("gamma-9")), () => client().models.retrieve("gamma-9")];
+    for (const call of calls) {
+      const error = await errorOf(call());
       expect(error).toBeInstanceOf(OpenAI.NotFoundError);
       expect(error).toMatchObject({ status: 404, type: "not_found_error", code: "model_not_found" });
       expect(error.requestID).toMatch(/^req_/);

@@ -88,7 +88,7 @@ describe("a whole answer", () => {
   it("is asked for as JSON, and mapped", async () => {
     const { server, upstream } = await serve(whole(200, JSON_TYPE, '{"a":1}'));
     expect(await fetchWhole(upstream, call(), (json) => ({ json }))).toEqual({ json: { a: 1 } });
-    expect(server.requests[0]).toMatch(/\r\nx-a: b\r\naccept: application\/json\r\n/);
+    expect(server.requests[0]).toMatch(/\r\naccept: application\/json\r\nx-a: b\r\n/);
   });
 
   it.each([
