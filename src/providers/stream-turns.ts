@@ -33,6 +33,7 @@ export class StreamTurns {
   #armed = 0;
   /** When the first group of this turn was begun. */
   #turnBeganMs: number | undefined;
+  #isEndArmed = false;
   #longestMs = 0;
 
   constructor(nowMs = (): number => performance.now()) {
@@ -54,13 +55,21 @@ export class StreamTurns {
   }
 
   #hasTime(nowMs: number): boolean {
-    if (this.#turnBeganMs !== undefined) return nowMs - this.#turnBeganMs < TURN_MS;
-    this.#turnBeganMs = nowMs;
-    setImmediate(this.#endTurn);
-    return true;
+    this.#turnBeganMs ??= nowMs;
+    return nowMs - this.#turnBeganMs < TURN_MS;
+  }
+
+  /** Before anything that is done in the next turn. When nothing is to be done, the turn is over already: waking up costs. */
+  #armEnd(): void {
+    if (this.#armed === 0 && this.#waiting.size === 0) this.#turnBeganMs = undefined;
+    else if (!this.#isEndArmed) {
+      this.#isEndArmed = true;
+      setImmediate(this.#endTurn);
+    }
   }
 
   readonly #endTurn = (): void => {
+    this.#isEndArmed = false;
     this.#turnBeganMs = undefined;
   };
 
@@ -74,6 +83,7 @@ export class StreamTurns {
     this.#armed -= 1;
     const nowMs = this.#nowMs();
     if (this.#hasTime(nowMs)) this.#doGroup(nowMs);
+    this.#armEnd();
     this.#arm();
   };
 
