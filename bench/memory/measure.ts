@@ -40,17 +40,22 @@ export async function measureMemory(
   options: RoundsOptions,
   size: MemorySize,
 ): Promise<readonly MemoryResult[]> {
+  // They rest at the same time, and are looked at one after the other.
+  const underRequests = await withLineUp({ ...place, load: UNARY }, STARTS, async (contestants) => {
+    for (const contestant of contestants) await warmUp(UNARY, contestant, options);
+    await delay(REST_MS);
+    const rested = contestants.map((contestant) => ({ contestant, atRestKiB: residentKiB(contestant.server) }));
+    const results: Omit<MemoryResult, "perStreamKiB" | "streams">[] = [];
+    for (const { contestant, atRestKiB } of rested) {
+      const samples = await sampleUnderRequests(contestant, size.requests, options);
+      results.push({ contestant: contestant.name, atRestKiB, samples });
+    }
+    return results;
+  });
   const results: MemoryResult[] = [];
-  for (const start of STARTS) {
-    const underRequests = await withLineUp({ ...place, load: UNARY }, [start], async ([contestant]) => {
-      await warmUp(UNARY, contestant!, options);
-      await delay(REST_MS);
-      const atRestKiB = residentKiB(contestant!.server);
-      const samples = await sampleUnderRequests(contestant!, size.requests, options);
-      return { contestant: contestant!.name, atRestKiB, samples };
-    });
-    const perStreamKiB = await measureStreams(place, start, size.streams);
-    results.push({ ...underRequests, perStreamKiB, streams: size.streams });
+  for (const [index, result] of underRequests.entries()) {
+    const perStreamKiB = await measureStreams(place, STARTS[index]!, size.streams);
+    results.push({ ...result, perStreamKiB, streams: size.streams });
   }
   return results;
 }
