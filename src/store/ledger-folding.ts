@@ -4,7 +4,11 @@ import type { Database } from "./database.ts";
 
 /** How long an entry may wait to be folded, unless somebody reads before. */
 const FOLD_AFTER_MS = 250;
-/** So many are folded at once, however young they are: budgets and readers wait for no more than these. */
+/** So many are worth a transaction, however young they are: what is written meanwhile waits for no more than these. */
+const ENOUGH = 100;
+/** From one fold to the next, so that what waited for the one does not wait for the other, too. Under load more are folded at once. */
+const PAUSE_MS = 40;
+/** So many are folded without a pause: budgets and readers wait for no more than these. */
 const MAX_UNFOLDED = 500;
 
 /** Brings what is in segments of the ledger into its tables. */
@@ -30,6 +34,9 @@ class SegmentFolding implements LedgerFolding {
   readonly #database: Database;
   #unfolded = 0;
   #timer: NodeJS.Timeout | undefined;
+  /** When the timer fires, and when the last fold was over. */
+  #dueMs = Infinity;
+  #foldedMs = -Infinity;
   #latest: Promise<void> | undefined;
   /** Begins when the latest has ended: what is written from now on is only in this one for certain. */
   #next: Promise<void> | undefined;
@@ -43,7 +50,7 @@ class SegmentFolding implements LedgerFolding {
     if (this.#closed) return;
     this.#unfolded += entries;
     if (this.#unfolded >= MAX_UNFOLDED) this.#foldUnasked();
-    else this.#timer ??= setTimeout(() => this.#foldUnasked(), FOLD_AFTER_MS).unref();
+    else this.#plan();
   }
 
   async catchUp(): Promise<void> {
@@ -62,13 +69,24 @@ class SegmentFolding implements LedgerFolding {
     await this.#fold().catch(() => undefined);
   }
 
+  /** Plans the next fold, unless an earlier one is planned or one is under way: its end plans the next. */
+  #plan(): void {
+    if (this.#unfolded === 0 || this.#latest !== undefined || this.#closed) return;
+    const nowMs = performance.now();
+    const dueMs = this.#unfolded < ENOUGH ? nowMs + FOLD_AFTER_MS : this.#foldedMs + PAUSE_MS;
+    if (dueMs >= this.#dueMs) return;
+    clearTimeout(this.#timer);
+    this.#dueMs = dueMs;
+    this.#timer = setTimeout(() => this.#foldUnasked(), Math.max(0, dueMs - nowMs)).unref();
+  }
+
   /** Entries that cannot be folded now are kept, by their segments. Housekeeping says so in the log. */
   #foldUnasked(): void {
     this.#fold().catch(() => this.appended(1));
   }
 
   #fold(): Promise<void> {
-    if (this.#latest === undefined) return (this.#latest = this.#foldAll().finally(() => (this.#latest = undefined)));
+    if (this.#latest === undefined) return (this.#latest = this.#foldAll().finally(() => this.#folded()));
     const again = (): Promise<void> => {
       this.#next = undefined;
       return this.#fold();
@@ -78,8 +96,14 @@ class SegmentFolding implements LedgerFolding {
 
   async #foldAll(): Promise<void> {
     clearTimeout(this.#timer);
-    this.#timer = undefined;
+    this.#dueMs = Infinity;
     this.#unfolded = 0;
     while (await this.#database.perform("foldSegments", undefined));
+  }
+
+  #folded(): void {
+    this.#latest = undefined;
+    this.#foldedMs = performance.now();
+    this.#plan();
   }
 }

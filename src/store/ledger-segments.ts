@@ -11,7 +11,7 @@ import type { Statements } from "./statements.ts";
  */
 
 /** How many segments one transaction folds at most: others wait meanwhile. */
-const MAX_SEGMENTS = 50;
+const MAX_SEGMENTS = 100;
 
 /** Keeps entries, given as the JSON of their list, as one segment. */
 export async function appendSegment(statements: Statements, entries: string): Promise<void> {
