@@ -16,7 +16,7 @@ const MAX_HEAD = 16 * 1024;
 /** A chunk's size with its extensions may be so long, in bytes. */
 const MAX_SIZE_LINE = 1024;
 
-const STATUS_LINE = /^HTTP\/1\.([01]) ([1-5]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
+const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
 /** The size in hexadecimal digits, no more than a number can hold, and extensions that nobody reads. */
 const SIZE_LINE = /^([0-9A-Fa-f]{1,13})[ \t]*(?:;[\t\x20-\x7e\x80-\xff]*)?$/;
@@ -52,11 +52,6 @@ export class AnswerParser {
   /** Whether the answer is complete. */
   get isOver(): boolean {
     return this.#phase === "over";
-  }
-
-  /** Whether the status and the headers are in. */
-  get hasHead(): boolean {
-    return this.#phase !== "head";
   }
 
   /** How long the connection may be kept after this answer, by what it says: 0 when it may not, Infinity when nothing was said. */
@@ -195,7 +190,9 @@ export class AnswerParser {
 
   #flush(): void {
     if (this.#bodyBytes === 0) return;
-    const body = this.#body.subarray(0, this.#bodyBytes);
+    const whole = this.#body.subarray(0, this.#bodyBytes);
+    // What is mostly framing would keep much more in memory than anybody counts.
+    const body = this.#bodyBytes * 2 < this.#body.length ? Buffer.from(whole) : whole;
     this.#body = NOTHING;
     this.#bodyBytes = 0;
     this.#sink.onData(body);

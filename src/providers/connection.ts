@@ -12,6 +12,8 @@ export interface WireRequest {
 
 /** What hears of a request's answer. After `onEnd` or `onError` it hears nothing more. */
 export interface AnswerListener extends AnswerSink {
+  /** What the request is on; carries nothing else until its answer is over. Set by whoever sends it, perhaps twice. */
+  connection: Connection | undefined;
   onEnd(): void;
   onError(error: Error): void;
 }
@@ -20,6 +22,8 @@ export interface AnswerListener extends AnswerSink {
 interface ConnectionOwner {
   /** Its request is over, and it may be used for another one for so long: Infinity when the server has not said. */
   onIdle(connection: Connection, keepAliveMs: number): void;
+  /** It broke before anything was written of this request, although it was there already. Called after `onClosed`. */
+  onUnsent(request: WireRequest, listener: AnswerListener): void;
   /** It is closed, or about to be: nothing can be sent over it any more. Called once. */
   onClosed(connection: Connection): void;
 }
@@ -46,7 +50,10 @@ export class Connection implements AnswerSink {
   readonly #socket: Socket;
   readonly #parser = new AnswerParser(this);
   #connecting: NodeJS.Timeout | undefined;
-  /** Waits until the connection is made, and with TLS until the server's certificate was found to be good. */
+  /**
+   * Waits until the connection is made, and with TLS until the server's certificate was found to be good; on one that has
+   * been used, until it has been seen that nothing came on it meanwhile, nor its end.
+   */
   #unsent: WireRequest | undefined;
   #listener: AnswerListener | undefined;
   #idleMs = 0;
@@ -77,8 +84,9 @@ export class Connection implements AnswerSink {
     this.#listener = listener;
     this.#idleMs = request.idleMs;
     this.#parser.reset();
-    if (this.#connecting === undefined) this.#write(request);
-    else this.#unsent = request;
+    this.#unsent = request;
+    // Sockets are read between this turn of the event loop and the end of the next.
+    if (this.#connecting === undefined) setImmediate(this.#sendUnsent);
   }
 
   /** Closes itself when no request comes for so long. */
@@ -96,12 +104,15 @@ export class Connection implements AnswerSink {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
+    // What waits to be read is seen only after timers that are due.
+    if (this.#listener !== undefined) this.#socket.setTimeout(this.#idleMs);
     this.#socket.resume();
   }
 
   /** Closes it, whatever is under way. Its listener hears nothing more. */
   destroy(): void {
     this.#listener = undefined;
+    this.#unsent = undefined;
     if (this.#isClosed) return;
     this.#isClosed = true;
     clearTimeout(this.#connecting);
@@ -121,10 +132,14 @@ export class Connection implements AnswerSink {
   #begin(): void {
     clearTimeout(this.#connecting);
     this.#connecting = undefined;
+    this.#sendUnsent();
+  }
+
+  readonly #sendUnsent = (): void => {
     const request = this.#unsent;
     this.#unsent = undefined;
     if (request !== undefined) this.#write(request);
-  }
+  };
 
   #write({ head, body }: WireRequest): void {
     this.#socket.setTimeout(0);
@@ -145,7 +160,7 @@ export class Connection implements AnswerSink {
   /** Answers whether to go on reading. */
   #read(bytes: Buffer): boolean {
     // Nobody asked: whatever this is, it must not be taken for the answer to the next request.
-    if (this.#listener === undefined) this.destroy();
+    if (this.#listener === undefined || this.#unsent !== undefined) this.#break(unasked());
     else this.#parse(bytes);
     return !this.#isPaused;
   }
@@ -183,7 +198,12 @@ export class Connection implements AnswerSink {
 
   #break(error: Error): void {
     const listener = this.#listener;
+    const unsent = this.#connecting === undefined ? this.#unsent : undefined;
     this.destroy();
-    listener?.onError(error);
+    if (listener === undefined) return;
+    if (unsent === undefined) listener.onError(error);
+    else this.#owner.onUnsent(unsent, listener);
   }
 }
+
+const unasked = (): ConnectionError => new ConnectionError("CLOSED", "the other side sent something unasked");

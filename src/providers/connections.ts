@@ -31,10 +31,10 @@ export class Connections {
   }
 
   /** Sends a request over a connection that has none, a new one if need be. */
-  send(request: WireRequest, listener: AnswerListener): Connection {
+  send(request: WireRequest, listener: AnswerListener): void {
     const connection = this.#idle.pop() ?? this.#open();
+    listener.connection = connection;
     connection.send(request, listener);
-    return connection;
   }
 
   /** Closes idle connections now and the others after their request. Resolves when all are closed. */
@@ -44,18 +44,20 @@ export class Connections {
     if (this.#all.size > 0) await this.#allClosed.promise;
   }
 
-  /**
-   * A connection is handed out again in the next turn of the event loop, when all of this turn's reads are done: until then
-   * its server could still send something that nobody asked for, and that must not be taken for the next answer.
-   */
+  /** A connection is handed out again when all of this turn's reads are done: more may have come after its answer. */
   onIdle(connection: Connection, keepAliveMs: number): void {
     if (this.#ended.length === 0) setImmediate(this.#release);
     this.#ended.push({ connection, keepMs: Math.min(keepAliveMs - EARLIER_MS, KEEP_ALIVE_MS) });
   }
 
+  onUnsent(request: WireRequest, listener: AnswerListener): void {
+    this.send(request, listener);
+  }
+
   onClosed(connection: Connection): void {
     this.#all.delete(connection);
-    const place = this.#idle.lastIndexOf(connection);
+    // The one that was used longest ago is the first to be closed.
+    const place = this.#idle.indexOf(connection);
     if (place >= 0) this.#idle.splice(place, 1);
     if (this.#closing && this.#all.size === 0) this.#allClosed.resolve();
   }

@@ -44,6 +44,9 @@ export class Dialer {
       ...(isIP(host) === 0 && { servername: host }),
       ...(this.#session && { session: this.#session }),
     };
-    return connectTls(options).on("session", (session) => (this.#session = session));
+    const socket = connectTls(options);
+    // A session that its server has forgotten may be what made this fail.
+    socket.on("session", (session) => (this.#session = session)).on("error", () => (this.#session = undefined));
+    return socket;
   }
 }

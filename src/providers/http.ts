@@ -78,7 +78,7 @@ export function connectUpstream({
         try {
           const head = heads.write(path, headers, accept);
           const bytes = typeof body === "string" ? Buffer.from(body) : body;
-          exchange.connection = connections.send({ head, body: bytes, idleMs }, exchange);
+          connections.send({ head, body: bytes, idleMs }, exchange);
         } catch (error) {
           exchange.onError(error as Error);
         }
@@ -115,7 +115,6 @@ interface ExchangePorts {
 class Exchange implements AnswerListener, UpstreamAnswer {
   status = 0;
   headers: AnswerHeaders = {};
-  /** Carries nothing else for as long as the answer is not over. */
   connection: Connection | undefined;
   readonly #signal: AbortSignal;
   readonly #turns: ReadingTurns;

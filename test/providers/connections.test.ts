@@ -39,6 +39,22 @@ describe("a connection that is idle", () => {
   });
 
   it.each([
+    ["has sent what nobody asked for", (socket: Socket): void => void socket.write(OK.replace("ok", "no"))],
+    ["has closed it", (socket: Socket): void => void socket.end()],
+  ])("is not used when its server %s, and nobody has seen it yet", async (_, meanwhile) => {
+    const { server, upstream } = await serve((socket) => socket.write(OK));
+    expect(await textOf(await post(upstream))).toBe("ok");
+    await delay(20);
+    meanwhile(server.sockets[0]!);
+    // What it has sent arrives while nothing is read.
+    const untilMs = performance.now() + 50;
+    const posted = post(upstream);
+    while (performance.now() < untilMs);
+    expect(await textOf(await posted)).toBe("ok");
+    expect(server.sockets).toHaveLength(2);
+  });
+
+  it.each([
     ["what comes with its end", `${OK}HTTP/1.1 200 OK\r\ncontent-length: 5\r\n\r\nwrong`],
     ["what says that the connection is closed", OK.replace("\r\n\r\n", "\r\nconnection: close\r\n\r\n")],
     [

@@ -168,8 +168,8 @@ export const FAILING: readonly Scenario[] = [
     name: "says so when a provider goes silent in the middle of a whole answer",
     mode: "whole",
     upstream: { alpha: [begins("Hello.", "silence")] },
-    models: { alpha: impatient },
-    expected: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout"] },
+    models: { alpha: { timeouts: { idle_ms: 60 } } },
+    expected: { failure: "upstream_timeout", attempts: ["alpha upstream_timeout 200"] },
   },
   {
     name: "is served by the primary's second attempt when the first failure has passed",
