@@ -46,9 +46,9 @@ export function readOptions(args: readonly string[]): Options {
     args: [...args],
     allowPositionals: true,
     options: {
-      rounds: { type: "string", default: "8" },
+      rounds: { type: "string", default: "6" },
       seconds: { type: "string", default: "0.5" },
-      "warm-up": { type: "string", default: "8" },
+      "warm-up": { type: "string", default: "6" },
       long: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
