@@ -29,6 +29,8 @@ const STREAM_HEADERS = [
   "no",
 ] as const;
 
+const NO_FACTS: RoutingFacts = [];
+
 /** `POST /v1/chat/completions`. */
 export async function chatCompletions(services: EdgeServices, exchange: Exchange, principal: Principal): Promise<void> {
   const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
@@ -96,7 +98,7 @@ async function streamed(
   { read, call, open, place }: { read: ReadRequest; call: Call; open: OpenCall; place: Place },
 ): Promise<void> {
   const { clock } = services;
-  let facts: RoutingFacts = [];
+  let facts = NO_FACTS;
   const writer = new StreamWriter(exchange.response, {
     clock,
     call: open,
@@ -114,7 +116,7 @@ async function streamed(
       else if (text !== "") {
         const room = writer.write(text);
         // They have gone out with the head.
-        facts = [];
+        facts = NO_FACTS;
         // Waiting for nothing takes a turn, too.
         if (room !== undefined) await room;
       }

@@ -88,8 +88,9 @@ describe("a connection whose answer nobody reads", () => {
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${size}\r\n\r\n`);
       socket.write(Buffer.alloc(size, "a"));
     });
-    const answer = await post(upstream, { idleMs: 100 });
-    await delay(400);
+    // Long enough for a busy machine, which must not come late to what has arrived.
+    const answer = await post(upstream, { idleMs: 500 });
+    await delay(1200);
     expect(await textOf(answer)).toHaveLength(size);
   });
 });
