@@ -74,6 +74,8 @@ export interface KeyStore {
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** `hash` is the whole hash of `hashApiKey`. */
   findByHash(hash: string): Promise<FoundKey | undefined>;
+  /** The same for any number of hashes; without those that no key has. */
+  findByHashes(hashes: readonly string[]): Promise<ReadonlyMap<string, FoundKey>>;
   /** Both or nothing; false when the key is revoked or has been replaced already. */
   replace(replacement: Replacement): Promise<boolean>;
   /** False when it was revoked before. */

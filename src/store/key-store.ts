@@ -1,4 +1,5 @@
-import type { KeyChanges as Changes, KeyRecord, KeyStore, NewKey } from "../access/key-store.ts";
+import type { InferResult } from "kysely";
+import type { FoundKey, KeyChanges as Changes, KeyRecord, KeyStore, NewKey } from "../access/key-store.ts";
 import { retryWhileBusy } from "./busy.ts";
 import { chunksOf } from "./chunks.ts";
 import { lockRows, type Database } from "./database.ts";
@@ -33,7 +34,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
 
     async list(accountId, page) {
       await folding.caughtUp();
-      let rows = query.selectFrom("api_keys").selectAll().orderBy("created_at_ms").orderBy("id");
+      let rows = keysWithUse(database).orderBy("created_at_ms").orderBy("id");
       if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
       if (page !== undefined) rows = rows.limit(page.limit);
       if (page?.after !== undefined) {
@@ -60,7 +61,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
 
     async find(id) {
       await folding.caughtUp();
-      const found = query.selectFrom("api_keys").selectAll().where("id", "=", id);
+      const found = keysWithUse(database).where("id", "=", id);
       const row = await retryWhileBusy(() => found.executeTakeFirst());
       return row && toRecord(row);
     },
@@ -75,30 +76,18 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
     },
 
     async findByHash(hash) {
-      const found = query
-        .selectFrom("api_keys")
-        .innerJoin("accounts", "accounts.id", "api_keys.account_id")
-        .selectAll("api_keys")
-        .select([
-          "accounts.disabled_at_ms as account_disabled_at_ms",
-          "accounts.requests_per_minute as account_requests_per_minute",
-          "accounts.tokens_per_minute as account_tokens_per_minute",
-          "accounts.concurrent_requests as account_concurrent_requests",
-          "accounts.monthly_budget_micro_usd as account_monthly_budget_micro_usd",
-        ])
-        .where("hash", "=", hash);
+      const found = keysWithAccount(database).where("hash", "=", hash);
       const row = await retryWhileBusy(() => found.executeTakeFirst());
-      if (row === undefined) return undefined;
-      return {
-        record: toRecord(row),
-        accountLimits: fromLimitColumns({
-          requests_per_minute: row.account_requests_per_minute,
-          tokens_per_minute: row.account_tokens_per_minute,
-          concurrent_requests: row.account_concurrent_requests,
-          monthly_budget_micro_usd: row.account_monthly_budget_micro_usd,
-        }),
-        accountDisabled: row.account_disabled_at_ms !== null,
-      };
+      return row && toFoundKey(row);
+    },
+
+    async findByHashes(hashes) {
+      const keys = new Map<string, FoundKey>();
+      for (const chunk of chunksOf(hashes)) {
+        const found = keysWithAccount(database).where("hash", "in", chunk);
+        for (const row of await retryWhileBusy(() => found.execute())) keys.set(row.hash, toFoundKey(row));
+      }
+      return keys;
     },
 
     replace({ id, expiresAtMs, successor }) {
@@ -146,6 +135,49 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
   };
 }
 
+/** Keys, each with the end of its latest completion in the ledger. Its own row knows about when that was. */
+export function keysWithUse({ query }: Pick<Database, "query">) {
+  return query
+    .selectFrom("api_keys")
+    .selectAll()
+    .select(({ selectFrom }) =>
+      selectFrom("completions")
+        .select(({ fn }) => fn.max("ended_at_ms").as("latest"))
+        .whereRef("key_id", "=", "api_keys.id")
+        .as("latest_end_ms"),
+    );
+}
+
+/** Keys, each with what its account allows. */
+function keysWithAccount({ query }: Pick<Database, "query">) {
+  return query
+    .selectFrom("api_keys")
+    .innerJoin("accounts", "accounts.id", "api_keys.account_id")
+    .selectAll("api_keys")
+    .select([
+      "accounts.disabled_at_ms as account_disabled_at_ms",
+      "accounts.requests_per_minute as account_requests_per_minute",
+      "accounts.tokens_per_minute as account_tokens_per_minute",
+      "accounts.concurrent_requests as account_concurrent_requests",
+      "accounts.monthly_budget_micro_usd as account_monthly_budget_micro_usd",
+    ]);
+}
+
+type KeyWithAccount = InferResult<ReturnType<typeof keysWithAccount>>[number];
+
+function toFoundKey(row: KeyWithAccount): FoundKey {
+  return {
+    record: toRecord(row),
+    accountLimits: fromLimitColumns({
+      requests_per_minute: row.account_requests_per_minute,
+      tokens_per_minute: row.account_tokens_per_minute,
+      concurrent_requests: row.account_concurrent_requests,
+      monthly_budget_micro_usd: row.account_monthly_budget_micro_usd,
+    }),
+    accountDisabled: row.account_disabled_at_ms !== null,
+  };
+}
+
 function toChangedColumns({ name, models, capabilities, limits }: Changes): Partial<KeyRow> {
   return {
     ...(name !== undefined && { name }),
@@ -178,7 +210,7 @@ function toModels(models: KeyRecord["models"]): string | null {
   return models === "all" ? null : JSON.stringify(models);
 }
 
-function toRecord(row: KeyRow): KeyRecord {
+function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): KeyRecord {
   return {
     id: row.id,
     accountId: row.account_id,
@@ -192,7 +224,7 @@ function toRecord(row: KeyRow): KeyRecord {
     expiresAtMs: row.expires_at_ms ?? undefined,
     revokedAtMs: row.revoked_at_ms ?? undefined,
     replacedBy: row.replaced_by ?? undefined,
-    lastUsedAtMs: row.last_used_at_ms ?? undefined,
+    lastUsedAtMs: Math.max(row.last_used_at_ms ?? 0, row.latest_end_ms ?? 0) || undefined,
     lineId: row.line_id ?? row.id,
   };
 }

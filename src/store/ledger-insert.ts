@@ -7,6 +7,9 @@ import { compare, SpendingChanges } from "./spending.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "./statements.ts";
 import { addUsage } from "./usage-hours.ts";
 
+/** A key's row says when it was last used to so many milliseconds: it has a page for itself, and the entry says it exactly. */
+const USE_NOTED_MS = 60_000;
+
 /** An entry and the row that it is written as. */
 interface Written {
   readonly entry: NewLedgerEntry;
@@ -50,7 +53,7 @@ async function insertNew(statements: Statements, entries: readonly NewLedgerEntr
   return all.filter(({ row }) => ids.has(row.id));
 }
 
-/** Notes when keys were last used. What cost nothing has changed no spending before, so that keys need an order of their own. */
+/** Notes when keys were last used, for when their entries are forgotten. What cost nothing has changed no spending before, so that keys need an order of their own. */
 async function noteUse(statements: Statements, rows: readonly CompletionRow[]): Promise<void> {
   const latest = new Map<string, number>();
   for (const { key_id, ended_at_ms } of rows) latest.set(key_id, Math.max(latest.get(key_id) ?? 0, ended_at_ms));
@@ -59,7 +62,7 @@ async function noteUse(statements: Statements, rows: readonly CompletionRow[]): 
     const uses = batch.map(() => "(?, cast(? as bigint))").join(", ");
     // Both databases call the columns of a list of values so.
     const update = `update api_keys set last_used_at_ms = uses.column2 from (values ${uses}) as uses`;
-    const isNews = `id = uses.column1 and (last_used_at_ms is null or last_used_at_ms < uses.column2)`;
+    const isNews = `id = uses.column1 and (last_used_at_ms is null or last_used_at_ms <= uses.column2 - ${USE_NOTED_MS})`;
     if (statements.kind === "sqlite") await statements.run(`${update} where ${isNews}`, batch.flat());
     else {
       // PostgreSQL updates in whatever order it finds them.

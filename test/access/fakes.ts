@@ -1,4 +1,4 @@
-import type { KeyRecord, KeyStore, NewKey } from "../../src/access/key-store.ts";
+import type { FoundKey, KeyRecord, KeyStore, NewKey } from "../../src/access/key-store.ts";
 import { keyState } from "../../src/access/keys.ts";
 import type { Page } from "../../src/access/page.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
@@ -72,6 +72,10 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
     findByHash: async (hash) => {
       const row = [...rows.values()].find((each) => each.hash === hash);
       return row && { record: row.record, accountLimits: NO_LIMITS, accountDisabled: false };
+    },
+    async findByHashes(hashes) {
+      const found = await Promise.all(hashes.map(async (hash) => [hash, await this.findByHash(hash)] as const));
+      return new Map(found.filter((each): each is [string, FoundKey] => each[1] !== undefined));
     },
     async replace({ id, expiresAtMs, successor }) {
       const isFree = (record: KeyRecord): boolean => (record.revokedAtMs ?? record.replacedBy) === undefined;

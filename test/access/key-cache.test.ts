@@ -73,6 +73,74 @@ describe("authentication", () => {
     expect(findByHash).toHaveBeenCalledTimes(2);
   });
 
+  it("asks about all keys that are in use before they are five seconds old, at once", async () => {
+    const { authenticator, keys, clock, store, findByHash } = world;
+    const findByHashes = vi.spyOn(store, "findByHashes");
+    const made = await Promise.all(["a", "b", "c"].map((name) => createKey(keys, { name })));
+    const [first, second, unused] = made.map(({ secret }) => secret);
+    for (const key of [first, second, unused]) await authenticator.authenticate(key);
+    clock.advance(3_000);
+    for (const key of [first, second, first]) await authenticator.authenticate(key);
+    expect(findByHashes).not.toHaveBeenCalled();
+    findByHash.mockClear();
+    clock.advance(250);
+    expect(findByHashes.mock.calls).toEqual([[[hashApiKey(first!), hashApiKey(second!)]]]);
+    await vi.waitFor(() => expect(findByHash).toHaveBeenCalledTimes(2));
+    await new Promise(setImmediate);
+    findByHash.mockClear();
+    clock.advance(2_999);
+    for (const key of [first, second]) await authenticator.authenticate(key);
+    expect(findByHash).not.toHaveBeenCalled();
+    await authenticator.authenticate(unused);
+    expect(findByHash).toHaveBeenCalledTimes(1);
+  });
+
+  it("refuses a key that is found to be revoked before anybody had to wait for that", async () => {
+    const { authenticator, keys, clock } = world;
+    const { secret, record } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    await revokeKey(keys, record.id);
+    clock.advance(3_000);
+    await authenticator.authenticate(secret);
+    clock.advance(250);
+    await vi.waitFor(() => expect(authenticator.authenticate(secret)).rejects.toThrow(invalid));
+  });
+
+  it("takes no early answer for news that is older than a change it was told of", async () => {
+    const { authenticator, keys, clock, store } = world;
+    const made = await Promise.all(["one", "all"].map((name) => createKey(keys, { name })));
+    const hashes = made.map(({ secret }) => hashApiKey(secret));
+    for (const { secret } of made) await authenticator.authenticate(secret);
+    const before = await store.findByHashes(hashes);
+    const answer = Promise.withResolvers<typeof before>();
+    vi.spyOn(store, "findByHashes").mockReturnValueOnce(answer.promise);
+    clock.advance(3_000);
+    for (const { secret } of made) await authenticator.authenticate(secret);
+    clock.advance(250);
+    for (const { record } of made) await revokeKey(keys, record.id);
+    authenticator.invalidate(hashes[0]);
+    authenticator.invalidate(undefined);
+    answer.resolve(before);
+    await new Promise(setImmediate);
+    for (const { secret } of made) await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+  });
+
+  it("goes on with what it knows when nobody can say early", async () => {
+    const { authenticator, keys, clock, store } = world;
+    const { secret, record } = await createKey(keys, { name: "a" });
+    await authenticator.authenticate(secret);
+    const findByHashes = vi.spyOn(store, "findByHashes").mockRejectedValueOnce(new Error("disk"));
+    for (let step = 0; step < 3; step++) {
+      clock.advance(step === 0 ? 3_000 : 250);
+      await authenticator.authenticate(secret);
+      await new Promise(setImmediate);
+    }
+    expect(findByHashes).toHaveBeenCalledTimes(1);
+    clock.advance(250);
+    expect(findByHashes).toHaveBeenCalledTimes(2);
+    expect(await authenticator.authenticate(secret)).toMatchObject({ keyId: record.id });
+  });
+
   it("refuses a key that another process revoked after five seconds at most", async () => {
     const { authenticator, keys, clock } = world;
     const { secret, record } = await createKey(keys, { name: "a" });

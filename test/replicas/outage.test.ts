@@ -31,6 +31,7 @@ function askEverything(): Promise<unknown>[] {
   const limits = { requestsPerMinute: 5, tokensPerMinute: undefined, concurrentRequests: undefined };
   return [
     store.keys.findByHash("none"),
+    store.keys.findByHashes(["none"]),
     store.budgets.hold(demand()),
     store.ledger.insert([entry()]),
     store.createRates({ burstMs: 1000 }).take({ id: "r", subjects: [{ subject: "key:k", ...limits }], tokens: 1 }),

@@ -125,7 +125,8 @@ describe("replicas on one PostgreSQL", () => {
     await Promise.all(
       stores.map(async ({ ledger }, replica) => {
         for (let round = 0; round < 100; round += 1) {
-          latestMs += 1;
+          // A use is noted once a minute.
+          latestMs += 60_000;
           // Of 23 keys some others each time, in another order; and a model to whose sums of usage nobody else adds.
           const free = { costMicroUsd: 0, servedModel: `${replica}`, endedAtMs: latestMs };
           const keyIds = Array.from(

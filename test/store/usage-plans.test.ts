@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { CompiledQuery, type RawBuilder } from "kysely";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Database } from "../../src/store/database.ts";
+import { keysWithUse } from "../../src/store/key-store.ts";
 import { latencyPoints } from "../../src/store/latency.ts";
 import { openDatabase } from "../../src/store/open-database.ts";
 import { sumsOf } from "../../src/store/usage.ts";
@@ -21,14 +22,23 @@ afterAll(async () => {
 });
 
 /** The steps of a query's plan that read a table. */
-async function readsOf(query: RawBuilder<unknown>): Promise<string[]> {
-  const { sql, parameters } = query.compile(database.query);
+function readsOf(query: RawBuilder<unknown>): Promise<string[]> {
+  return planOf(query.compile(database.query));
+}
+
+async function planOf({ sql, parameters }: CompiledQuery): Promise<string[]> {
   const plan = CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]);
   const { rows } = await database.query.executeQuery<{ detail: string }>(plan);
   return rows.map(({ detail }) => detail).filter((step) => /(completions|usage_hours)\b/.test(step));
 }
 
 describe("reports have an index for", () => {
+  it("when a key was last used", async () => {
+    expect(await planOf(keysWithUse(database).compile())).toEqual([
+      "SEARCH completions USING COVERING INDEX completions_key_end (key_id=?)",
+    ]);
+  });
+
   it.each([
     [{}, "completions_end (ended_at_ms>? AND ended_at_ms<?)"],
     [{ model: "m" }, "completions_end (ended_at_ms>? AND ended_at_ms<?)"],

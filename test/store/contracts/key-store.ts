@@ -28,6 +28,16 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
         accountDisabled: false,
       });
       expect(await store.findByHash(hashApiKey("x"))).toBeUndefined();
+      const hashes = [plain.secret, "x", narrow.secret].map(hashApiKey);
+      const many = [...hashes, ...Array.from({ length: 1_000 }, (_, index) => `${index}`), ...hashes];
+      expect(await store.findByHashes(many)).toEqual(
+        new Map(
+          [plain, narrow].map(({ secret, record }) => [
+            hashApiKey(secret),
+            { record, accountLimits: NO_LIMITS, accountDisabled: false },
+          ]),
+        ),
+      );
       const ids = (await store.list()).map(({ id }) => id);
       expect(ids.toSorted()).toEqual([plain.record.id, narrow.record.id].toSorted());
       expect(await store.list("acct_none")).toEqual([]);

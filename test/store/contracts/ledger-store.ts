@@ -153,6 +153,18 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       await ledger.insert([entry({ keyId: record.id, endedAtMs: 500 }), entry({ keyId: record.id, endedAtMs: 900 })]);
       await ledger.insert([entry({ keyId: record.id, endedAtMs: 700 })]);
       expect((await keys.find(record.id))?.lastUsedAtMs).toBe(900);
+      expect((await keys.list(undefined)).map(({ lastUsedAtMs }) => lastUsedAtMs)).toEqual([900]);
+    });
+
+    it("notes it to the minute for when the entries are forgotten", async () => {
+      const { ledger, keys } = await open();
+      const { record } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
+      for (const endedAtMs of [NOON, NOON + 59_999, NOON + 60_000, NOON + 90_000]) {
+        await ledger.insert([entry({ keyId: record.id, endedAtMs })]);
+        expect((await keys.find(record.id))?.lastUsedAtMs).toBe(endedAtMs);
+      }
+      await ledger.prune(NOON + 100_000);
+      expect((await keys.find(record.id))?.lastUsedAtMs).toBe(NOON + 60_000);
     });
 
     it("settles what budgets held, in the month in which it was held", async () => {
