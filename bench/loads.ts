@@ -41,7 +41,9 @@ export function unitOf({ streamed }: Load): "request" | "chunk" {
 }
 
 const PACED_INTERVAL_MS = 10;
-const FLAT_OUT_CHUNKS = 200;
+/** Streams are as long as answers are, so that their beginnings and ends are as little of a chunk's cost as they are then. */
+const FLAT_OUT_CHUNKS = 1_000;
+const PACED_CHUNKS = 200;
 
 const WHOLE = {
   transport: "http",
@@ -69,9 +71,8 @@ const UNARY_LOADS: readonly Load[] = [
   },
 ];
 
-/** So many streams, each of which lasts so long. */
-export function pacedStreams(part: Part, { streams, seconds }: { streams: number; seconds: number }): Load {
-  const chunks = Math.max(1, Math.round((seconds * 1000) / PACED_INTERVAL_MS));
+/** So many streams at once. A slice lasts as long as they do. */
+export function pacedStreams(part: Part, { streams, chunks }: { streams: number; chunks: number }): Load {
   return {
     name: `${streams} streams paced at ${1000 / PACED_INTERVAL_MS} chunks/s each`,
     part,
@@ -135,11 +136,11 @@ const IMAGE: Load = {
   watchesLoop: true,
 };
 
-/** The loads of these parts under which Parley is put beside the floors. Paced streams last one slice. */
-export function planLoads(parts: readonly Part[], { seconds }: { seconds: number }): readonly Load[] {
+/** The loads of these parts under which Parley is put beside the floors. */
+export function planLoads(parts: readonly Part[]): readonly Load[] {
   const loads = [
     ...UNARY_LOADS,
-    pacedStreams("stream", { streams: 100, seconds }),
+    pacedStreams("stream", { streams: 100, chunks: PACED_CHUNKS }),
     FLAT_OUT,
     { ...WHOLE, ...GRPC, name: "gRPC unary, 8 × 8" },
     { ...FLAT_OUT, ...GRPC, name: "gRPC streams flat out, 8 × 8" },

@@ -39,7 +39,7 @@ export async function measureInProcess({ parts, rounds }: Options, measured: Mea
 export async function measureServers(place: Place, options: Options, measured: Measurements): Promise<void> {
   const { parts, long } = options;
   const rounds: RoundsOptions = { ...options, upstream: place.upstream };
-  for (const load of planLoads(parts, options)) measured.loads.push(await compareLoad(load, place, rounds));
+  for (const load of planLoads(parts)) measured.loads.push(await compareLoad(load, place, rounds));
   if (parts.includes("latency")) {
     for (const load of LATENCY_LOADS) {
       const latency = await measureLatency({ ...place, load }, rounds);
@@ -69,7 +69,7 @@ export async function measureServers(place: Place, options: Options, measured: M
   }
   if (parts.includes("peers")) {
     const peers = await installPeers(place.folder, print);
-    for (const load of PEER_LOADS(options)) {
+    for (const load of PEER_LOADS) {
       const result = await compare({ ...place, load }, rounds, peers);
       print(formatLoad(result));
       measured.peers.push(result);
@@ -87,7 +87,7 @@ async function compareLoad(load: Load, place: Place, rounds: RoundsOptions): Pro
 
 /** Profiles of Parley under each load of the parts. */
 export async function profileServers(place: Place, options: Options, results: string): Promise<void> {
-  const loads = planLoads(options.parts, options);
+  const loads = planLoads(options.parts);
   if (loads.length === 0) throw new Error("These parts have no profile; unary, stream, grpc and image do.");
   for (const load of loads) print(await profileLoad({ ...place, load }, results));
 }

@@ -9,12 +9,12 @@ import { installLiteLlm, LITELLM } from "./litellm.ts";
 import { installPortkey, PORTKEY } from "./portkey.ts";
 
 /** Few enough streams for Portkey to keep the pace. */
-const STREAMS = 20;
+const STREAMS = { streams: 20, chunks: 100 };
 
-/** What peers are measured with. Paced streams last one slice. */
-export const PEER_LOADS = ({ seconds }: { readonly seconds: number }): readonly Load[] => [
+/** What peers are measured with. */
+export const PEER_LOADS: readonly Load[] = [
   { ...UNARY, part: "peers", name: `${UNARY.name}, beside other gateways` },
-  { ...pacedStreams("peers", { streams: STREAMS, seconds }), name: `${STREAMS} paced streams, beside other gateways` },
+  { ...pacedStreams("peers", STREAMS), name: `${STREAMS.streams} paced streams, beside other gateways` },
 ];
 
 const PEERS = [

@@ -104,7 +104,7 @@ describe("the figures of a run", () => {
 
   it("has a limit for every load", () => {
     const parts = ["unary", "stream", "grpc", "image"] as const;
-    const loads = planLoads(parts, { seconds: 1 }).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
+    const loads = planLoads(parts).map(({ name }) => loadResult(name, ...UNARY_RESULT.results));
     expect(figuresOf({ loads, peers: [], latency: [], growth: [], workers: [] })).toHaveLength(loads.length);
   });
 });

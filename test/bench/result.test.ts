@@ -4,7 +4,7 @@ import { summarise } from "../../bench/measure/result.ts";
 import type { Series, Slice } from "../../bench/measure/rounds.ts";
 import { formatLoad } from "../../bench/report.ts";
 
-const [paced] = planLoads(["stream"], { seconds: 1 });
+const [paced] = planLoads(["stream"]);
 
 function slice(fields: Partial<Slice>): Slice {
   return {
