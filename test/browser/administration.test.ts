@@ -179,6 +179,18 @@ describe("accounts", () => {
     await expect.poll(() => item(page, "Accounts", "Bob").innerText()).not.toContain("Administrator");
   });
 
+  it("are changed although the browser takes itself for offline: the gateway may be on the same machine", async () => {
+    const { page } = ada;
+    await page.evaluate("dispatchEvent(new Event('offline'))");
+    await page.getByRole("button", { name: "Edit Bob" }).click();
+    await page.locator("summary", { hasText: "Limits" }).click();
+    await page.getByLabel("Requests per minute").fill("31");
+    await page.getByRole("button", { name: "Save" }).click();
+    await closed(page);
+    await item(page, "Accounts", "Bob").getByText("31 requests/min").waitFor();
+    await page.evaluate("dispatchEvent(new Event('online'))");
+  });
+
   it("keep the last administrator, and say so", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Disable Ada" }).click();
