@@ -3,6 +3,8 @@ import { MarkCounter } from "./mark-counter.ts";
 /** As much of a body's end as a check of its last words may need. */
 const TAIL_BYTES = 64;
 const LAST_CHUNK = "\r\n0\r\n\r\n";
+/** Between two chunks. A server may end one in the middle of the last words. */
+const NEXT_CHUNK = /\r\n[0-9a-f]+\r\n/gi;
 
 /** What one answer came to. */
 export interface ReadAnswer {
@@ -64,7 +66,8 @@ export class AnswerReader {
   }
 
   #finish(framing: number): ReadAnswer {
-    const tail = this.#tail.slice(0, this.#tail.length - framing);
+    const ending = this.#tail.slice(0, this.#tail.length - framing);
+    const tail = framing === 0 ? ending : ending.replace(NEXT_CHUNK, "");
     const answer = { status: this.#status, marks: this.#counter.marks, tail, bytes: this.#bytes };
     this.#head = "";
     this.#inBody = false;

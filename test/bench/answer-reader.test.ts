@@ -47,6 +47,14 @@ describe("reading answers under load", () => {
     expect(answer?.tail.trimEnd()).toMatch(/data: \{"type":"message_stop"\}$/);
   });
 
+  it("shows the last words of a stream whose last chunks end in the middle of them", () => {
+    const head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
+    const chunks = ['data: {"t', 'ype":"message_stop"', "}\n\n"];
+    const body = chunks.map((chunk) => `${chunk.length.toString(16)}\r\n${chunk}\r\n`).join("");
+    const [answer] = readAll([Buffer.from(`${head}${body}0\r\n\r\n`)]);
+    expect(answer?.tail).toMatch(/data: \{"type":"message_stop"\}\n\n$/);
+  });
+
   it("does not take a stream that breaks off for an answer", () => {
     expect(readAll([STREAM.subarray(0, STREAM.length - 1)])).toEqual([]);
   });

@@ -15,7 +15,7 @@ function slice(fields: Partial<Slice>): Slice {
     serverWaitShare: 0,
     generatorShare: 0.1,
     upstreamShare: 0.1,
-    elapsedMs: 1000,
+    elapsedMs: paced!.paceMs!,
     wrong: 0,
     firstWrong: undefined,
     ...fields,
@@ -49,7 +49,7 @@ describe("the result of a load", () => {
 
   it.each([
     ["a wrong answer", { wrong: 2, firstWrong: "status 503" }, "2 wrong answers, first: status 503"],
-    ["a pace that is not kept", { elapsedMs: 1300 }, "behind the pace: 1300 ms instead of 1000"],
+    ["a pace that is not kept", { elapsedMs: 2600 }, "behind the pace: 2600 ms instead of 2000"],
   ])("is no figure after %s, and the table says why", (_, fields, problem) => {
     const result = summarise(paced!, [series("Parley", fields)], "Parley");
     expect(result.results[0]!.problem).toBe(problem);
