@@ -17,8 +17,10 @@ import type { LoopDelay, Question } from "./inside/instruments.ts";
 import { type LoadResult, type NamedLoopDelay, summarise } from "./measure/result.ts";
 import { type RoundsOptions, runRounds, runSlice } from "./measure/rounds.ts";
 
-const STARTS: Readonly<Record<"http" | "grpc", readonly Start[]>> = {
+const STARTS: Readonly<Record<"http" | "grpc" | "peers", readonly Start[]>> = {
   http: [...(nginxPath === undefined ? [] : [startNginx]), startByteRelay, startParley],
+  // What is more than moving the bytes is what gateways are compared by.
+  peers: [startByteRelay, startParley],
   grpc: [startGrpcEcho, startGrpcRelay, startParley],
 };
 
@@ -32,7 +34,8 @@ export async function compare(
   others: readonly Start[] = [],
 ): Promise<LoadResult> {
   const { load } = setting;
-  const starts = [...STARTS[load.transport], ...(load.part === "unary" ? [startJsonRelay] : []), ...others];
+  const floors = STARTS[load.part === "peers" ? "peers" : load.transport];
+  const starts = [...floors, ...(load.part === "unary" ? [startJsonRelay] : []), ...others];
   return withLineUp(setting, starts, async (contestants) => {
     const floor = load.transport === "http" ? BYTE_RELAY : GRPC_RELAY;
     return summarise(load, await runRounds(load, contestants, options), floor);

@@ -46,7 +46,7 @@ export function readOptions(args: readonly string[]): Options {
     args: [...args],
     allowPositionals: true,
     options: {
-      rounds: { type: "string", default: "6" },
+      rounds: { type: "string", default: "5" },
       seconds: { type: "string", default: "0.5" },
       "warm-up": { type: "string", default: "6" },
       long: { type: "boolean", default: false },

@@ -1,5 +1,6 @@
 import { formatAccounting, measureAccounting } from "./accounting/measure.ts";
 import { compare, watchLoops } from "./compare.ts";
+import type { Start } from "./contestants/line-up.ts";
 import type { Setting } from "./contestants/server.ts";
 import { LONG_GROWTH, measureGrowth, USUAL_GROWTH } from "./growth/measure.ts";
 import { measureLatency } from "./latency/measure.ts";
@@ -47,8 +48,13 @@ export async function measureServers(place: Place, options: Options, measured: M
       measured.latency.push(latency);
     }
   }
+  let peers: readonly Start[] | undefined;
+  const install = async (): Promise<void> => {
+    if (parts.includes("peers")) peers ??= await installPeers(place.folder, print);
+  };
   if (parts.includes("memory")) {
-    measured.memory = await measureMemory(place, rounds, long ? LONG_SIZE : USUAL_SIZE);
+    // Takes half a minute, and there is nothing else that it would not disturb.
+    measured.memory = await measureMemory(place, { ...rounds, whileResting: install }, long ? LONG_SIZE : USUAL_SIZE);
     print(formatMemory(measured.memory));
   }
   if (parts.includes("startup")) {
@@ -68,7 +74,7 @@ export async function measureServers(place: Place, options: Options, measured: M
     }
   }
   if (parts.includes("peers")) {
-    const peers = await installPeers(place.folder, print);
+    await install();
     for (const load of PEER_LOADS) {
       const result = await compare({ ...place, load }, rounds, peers);
       print(formatLoad(result));

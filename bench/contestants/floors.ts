@@ -70,7 +70,7 @@ export async function startNginx({ upstreamPort, folder }: Setting): Promise<Run
   const args = ["-p", prefix, "-c", file];
   const process = startPinned({ core: SERVER_CORE, program: nginxPath!, args, stdio: NGINX_STDIO });
   await untilListening(process, { port, limitMs: NGINX_START_MS, name: "nginx" });
-  return { name: NGINX, process, port, ...FLOOR };
+  return { name: NGINX, process, port, ...FLOOR, warmUpSeconds: 1 };
 }
 
 function nginxConfig({ port, upstreamPort }: { port: number; upstreamPort: number }): string {

@@ -17,7 +17,7 @@ export const DIRECT = "direct call";
 /** Part of what can be answered: enough to be at work, too little for a queue. */
 const SHARE_OF_CAPACITY = 1 / 3;
 /** Slices here are longer, so fewer do. */
-const MOST_ROUNDS = 5;
+const MOST_ROUNDS = 4;
 /** Long enough for a hundredth of its calls to be some. */
 const LEAST_SECONDS = 1;
 

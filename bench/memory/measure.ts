@@ -34,16 +34,19 @@ const WARM_UP_STREAMS = 500;
 
 const STARTS = [startByteRelay, startParley] as const;
 
-/** Memory of the byte relay and of Parley: at rest, under requests, and with many streams open. */
+/**
+ * Memory of the byte relay and of Parley: at rest, under requests, and with many streams open. `whileResting` is done
+ * meanwhile: who rests does not notice.
+ */
 export async function measureMemory(
   place: Omit<Setting, "load">,
-  options: RoundsOptions,
+  options: RoundsOptions & { readonly whileResting: () => Promise<void> },
   size: MemorySize,
 ): Promise<readonly MemoryResult[]> {
   // They rest at the same time, and are looked at one after the other.
   const underRequests = await withLineUp({ ...place, load: UNARY }, STARTS, async (contestants) => {
     for (const contestant of contestants) await warmUp(UNARY, contestant, options);
-    await delay(REST_MS);
+    await Promise.all([delay(REST_MS), options.whileResting()]);
     const rested = contestants.map((contestant) => ({ contestant, atRestKiB: residentKiB(contestant.server) }));
     const results: Omit<MemoryResult, "perStreamKiB" | "streams">[] = [];
     for (const { contestant, atRestKiB } of rested) {

@@ -161,8 +161,8 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "an old answer about a revoked key is not kept",
     file: "src/access/key-cache.ts",
-    text: "        if (current()) {\n",
-    by: "        {\n",
+    text: "        if (current()) keep(",
+    by: "        keep(",
   },
   {
     promise: "a revocation that nobody told of is noticed in five seconds",
