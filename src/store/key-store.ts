@@ -140,8 +140,9 @@ export function keysWithUse({ query }: Pick<Database, "query">) {
   return query
     .selectFrom("api_keys")
     .selectAll()
-    .select(({ selectFrom }) =>
-      selectFrom("completions")
+    .select((expressions) =>
+      expressions
+        .selectFrom("completions")
         .select(({ fn }) => fn.max("ended_at_ms").as("latest"))
         .whereRef("key_id", "=", "api_keys.id")
         .as("latest_end_ms"),

@@ -187,7 +187,7 @@ describe("accounts", () => {
     await page.getByLabel("Requests per minute").fill("31");
     await page.getByRole("button", { name: "Save" }).click();
     await closed(page);
-    await item(page, "Accounts", "Bob").getByText("31 requests/min").waitFor();
+    await expect.poll(() => item(page, "Accounts", "Bob").innerText()).toContain("31 requests/min");
     await page.evaluate("dispatchEvent(new Event('online'))");
   });
 
