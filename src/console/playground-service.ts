@@ -11,6 +11,7 @@ import type { Completions } from "../core/completions.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
 import { toConnectError } from "../edge/connect-error.ts";
+import { pulled } from "../edge/pulled.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { signedInOf } from "./call.ts";
 import { withSignsOfLife } from "./signs-of-life.ts";
@@ -36,7 +37,8 @@ export function createPlaygroundService({
 }: PlaygroundPorts): ServiceImpl<typeof PlaygroundService> {
   return {
     stream({ keyId, completion: request }, context) {
-      return streams.run(context, async function* ({ requestId, arrivedMs, open: { signal, expiresMs } }) {
+      return streams.run(context, async function* ({ requestId, arrivedMs, open }) {
+        const { signal, expiresMs } = open;
         const principal = await findPrincipal(keys, keyId, {
           account: signedInOf(context).account,
           nowMs: clock.now(),
@@ -46,7 +48,10 @@ export function createPlaygroundService({
         const own = { signal: leaving(signal), expiresMs, arrivedMs, entrance: "console" } as const;
         const call = { principal, requestId, completionId, ...own };
         try {
-          const answer = completions.stream(request, { ...call, admitted: () => undefined });
+          const answer = pulled<readonly CompletionChunk[]>(
+            (emit) => completions.stream(request, { ...call, admitted: () => undefined }, emit),
+            () => open.leave(),
+          );
           for await (const batch of withSignsOfLife(answer, { clock, sign: SIGN })) {
             if (batch === SIGN) yield {};
             for (const chunk of batch) yield { chunk };

@@ -1,10 +1,12 @@
-import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { Completion, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { admit, type Permit } from "./admission.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
+import { Failure } from "./failure.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Limiter, Reservation } from "./limiter.ts";
 import { Meter } from "./meter.ts";
+import type { Emit } from "./provider.ts";
 import type { Recorder } from "./record.ts";
 import type { Mode, Plan, Router } from "./router.ts";
 import { measurePrompt, type PromptSize } from "./token-estimate.ts";
@@ -19,9 +21,9 @@ export interface Completions {
   create(request: CompletionRequest, call: Call): Promise<Completion>;
   /**
    * One completion in batches of chunks, by the grammar of `CompletionService.Stream`. Throws a Failure; once a batch
-   * was yielded, the failure is the end of the stream. Returning early ends the completion.
+   * was emitted, the failure is the end of the stream. Whoever wants no more aborts the call's signal.
    */
-  stream(request: CompletionRequest, call: Call): AsyncIterable<readonly CompletionChunk[]>;
+  stream(request: CompletionRequest, call: Call, emit: Emit): Promise<void>;
 }
 
 /** What core stands on. */
@@ -77,16 +79,21 @@ export function createCompletions(ports: CorePorts): Completions {
       }
     },
 
-    async *stream(request, call) {
+    async stream(request, call, emit) {
       const meter = new Meter(ports, { request, call, mode: "stream" });
       try {
         const plan = await begin(meter, request, { call, mode: "stream" });
-        for await (const batch of ports.router.stream(plan, meter.routerCall)) {
+        await ports.router.stream(plan, meter.routerCall, (batch) => {
           // What is out is final: no other model is asked any more.
           letGo(request);
           for (const chunk of batch) meter.observe(chunk);
-          yield batch;
-        }
+          try {
+            return emit(batch);
+          } catch (reason) {
+            // A fault at the entrance must not be taken for one of the provider's, whose answer is being read.
+            throw Failure.from(reason);
+          }
+        });
       } catch (reason) {
         throw meter.failed(reason);
       } finally {

@@ -98,17 +98,18 @@ export class Meter {
     if (costMicroUsd !== undefined) report.costMicroUsd = BigInt(costMicroUsd);
   }
 
+  /** What becomes of a caller who has been given the whole answer changes nothing about it. */
   failed(reason: unknown): Failure {
-    this.#failure = Failure.from(reason);
-    this.#outcome = this.#failure.code;
-    return this.#failure;
+    const failure = Failure.from(reason);
+    if (this.#outcome === "served") return failure;
+    this.#failure = failure;
+    this.#outcome = failure.code;
+    return failure;
   }
 
   /** The completion is over: gives back what was reserved, and resolves when it is written down. */
   async end(): Promise<void> {
-    const { principal, requestId, completionId, entrance, arrivedMs, signal } = this.#call;
-    // An entrance that waits for a slow reader notices the deadline first, and only returns early here.
-    if (this.#outcome === "cancelled" && this.#failure === undefined && signal.aborted) this.failed(signal.reason);
+    const { principal, requestId, completionId, entrance, arrivedMs } = this.#call;
     const durationMs = this.#ports.clock.monotonic() - arrivedMs;
     const noted: Noted = {
       requestId,

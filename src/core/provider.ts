@@ -97,6 +97,14 @@ export interface UpstreamCall {
 }
 
 /**
+ * Takes a batch of a stream's chunks, in their order: this is a push, for a stream through generators costs a promise and a
+ * turn of each layer per chunk. Returns a promise when there is no room for more, and gets nothing before it resolves.
+ * Throws a Failure, which ends the stream: the reason of the call's signal, once that has aborted, or that of a fault which
+ * is no provider's.
+ */
+export type Emit = (batch: readonly CompletionChunk[]) => Promise<void> | undefined;
+
+/**
  * A configured upstream service in one dialect. It keeps no state between calls and makes no decision but how to say
  * things: no retries, no logging, no clock.
  */
@@ -114,11 +122,12 @@ export interface Provider {
   create(call: UpstreamCall): Promise<Answer>;
 
   /**
-   * Posts and yields what arrives: per batch all chunks found in one read of the socket, never an empty batch, only
-   * `delta`, `finish` and `usage` events. The first batch has content or a finish. Ends only after a finish; an answer that stops
-   * short throws `upstream_protocol`. Throws a Failure, or the signal's reason. Returning early closes the connection.
+   * Posts and emits what arrives: per batch all chunks found in one read of the socket, never an empty batch, only
+   * `delta`, `finish` and `usage` events. The first batch has content or a finish. Resolves only after a finish; an answer that
+   * stops short throws `upstream_protocol`. Throws a Failure, or the signal's reason, or what `emit` throws, and has closed
+   * the connection then.
    */
-  stream(call: UpstreamCall): AsyncIterable<readonly CompletionChunk[]>;
+  stream(call: UpstreamCall, emit: Emit): Promise<void>;
 
   /** Closes idle connections. Calls under way are not waited for. */
   close(): Promise<void>;

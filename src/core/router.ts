@@ -1,7 +1,7 @@
-import type { CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt, Report } from "../../gen/parley/v1/report_pb.js";
 import type { Model } from "./model.ts";
-import type { Answer } from "./provider.ts";
+import type { Answer, Emit } from "./provider.ts";
 
 /** How a plan's answers are wanted. */
 export type Mode = "whole" | "stream";
@@ -51,9 +51,9 @@ export interface Router {
   create(plan: Plan, call: RouterCall): Promise<Routed>;
 
   /**
-   * Runs the plan for a stream: `start` with the first content, then what the provider says, then `report`. Nothing
-   * is yielded before the first content; after it no other attempt is made. Throws the final Failure with all
-   * attempts. Returning early closes the upstream connection.
+   * Runs the plan for a stream, and emits `start` with the first content, then what the provider says, then `report`.
+   * Nothing is emitted before the first content; after it no other attempt is made. Throws the final Failure with all
+   * attempts.
    */
-  stream(plan: Plan, call: RouterCall): AsyncIterable<readonly CompletionChunk[]>;
+  stream(plan: Plan, call: RouterCall, emit: Emit): Promise<void>;
 }

@@ -108,19 +108,17 @@ async function streamed(
   try {
     // The last words wait for the end of the stream, which comes when the completion is recorded.
     let last = "";
-    for await (const batch of services.completions.stream(read.request, call)) {
+    await services.completions.stream(read.request, call, (batch) => {
       place.started();
       facts = routingOf(batch, read.request.model, clock.monotonic() - call.arrivedMs) ?? facts;
       const text = chunks.write(batch);
       if (chunks.ended) last = text;
-      else if (text !== "") {
-        const room = writer.write(text);
-        // They have gone out with the head.
-        facts = NO_FACTS;
-        // Waiting for nothing takes a turn, too.
-        if (room !== undefined) await room;
-      }
-    }
+      if (chunks.ended || text === "") return undefined;
+      const full = writer.write(text);
+      // They have gone out with the head.
+      facts = NO_FACTS;
+      return full;
+    });
     writer.end(last);
   } catch (reason) {
     writer.close();

@@ -1,28 +1,35 @@
 import { create } from "@bufbuild/protobuf";
 import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
-import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ListModelsResponseSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure } from "../core/failure.ts";
 import type { Principal } from "../core/principal.ts";
 import { toConnectError } from "../edge/connect-error.ts";
+import type { OpenCall } from "../edge/calls.ts";
 import { toKey } from "../edge/current-key.ts";
 import { openCall } from "../edge/http/call.ts";
 import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/connect.ts";
 import { endOfTurn } from "../edge/end-of-turn.ts";
 import { newCompletionId } from "../edge/ids.ts";
+import { pulled } from "../edge/pulled.ts";
 import type { Place } from "../edge/overload/under-way.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { type Exchange, MAX_BODY_BYTES } from "./exchange.ts";
 
-/** The call that a request was admitted as, on its way through Connect's handlers. */
-const CALL = createContextKey<Call | undefined>(undefined);
+/** What a request was admitted as. */
+interface Admitted {
+  readonly call: Call;
+  readonly open: OpenCall;
+  /** Its place among the completions that are under way; undefined for what is no completion. */
+  readonly place: Place | undefined;
+}
 
-/** Its place among the completions that are under way; undefined for what is no completion. */
-const PLACE = createContextKey<Place | undefined>(undefined);
+/** It, on its way through Connect's handlers. */
+const ADMITTED = createContextKey<Admitted | undefined>(undefined);
 
 /** Where completions are asked for. */
 const COMPLETIONS = `/${CompletionService.typeName}/`;
@@ -62,7 +69,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         call: open,
         clock: services.clock,
         maxBodyBytes: MAX_BODY_BYTES,
-        contextValues: createContextValues().set(CALL, call).set(PLACE, place),
+        contextValues: createContextValues().set(ADMITTED, { call, open, place }),
         headerList: (header) => exchange.headerList([], [...header]),
       });
     } catch (reason) {
@@ -92,17 +99,21 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   const elapsed = ({ arrivedMs }: Call): number => clock.monotonic() - arrivedMs;
   router.service(CompletionService, {
     create: (request, context) =>
-      answer(context, async (call) => {
-        context.values.get(PLACE)?.started();
+      answer(context, async ({ call, place }) => {
+        place?.started();
         const completion = await completions.create(request, call);
         setFacts(context.responseHeader, routingOfCompletion(completion, request.model, elapsed(call)));
         return completion;
       }),
     async *stream(request, context) {
-      const call = callOf(context);
+      const { call, open, place } = admittedOf(context);
       try {
-        for await (const batch of completions.stream(request, call)) {
-          context.values.get(PLACE)?.started();
+        const batches = pulled<readonly CompletionChunk[]>(
+          (emit) => completions.stream(request, call, emit),
+          () => open.leave(),
+        );
+        for await (const batch of batches) {
+          place?.started();
           for (const chunk of batch) {
             if (chunk.event.case === "start") {
               setFacts(context.responseHeader, routingOfStart(chunk.event.value, request.model, elapsed(call)));
@@ -119,29 +130,30 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   });
   router.service(ModelService, {
     list: (_, context) =>
-      answer(context, async (call) => create(ListModelsResponseSchema, { models: await models.list(call) })),
-    get: ({ id }, context) => answer(context, (call) => models.get(id, call)),
+      answer(context, async ({ call }) => create(ListModelsResponseSchema, { models: await models.list(call) })),
+    get: ({ id }, context) => answer(context, ({ call }) => models.get(id, call)),
   });
   router.service(KeyService, {
-    getCurrent: (_, context) => answer(context, ({ principal }) => toKey(principal)),
+    getCurrent: (_, context) => answer(context, ({ call }) => toKey(call.principal)),
   });
 }
 
-async function answer<T>(context: HandlerContext, run: (call: Call) => T | Promise<T>): Promise<T> {
-  const call = callOf(context);
+async function answer<T>(context: HandlerContext, run: (admitted: Admitted) => T | Promise<T>): Promise<T> {
+  const admitted = admittedOf(context);
   try {
-    return await run(call);
+    return await run(admitted);
   } catch (reason) {
+    const { call } = admitted;
     const failure = Failure.from(reason);
     if (failure.limits !== undefined) call.admitted(failure.limits);
     throw toConnectError(failure, call.requestId);
   }
 }
 
-function callOf({ values }: HandlerContext): Call {
-  const call = values.get(CALL);
-  if (call === undefined) throw new TypeError("a Connect handler was called without a call");
-  return call;
+function admittedOf({ values }: HandlerContext): Admitted {
+  const admitted = values.get(ADMITTED);
+  if (admitted === undefined) throw new TypeError("a Connect handler was called without a call");
+  return admitted;
 }
 
 function setFacts(headers: Headers, facts: RoutingFacts): void {

@@ -151,21 +151,25 @@ async function answerStream(
   try {
     principal = await services.authenticate(authorizationOf(call));
     opened.limits = services.limitsOf(principal);
-    place = await services.admission.enter(principal, open);
+    const entered = await services.admission.enter(principal, open);
+    place = entered;
     await endOfTurn();
     open.signal.throwIfAborted();
     const request = call.request();
     admitted = true;
-    for await (const batch of services.completions.stream(request, toCall(opened, principal))) {
-      place.started();
+    const { clock } = services;
+    await services.completions.stream(request, toCall(opened, principal), (batch) => {
+      entered.started();
+      let hasRoom = true;
       for (const chunk of batch) {
         if (chunk.event.case === "start") {
-          const facts = routingOfStart(chunk.event.value, request.model, services.clock.monotonic() - arrivedMs);
+          const facts = routingOfStart(chunk.event.value, request.model, clock.monotonic() - arrivedMs);
           call.sendMetadata(toMetadata(opened, facts));
         }
-        if (!call.write(chunk)) await drained(call, { clock: services.clock, call: open, bytes: sizeOf(chunk) });
+        hasRoom = call.write(chunk);
       }
-    }
+      return hasRoom ? undefined : drained(call, { clock, call: open, bytes: sizeOf(batch) });
+    });
     opened.answered();
     call.end();
   } catch (reason) {
@@ -220,8 +224,12 @@ function remainingMs(deadline: Date | number, nowMs: number): number | undefined
   return Number.isFinite(atMs) ? atMs - nowMs : undefined;
 }
 
-/** About how large a chunk is on the wire: only pictures and speech matter. */
-function sizeOf({ event }: CompletionChunk): number {
+/** About how large chunks are on the wire: only pictures and speech matter. */
+function sizeOf(batch: readonly CompletionChunk[]): number {
+  return batch.reduce((sum, chunk) => sum + sizeOfChunk(chunk), 0);
+}
+
+function sizeOfChunk({ event }: CompletionChunk): number {
   const content = event.case === "delta" ? event.value.content : undefined;
   if (content?.case === "audio") return content.value.data.length;
   return content?.case === "image" && content.value.source.case === "data" ? content.value.source.value.length : 0;

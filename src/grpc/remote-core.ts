@@ -67,7 +67,10 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
   return {
     completions: {
       create: (request, call) => calls.unary(CompletionService.method.create, request, factsOf(call)),
-      stream: (request, call) => calls.stream(CompletionService.method.stream, request, factsOf(call)),
+      async stream(request, call, emit) {
+        for await (const batch of calls.stream(CompletionService.method.stream, request, factsOf(call)))
+          await emit(batch);
+      },
     },
     models: {
       async list(caller) {

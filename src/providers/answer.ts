@@ -1,5 +1,6 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../core/failure.ts";
+import type { Emit } from "../core/provider.ts";
 import { parseAnswer } from "./answer-json.ts";
 import type { Upstream, UpstreamAnswer, UpstreamRequest } from "./http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
@@ -29,6 +30,13 @@ export interface StreamReader {
   end(out: CompletionChunk[]): void;
 }
 
+/** What becomes of a stream. */
+export interface StreamMap {
+  readonly reader: StreamReader;
+  readonly whole: (json: unknown) => readonly CompletionChunk[];
+  readonly emit: Emit;
+}
+
 /** As much of a refusal as is read: what it says stands at its beginning. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
@@ -50,15 +58,11 @@ export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: 
 }
 
 /**
- * Posts and maps a stream: a batch per read of the socket. A whole JSON answer in place of a stream goes through
+ * Posts and maps a stream, and emits a batch per read of the socket. A whole JSON answer in place of a stream goes through
  * `map.whole`, for it is either an error or a completion that the provider did not care to stream. The call's body is let
  * go of once it is posted.
  */
-export async function* fetchStream(
-  upstream: Upstream,
-  call: DialectCall,
-  map: { readonly reader: StreamReader; readonly whole: (json: unknown) => readonly CompletionChunk[] },
-): AsyncGenerator<readonly CompletionChunk[]> {
+export async function fetchStream(upstream: Upstream, call: DialectCall, map: StreamMap): Promise<void> {
   const answer = await upstream.post(call, "text/event-stream");
   call.body = NOTHING;
   let over = false;
@@ -66,7 +70,7 @@ export async function* fetchStream(
     await refuse(answer, call);
     const type = String(answer.headers["content-type"] ?? "");
     if (/^application\/json\b/i.test(type)) {
-      yield map.whole(parseAnswer(await answer.body()));
+      await map.emit(map.whole(parseAnswer(await answer.body())));
       return;
     }
     if (!/^text\/event-stream\b/i.test(type))
@@ -75,7 +79,8 @@ export async function* fetchStream(
     while (!over) {
       const bytes = await readMore(answer, map.reader);
       const { chunks, failure } = readChunks(bytes, events, map.reader);
-      if (chunks.length > 0) yield chunks;
+      const full = chunks.length > 0 ? map.emit(chunks) : undefined;
+      if (full !== undefined) await full;
       if (failure !== undefined) throw failure.reason;
       over = map.reader.complete || bytes === undefined;
     }

@@ -190,20 +190,21 @@ class Exchange implements AnswerListener, UpstreamAnswer {
     this.#fail(failure, this.#state === "open" ? this.#arrived : undefined);
   }
 
-  async read(waitMs?: number): Promise<readonly Buffer[] | undefined> {
-    if (this.#arrived.length === 0 && this.#state === "open") {
+  read(waitMs?: number): Promise<readonly Buffer[] | undefined> {
+    // Not `async`: a promise and its turn less for every read of a stream.
+    return new Promise((resolve, reject) => {
+      const give = (): void => {
+        if (this.#state === "failed" && this.#arrived.length === 0) reject(this.#reason);
+        else resolve(this.#take());
+      };
+      if (this.#arrived.length > 0 || this.#state !== "open") return give();
       const timer = waitMs === undefined ? undefined : setTimeout(() => this.#wake?.(), waitMs);
-      await this.#arrival();
-      clearTimeout(timer);
-    }
-    if (this.#state === "failed" && this.#arrived.length === 0) throw this.#reason;
-    if (this.#arrived.length === 0) return undefined;
-    const chunks = this.#arrived;
-    this.#arrived = [];
-    this.#arrivedBytes = 0;
-    if (this.#state === "open") this.connection?.resume();
-    // Each piece costs the decoder and the parser as much as some events do.
-    return chunks.length === 1 ? chunks : [Buffer.concat(chunks)];
+      this.#wake = () => {
+        this.#wake = undefined;
+        clearTimeout(timer);
+        give();
+      };
+    });
   }
 
   async body(): Promise<readonly Buffer[]> {
@@ -229,6 +230,17 @@ class Exchange implements AnswerListener, UpstreamAnswer {
   abandon(): void {
     if (this.#state === "open" || this.#state === "lingering")
       this.#fail(new Failure("cancelled", "The answer was abandoned."));
+  }
+
+  /** All that has arrived; undefined when nothing has. */
+  #take(): readonly Buffer[] | undefined {
+    const chunks = this.#arrived;
+    if (chunks.length === 0) return undefined;
+    this.#arrived = [];
+    this.#arrivedBytes = 0;
+    if (this.#state === "open") this.connection?.resume();
+    // Each piece costs the decoder and the parser as much as some events do.
+    return chunks.length === 1 ? chunks : [Buffer.concat(chunks)];
   }
 
   #waitForTurn(): void {

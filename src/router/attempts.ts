@@ -19,7 +19,7 @@ export interface AttemptPorts {
   readonly budgetOf: (model: Model) => RetryBudget;
 }
 
-/** One call of an upstream model. Exactly one of `AttemptRun`'s `served`, `failed` and `abandoned` ends it. */
+/** One call of an upstream model. Exactly one of `AttemptRun`'s `served` and `failed` ends it. */
 export interface RunningAttempt {
   readonly model: Model;
   readonly call: UpstreamCall;
@@ -116,12 +116,6 @@ export class AttemptRun {
     this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
     if (attempt.model === this.#plan.candidates[0]) this.#primaryFailure = failure;
     if (over || committed || !isUpstreamFailure(failure)) throw failure.with({ attempts: this.#call.attempts });
-  }
-
-  /** The caller took what it wanted and left. */
-  abandoned(attempt: RunningAttempt): void {
-    attempt.pass.abandoned();
-    this.#note(attempt.model, "cancelled", { startedMs: attempt.startedMs });
   }
 
   /** Ends every timer of the run. Must be called however it ends. */

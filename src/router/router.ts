@@ -74,34 +74,29 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
       }
     },
 
-    async *stream(plan, call) {
+    async stream(plan, call, emit) {
       const run = new AttemptRun(asAttemptPlan(plan), call, ports);
       try {
         for (;;) {
           const attempt = await run.next();
-          // Once it has yielded, a failure is final.
+          // Once it has emitted, a failure is final.
           let committed = false;
-          let over = false;
           try {
-            for await (const batch of attempt.model.provider.stream(attempt.call)) {
-              if (committed) yield batch;
-              else {
-                committed = true;
-                run.committed(attempt);
-                yield [startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch];
-              }
-            }
+            await attempt.model.provider.stream(attempt.call, (batch) => {
+              if (committed) return emit(batch);
+              committed = true;
+              run.committed(attempt);
+              return emit([startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch]);
+            });
             if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
-            over = true;
-            yield [reportChunk(run.served(attempt))];
-            return;
           } catch (reason) {
-            over = true;
             run.failed(attempt, reason, { committed });
+            continue;
           } finally {
-            if (!over) run.abandoned(attempt);
             attempt.limit.close();
           }
+          await emit([reportChunk(run.served(attempt))]);
+          return;
         }
       } finally {
         run.close();
@@ -124,11 +119,12 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
 async function fetchAnswer({ model, call, pass, limit, translation }: RunningAttempt): Promise<Answer> {
   if (!translation.streamed) return model.provider.create(call);
   const builder = new AnswerBuilder();
-  for await (const batch of model.provider.stream(call)) {
+  await model.provider.stream(call, (batch) => {
     limit.stop();
     pass.committed();
     for (const chunk of batch) builder.add(chunk);
-  }
+    return undefined;
+  });
   return builder.build();
 }
 

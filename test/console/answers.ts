@@ -5,6 +5,7 @@ import {
   type CompletionRequest,
 } from "../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../src/core/call.ts";
+import type { Emit } from "../../src/core/provider.ts";
 import type { Completions } from "../../src/core/completions.ts";
 
 /** One completion that a test answers, and that ends as core's do when its call is ended. */
@@ -33,13 +34,13 @@ export class AnsweredCall {
     this.#next.resolve();
   }
 
-  async *read(): AsyncGenerator<CompletionChunk[]> {
+  async write(emit: Emit): Promise<void> {
     const { signal } = this.call;
     try {
       for (;;) {
         signal.throwIfAborted();
         const text = this.#texts.shift();
-        if (text !== undefined) yield [textChunk(text)];
+        if (text !== undefined) await emit([textChunk(text)]);
         else if (this.#isEnding) return;
         else {
           await this.#next.promise;
@@ -56,10 +57,10 @@ export class AnsweredCall {
 export class Answers implements Pick<Completions, "stream"> {
   readonly calls: AnsweredCall[] = [];
 
-  readonly stream = (request: CompletionRequest, call: Call): AsyncIterable<CompletionChunk[]> => {
+  readonly stream = async (request: CompletionRequest, call: Call, emit: Emit): Promise<void> => {
     const answered = new AnsweredCall(request, call);
     this.calls.push(answered);
-    return answered.read();
+    await answered.write(emit);
   };
 }
 

@@ -118,8 +118,7 @@ describe("a stream", () => {
   it("carries a failure with its details, as /v1 does", async () => {
     const failure = new Failure("rate_limited", "Slow down.", { retryAfterMs: 2_000 });
     const own = await startConsole({
-      // oxlint-disable-next-line require-yield
-      stream: async function* () {
+      stream: async () => {
         throw failure;
       },
     });

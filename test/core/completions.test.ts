@@ -14,6 +14,7 @@ import { createCompletions } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
+import { batchesOf } from "../support/batches.ts";
 import { callOf, FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
 import type { Script } from "../support/scripted-provider.ts";
 import { requestTo } from "./requests.ts";
@@ -76,8 +77,12 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
     told,
     caller,
     create: (asked: Asked = {}) => world.clock.drive(completions.create(requestTo(asked), call)),
-    stream: (asked: Asked = {}) => completions.stream(requestTo(asked), call),
-    read: (asked: Asked = {}) => world.clock.drive(collect(completions.stream(requestTo(asked), call))),
+    stream: (asked: Asked = {}) =>
+      batchesOf(
+        (emit) => completions.stream(requestTo(asked), call, emit),
+        () => caller.abort(new Failure("cancelled", "Left.")),
+      ),
+    read: (asked: Asked = {}) => world.clock.drive(collect((emit) => completions.stream(requestTo(asked), call, emit))),
   };
 }
 
@@ -317,7 +322,7 @@ describe("the record", () => {
   it("of a caller who took only the beginning says cancelled, and which model was answering", async () => {
     const core = createCore({ scripts: { a: [serves("one", "two")] } });
     for await (const _ of core.stream()) break;
-    expect(core.records).toMatchObject([{ outcome: "cancelled", servedModel: "a", failure: undefined }]);
+    expect(core.records).toMatchObject([{ outcome: "cancelled", servedModel: "a", failure: { code: "cancelled" } }]);
     expect(outcomes(core.records[0]!.attempts)).toEqual(["a:cancelled"]);
   });
 
@@ -429,7 +434,7 @@ describe("the ledger", () => {
     const written = Promise.withResolvers<void>();
     const core = createCore({ scripts: { a: [counted] }, ledger: { durable: () => written.promise } });
     let ended = false;
-    const streamed = collect(core.stream()).then(() => (ended = true));
+    const streamed = Array.fromAsync(core.stream()).then(() => (ended = true));
     await core.world.clock.pass(10_000);
     expect([ended, core.releases.length]).toEqual([false, 1]);
     written.resolve();

@@ -21,6 +21,8 @@ import { connectCore, type RemoteCore } from "../../src/grpc/remote-core.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
 import { callOf, FACTS, somebody } from "../support/core-ports.ts";
 import { roomyAdmission } from "../support/admission.ts";
+import { batchesOf } from "../support/batches.ts";
+import type { Emit } from "../../src/core/provider.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 
@@ -102,7 +104,10 @@ function openRemote(servers: readonly Pick<GrpcServer, "port">[]) {
       admitted: (fact) => void told.push(fact),
       ...facts,
     });
-  return { remote, lost, told, limits, controller, call };
+  const leave = (): void => controller.abort(new Failure("cancelled", "gone"));
+  const stream = (facts: Partial<Call> = {}): AsyncGenerator<readonly CompletionChunk[]> =>
+    batchesOf((emit) => remote.completions.stream(REQUEST, call(facts), emit), leave);
+  return { remote, lost, told, limits, controller, call, leave, stream };
 }
 
 function whole(id: string): Completion {
@@ -131,9 +136,9 @@ async function readAll(stream: AsyncIterable<readonly CompletionChunk[]>): Promi
 }
 
 /** A stream that says one word and then nothing until its caller leaves. */
-async function* saysOneWord(_: unknown, { signal }: Call): AsyncGenerator<CompletionChunk[]> {
+async function saysOneWord(_: unknown, { signal }: Call, emit: Emit): Promise<void> {
   const start = create(CompletionStartSchema, { id: "chatcmpl-1", model: "alpha" });
-  yield [create(CompletionChunkSchema, { event: { case: "start", value: start } }), text("Once")];
+  await emit([create(CompletionChunkSchema, { event: { case: "start", value: start } }), text("Once")]);
   await new Promise((_resolve, reject) => signal.addEventListener("abort", () => reject(signal.reason as Failure)));
 }
 
@@ -157,12 +162,12 @@ describe("a call of a remote core", () => {
 
   it("tells the caller's limits before there is any answer", async () => {
     const core = await openCore({ stream: saysOneWord });
-    const { remote, call, told, limits } = openRemote([core.server]);
-    const stream = remote.completions.stream(REQUEST, call())[Symbol.asyncIterator]();
-    await stream.next();
+    const { stream, told, limits } = openRemote([core.server]);
+    const batches = stream();
+    await batches.next();
     expect(told).toEqual([FACTS]);
     expect(limits.peek(somebody)).toEqual(FACTS);
-    await stream.return!();
+    await batches.return(undefined);
   });
 
   it("tells them with a refusal too", async () => {
@@ -176,13 +181,13 @@ describe("a call of a remote core", () => {
   it("hands over together what came together", async () => {
     const pieces = Array.from({ length: 10 }, (_, index) => text(String(index)));
     const core = await openCore({
-      async *stream() {
-        yield pieces;
+      async stream(_request, _call, emit) {
+        await emit(pieces);
       },
     });
-    const { remote, call } = openRemote([core.server]);
+    const { stream } = openRemote([core.server]);
     const sizes: number[] = [];
-    for await (const batch of remote.completions.stream(REQUEST, call())) sizes.push(batch.length);
+    for await (const batch of stream()) sizes.push(batch.length);
     expect(sizes.reduce((sum, size) => sum + size, 0)).toBe(10);
     expect(sizes.length).toBeLessThan(10);
   });
@@ -202,12 +207,12 @@ describe("a call of a remote core", () => {
   it("carries messages of 40 MiB back", async () => {
     const large = "x".repeat(40 * MIB);
     const core = await openCore({
-      async *stream() {
-        yield [text(large), text("!")];
+      async stream(_request, _call, emit) {
+        await emit([text(large), text("!")]);
       },
     });
-    const { remote, call } = openRemote([core.server]);
-    const texts = await readAll(remote.completions.stream(REQUEST, call()));
+    const { stream } = openRemote([core.server]);
+    const texts = await readAll(stream());
     expect(texts.map((each) => each.length)).toEqual([large.length, 1]);
   });
 
@@ -220,31 +225,24 @@ describe("a call of a remote core", () => {
 
   it("does not let a caller who reads nothing hold up the others", async () => {
     const core = await openCore({
-      async *stream() {
-        for (let piece = 0; piece < 2_000; piece += 1) yield [text("x".repeat(16 * 1024))];
+      async stream(_request, _call, emit) {
+        for (let piece = 0; piece < 2_000; piece += 1) await emit([text("x".repeat(16 * 1024))]);
       },
     });
-    const { remote, call } = openRemote([core.server]);
-    const idle = Array.from({ length: 8 }, () => remote.completions.stream(REQUEST, call())[Symbol.asyncIterator]());
-    for (const stream of idle) await stream.next();
-    expect(await readAll(remote.completions.stream(REQUEST, call()))).toHaveLength(2_000);
-    for (const stream of idle) await stream.return!();
+    const { stream } = openRemote([core.server]);
+    const idle = Array.from({ length: 8 }, () => stream());
+    for (const batches of idle) await batches.next();
+    expect(await readAll(stream())).toHaveLength(2_000);
+    for (const batches of idle) await batches.return(undefined);
   });
 });
 
 describe("a caller who leaves", () => {
-  it.each([
-    ["an abort", (abort: () => void) => abort()],
-    ["the end of reading", (_: () => void, end: () => void) => end()],
-  ])("ends the core's call: by %s", async (_, leave) => {
+  it("ends the core's call", async () => {
     const core = await openCore({ stream: saysOneWord });
-    const { remote, call, controller } = openRemote([core.server]);
-    const stream = remote.completions.stream(REQUEST, call())[Symbol.asyncIterator]();
-    await stream.next();
-    leave(
-      () => controller.abort(new Failure("cancelled", "gone")),
-      () => void stream.return!(),
-    );
+    const { stream, leave } = openRemote([core.server]);
+    await stream().next();
+    leave();
     await expect.poll(() => core.seen[0]!.signal.aborted).toBe(true);
     expect(core.seen[0]!.signal.reason).toMatchObject({ code: "cancelled" });
     await expect.poll(() => core.calls.active).toBe(0);
@@ -262,9 +260,9 @@ describe("a caller who leaves", () => {
 
   it("by its deadline is known to have kept it", async () => {
     const core = await openCore({ stream: saysOneWord });
-    const { remote, call } = openRemote([core.server]);
+    const { stream } = openRemote([core.server]);
     const expiresMs = systemClock.monotonic() + 200;
-    expect(await codeOf(readAll(remote.completions.stream(REQUEST, call({ expiresMs }))))).toBe("deadline_exceeded");
+    expect(await codeOf(readAll(stream({ expiresMs })))).toBe("deadline_exceeded");
     await expect.poll(() => core.seen[0]!.signal.reason).toMatchObject({ code: "deadline_exceeded" });
   });
 });
@@ -290,11 +288,11 @@ describe("a core that is not there", () => {
 
   it("ends a stream that it goes away from with an error", async () => {
     const core = await openCore({ stream: saysOneWord });
-    const { remote, call, lost } = openRemote([core.server]);
-    const stream = remote.completions.stream(REQUEST, call())[Symbol.asyncIterator]();
-    expect(textOf((await stream.next()).value as CompletionChunk[])).toEqual(["Once"]);
+    const { stream, lost } = openRemote([core.server]);
+    const batches = stream();
+    expect(textOf((await batches.next()).value as CompletionChunk[])).toEqual(["Once"]);
     core.server.close();
-    await expect(stream.next()).rejects.toMatchObject({ code: "overloaded", message: /middle of the answer/ });
+    await expect(batches.next()).rejects.toMatchObject({ code: "overloaded", message: /middle of the answer/ });
     expect(lost).toEqual(["req_front overloaded"]);
   });
 });

@@ -11,6 +11,7 @@ import {
 } from "../../src/providers/answer.ts";
 import { connectUpstream, type Upstream } from "../../src/providers/http.ts";
 import { chunkOf, type RawServer, startRawServer } from "./raw-server.ts";
+import { batchesOf } from "../support/batches.ts";
 
 const servers: RawServer[] = [];
 afterEach(async () => {
@@ -66,8 +67,15 @@ function wordReader(): StreamReader {
   };
 }
 
-const stream = (upstream: Upstream, dialect: DialectCall = call()): AsyncGenerator<readonly CompletionChunk[]> =>
-  fetchStream(upstream, dialect, { reader: wordReader(), whole: (json) => [text(JSON.stringify(json))] });
+function stream(upstream: Upstream, dialect: DialectCall = call()): AsyncGenerator<readonly CompletionChunk[]> {
+  const leaving = new AbortController();
+  const asked = { ...dialect, signal: AbortSignal.any([dialect.signal, leaving.signal]) };
+  const toChunks = (json: unknown): CompletionChunk[] => [text(JSON.stringify(json))];
+  return batchesOf(
+    (emit) => fetchStream(upstream, asked, { reader: wordReader(), whole: toChunks, emit }),
+    () => leaving.abort(new Failure("cancelled", "The caller left.")),
+  );
+}
 
 /** What a stream says, batch by batch, and how it fails. */
 async function collect(

@@ -3,6 +3,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it, vi } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
+import { batchesOf } from "../support/batches.ts";
 import { collect, createWorld, fails, hangs, newCall, outcomes, said, serves, stream, whole } from "./routed.ts";
 
 const failure = (code: FailureCode, message = `It is ${code}.`): Failure => new Failure(code, message);
@@ -83,7 +84,7 @@ describe("one model", () => {
     const tenAtOnce = async (): Promise<number> => {
       const before = world.provider.calls.length;
       await world.clock.drive(
-        Promise.all(Array.from({ length: 10 }, () => collect(world.router.stream(plan, newCall())))),
+        Promise.all(Array.from({ length: 10 }, () => collect((emit) => world.router.stream(plan, newCall(), emit)))),
       );
       return world.provider.calls.length - before;
     };
@@ -239,7 +240,7 @@ describe("after the first content", () => {
     const bodies = (): readonly string[] =>
       translate.mock.results.map(({ value }) => (value as { body: Buffer }).body.toString());
     expect(bodies()).toEqual(["{}"]);
-    const { batches } = await world.clock.drive(collect(world.router.stream(plan, newCall())));
+    const { batches } = await world.clock.drive(collect((emit) => world.router.stream(plan, newCall(), emit)));
     expect(said(batches)).toBe("start hi finish report");
     expect(bodies()).toEqual(["", ""]);
   });
@@ -332,7 +333,7 @@ describe("a caller who leaves", () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)] }, random: () => 1 });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
-    const run = collect(world.router.stream(plan, call));
+    const run = collect((emit) => world.router.stream(plan, call, emit));
     await world.clock.pass(99);
     call.caller.abort(left);
     expect((await run).failure).toMatchObject({ code: "cancelled" });
@@ -345,7 +346,7 @@ describe("a caller who leaves", () => {
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, breaker: { failures: 1 } });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
-    const run = collect(world.router.stream(plan, call));
+    const run = collect((emit) => world.router.stream(plan, call, emit));
     await world.clock.pass(1_000);
     call.caller.abort(left);
     expect((await run).failure).toMatchObject({ code: "cancelled" });
@@ -370,8 +371,12 @@ describe("a caller who leaves", () => {
     const world = createWorld({ scripts: { a: [serves("one", "two", "three")] }, breaker: { failures: 1 } });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
-    for await (const batch of world.router.stream(plan, call)) if (said([batch]) === "two") break;
-    expect(world.provider.calls).toMatchObject([{ state: "left", given: 2 }]);
+    const batches = batchesOf(
+      (emit) => world.router.stream(plan, call, emit),
+      () => call.caller.abort(left),
+    );
+    for await (const batch of batches) if (said([batch]) === "two") break;
+    expect(world.provider.calls).toMatchObject([{ state: "aborted", given: 2 }]);
     expect(outcomes(call.attempts)).toEqual(["a:cancelled"]);
     expect([...world.router.health().values()]).toEqual(["closed"]);
     expect(world.clock.pending).toBe(0);

@@ -114,8 +114,6 @@ interface Seen {
   readonly calls: readonly ScriptedCall[];
   readonly chunks: readonly CompletionChunk[];
   readonly failure: Failure | undefined;
-  /** The caller took all it wanted before the end. */
-  readonly left: boolean;
   readonly records: readonly CompletionRecord[];
   /** What was reserved, given back and written down. */
   readonly ledgered: {
@@ -178,7 +176,6 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
 
   const chunks: CompletionChunk[] = [];
   let failure: Failure | undefined;
-  let left = false;
   const read = async (): Promise<void> => {
     if (mode === "whole") {
       const { choices, usage, report } = await completions.create(request, call);
@@ -187,14 +184,14 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
       return;
     }
     let taken = 0;
-    for await (const batch of completions.stream(request, call)) {
+    await completions.stream(request, call, (batch) => {
       expect(batch.length).toBeGreaterThan(0);
       chunks.push(...batch);
       taken += 1;
-      left = taken >= caller.takes;
-      if (left) return;
-      if (caller.readsMs > 0) await new Promise<void>((resolve) => void clock.after(caller.readsMs, resolve));
-    }
+      if (taken >= caller.takes) controller.abort(new Failure("cancelled", "Left."));
+      else if (caller.readsMs > 0) return new Promise((resolve) => void clock.after(caller.readsMs, resolve));
+      return undefined;
+    });
   };
   try {
     await clock.drive(read());
@@ -204,7 +201,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
   }
   cancelTimer?.();
   const ledgered = { demands, releases, entries };
-  return { world, calls: provider.calls.slice(before), chunks, failure, left, records, ledgered, signal };
+  return { world, calls: provider.calls.slice(before), chunks, failure, records, ledgered, signal };
 }
 
 const isContent = ({ event }: CompletionChunk): boolean => event.case !== "start" && event.case !== "report";
@@ -238,7 +235,7 @@ function expectPlanKept({ calls, world: { models } }: Seen): void {
 }
 
 /** Every attempt is noted once, in order, and nothing else is: what was called, and what was skipped. */
-function expectAttemptsComplete({ records, calls, chunks, failure, left, world: { models } }: Seen): void {
+function expectAttemptsComplete({ records, calls, chunks, failure, world: { models } }: Seen): void {
   const { attempts } = records[0]!;
   const called = attempts.filter((attempt) => attempt.outcome !== "skipped");
   expect(called.map((attempt) => upstreamOf(attempt.model))).toEqual(calls.map((call) => call.model));
@@ -255,7 +252,7 @@ function expectAttemptsComplete({ records, calls, chunks, failure, left, world: 
   if (failure !== undefined) expect(failure.attempts).toEqual(attempts);
   const report = chunks.at(-1)?.event;
   if (report?.case === "report") expect(report.value.attempts).toEqual(attempts);
-  else if (!left) expect(attempts.some((attempt) => attempt.outcome === "served")).toBe(false);
+  else expect(attempts.some((attempt) => attempt.outcome === "served")).toBe(false);
 }
 
 /** What was left behind: no open upstream call, no timer, no listener. */
@@ -275,7 +272,7 @@ function expectOneRecord({ records, ledgered, chunks, failure }: Seen): void {
   expect([releases.length, entries.length]).toEqual([demands.length, demands.length]);
   if (entries.length > 0) expect(entries[0]!.outcome).toBe(records[0]!.outcome);
   const served = chunks.at(-1)?.event.case === "report";
-  expect(records[0]!.outcome).toBe(served ? "served" : (failure?.code ?? "cancelled"));
+  expect(records[0]!.outcome).toBe(served ? "served" : failure!.code);
   expect(records[0]!.failure).toBe(failure);
 }
 

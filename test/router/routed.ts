@@ -9,7 +9,7 @@ import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
-import type { Translation } from "../../src/core/provider.ts";
+import type { Emit, Translation } from "../../src/core/provider.ts";
 import type { Routed, RouterCall } from "../../src/core/router.ts";
 import { createRouter, type OwnedRouter, type RouterOptions } from "../../src/router/router.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -73,14 +73,14 @@ export async function stream(
 ): Promise<Streamed> {
   const { router, models, clock } = world;
   const plan = router.plan(create(CompletionRequestSchema, request), models, "stream");
-  return clock.drive(collect(router.stream(plan, call)));
+  return clock.drive(collect((emit) => router.stream(plan, call, emit)));
 }
 
 /** Collects batches until the end or the failure. */
-export async function collect(given: AsyncIterable<readonly CompletionChunk[]>): Promise<Streamed> {
+export async function collect(given: (emit: Emit) => Promise<void>): Promise<Streamed> {
   const batches: (readonly CompletionChunk[])[] = [];
   try {
-    for await (const batch of given) batches.push(batch);
+    await given((batch) => void batches.push(batch));
     return { batches, failure: undefined };
   } catch (reason) {
     if (!(reason instanceof Failure)) throw reason;

@@ -1,5 +1,5 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
-import type { Answer } from "../../src/core/provider.ts";
+import type { Answer, Emit } from "../../src/core/provider.ts";
 import { AnswerBuilder } from "../../src/core/whole.ts";
 
 /** The whole answer that the chunks of a stream add up to. */
@@ -10,6 +10,11 @@ export function fold(chunks: Iterable<CompletionChunk>): Answer {
 }
 
 /** The whole answer of a provider's stream. */
-export async function foldStream(batches: AsyncIterable<readonly CompletionChunk[]>): Promise<Answer> {
-  return fold((await Array.fromAsync(batches)).flat());
+export async function foldStream(stream: (emit: Emit) => Promise<void>): Promise<Answer> {
+  const chunks: CompletionChunk[] = [];
+  await stream((batch) => {
+    chunks.push(...batch);
+    return undefined;
+  });
+  return fold(chunks);
 }

@@ -5,6 +5,7 @@ import type { Model } from "../../src/core/model.ts";
 import type {
   Answer,
   Capabilities,
+  Emit,
   Provider,
   Translation,
   UpstreamCall,
@@ -32,8 +33,8 @@ export interface ScriptedCall {
   readonly lineId: string | undefined;
   /** Batches that were taken from it. */
   given: number;
-  /** How it ended: by itself, by the call's signal, by a caller who took no more; `open` while it has not. */
-  state: "open" | "ended" | "failed" | "aborted" | "left";
+  /** How it ended: by itself, by the call's signal; `open` while it has not. */
+  state: "open" | "ended" | "failed" | "aborted";
 }
 
 const NOTHING_LOST: Translation = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false };
@@ -67,10 +68,10 @@ export class ScriptedProvider implements Provider {
 
   async create(call: UpstreamCall): Promise<Answer> {
     if (call.translation.streamed) throw new Error("A translation that asks for a stream was posted as a whole one.");
-    return foldStream(this.stream(call));
+    return foldStream((emit) => this.stream(call, emit));
   }
 
-  async *stream(asked: UpstreamCall): AsyncGenerator<readonly CompletionChunk[]> {
+  async stream(asked: UpstreamCall, emit: Emit): Promise<void> {
     const { signal, idleMs } = asked;
     const call = this.#begin(asked);
     const { batches = [], ending, pauseMs = 0 } = call.script;
@@ -78,7 +79,7 @@ export class ScriptedProvider implements Provider {
       for (const batch of batches) {
         await this.#wait(pauseMs, signal);
         call.given += 1;
-        yield batch;
+        await emit(batch);
       }
       if (ending === "hang") {
         await this.#wait(idleMs, signal);
@@ -90,8 +91,6 @@ export class ScriptedProvider implements Provider {
     } catch (reason) {
       call.state = signal.aborted ? "aborted" : "failed";
       throw reason;
-    } finally {
-      if (call.state === "open") call.state = "left";
     }
   }
 

@@ -46,7 +46,8 @@ export function anthropic({ upstream, apiKeys: [apiKey], headers }: AnthropicOpt
   return {
     translate: toAnthropicRequest,
     create: (call) => fetchWhole(upstream, toDialectCall(call), toAnswer),
-    stream: (call) => fetchStream(upstream, toDialectCall(call), { reader: new AnswerStream(), whole: toAnswerChunks }),
+    stream: (call, emit) =>
+      fetchStream(upstream, toDialectCall(call), { reader: new AnswerStream(), whole: toAnswerChunks, emit }),
     close: () => upstream.close(),
   };
 }

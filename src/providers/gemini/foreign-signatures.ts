@@ -1,4 +1,4 @@
-import type { UpstreamCall } from "../../core/provider.ts";
+import type { Emit, UpstreamCall } from "../../core/provider.ts";
 import { parseExactly } from "../exact-json.ts";
 import { isRefusedSignature } from "./failure.ts";
 import { SENTINEL } from "./signature.ts";
@@ -21,23 +21,21 @@ export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCa
 }
 
 /** The same for a stream, as long as it has said nothing. */
-export async function* streamForgiving<T>(
+export async function streamForgiving(
   call: UpstreamCall,
-  ask: (call: UpstreamCall) => AsyncIterable<T>,
-): AsyncGenerator<T> {
-  let again: UpstreamCall;
+  ask: (call: UpstreamCall, emit: Emit) => Promise<void>,
+  emit: Emit,
+): Promise<void> {
   let begun = false;
   try {
-    for await (const batch of ask(call)) {
+    await ask(call, (batch) => {
       begun = true;
-      yield batch;
-    }
-    return;
+      return emit(batch);
+    });
   } catch (reason) {
     if (begun) throw reason;
-    again = unsignedOrThrow(call, reason);
+    await ask(unsignedOrThrow(call, reason), emit);
   }
-  yield* ask(again);
 }
 
 /** Whether the conversation carries a signature that could be refused. */

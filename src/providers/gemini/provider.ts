@@ -1,4 +1,4 @@
-import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
+import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
 import { toFailure } from "./failure.ts";
@@ -40,10 +40,11 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
   });
 
   // Without `alt=sse` the answer would be one JSON array.
-  const streamOnce = (call: UpstreamCall): ReturnType<typeof fetchStream> =>
+  const streamOnce = (call: UpstreamCall, emit: Emit): Promise<void> =>
     fetchStream(upstream, toCall(call, "streamGenerateContent?alt=sse"), {
       reader: readGeminiStream(),
       whole: toAnswerChunks,
+      emit,
     });
   const createOnce = (call: UpstreamCall): Promise<Answer> =>
     fetchWhole(upstream, toCall(call, "generateContent"), toAnswer);
@@ -51,7 +52,7 @@ export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOp
   return {
     translate: toGeminiRequest,
     create: (call) => askForgiving(call, createOnce),
-    stream: (call) => (isSigned(call) ? streamForgiving(call, streamOnce) : streamOnce(call)),
+    stream: (call, emit) => (isSigned(call) ? streamForgiving(call, streamOnce, emit) : streamOnce(call, emit)),
     close: () => upstream.close(),
   };
 }

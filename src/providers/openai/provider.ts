@@ -44,8 +44,8 @@ export function openai({ upstream, apiKeys: [apiKey], headers: extra }: OpenAiOp
   return {
     translate: toOpenAiRequest,
     create: (call) => fetchWhole(upstream, toCall(call), readOpenAiCompletion),
-    stream: (call) =>
-      fetchStream(upstream, toCall(call), { reader: new OpenAiStreamReader(), whole: readOpenAiChunks }),
+    stream: (call, emit) =>
+      fetchStream(upstream, toCall(call), { reader: new OpenAiStreamReader(), whole: readOpenAiChunks, emit }),
     close: () => upstream.close(),
   };
 }

@@ -3,6 +3,7 @@ import { Failure, type FailureCode } from "../../../src/core/failure.ts";
 import { encode } from "../../../src/grpc/encoding.ts";
 import { type DialectCall, fetchStream } from "../../../src/providers/answer.ts";
 import type { Upstream, UpstreamAnswer } from "../../../src/providers/http.ts";
+import type { Emit } from "../../../src/core/provider.ts";
 import { STREAM_DIALECTS, type DialectName } from "./sse-streams.ts";
 
 /** What came of reading one stream to its end. */
@@ -43,10 +44,12 @@ export async function readFrom(
   let failure: Failure | undefined;
   let flaw: string | undefined;
   try {
-    for await (const batch of fetchStream(upstream, { ...CALL, headers }, { reader: createReader(), whole })) {
+    const emit: Emit = (batch) => {
       if (batch.length === 0) flaw = "an empty batch";
       chunks.push(...batch);
-    }
+      return undefined;
+    };
+    await fetchStream(upstream, { ...CALL, headers }, { reader: createReader(), whole, emit });
   } catch (reason) {
     if (reason instanceof Failure) failure = reason;
     else flaw = `no Failure: ${String(reason)}`;

@@ -125,7 +125,7 @@ export class AttemptWatch implements CallWatch {
     const isProbe = health.probe === call;
     if (isProbe) health.probe = undefined;
     // Called off from our side, it says nothing.
-    if (call.state === "left" || (call.signal.aborted && !isOwnTimeout(call.signal.reason))) return;
+    if (call.signal.aborted && !isOwnTimeout(call.signal.reason)) return;
     if (failure === undefined) {
       if (isProbe) close(health);
       health.inARow = 0;

@@ -2,6 +2,7 @@ import type { Completion } from "../../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../../../src/core/call.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
+import type { Emit } from "../../../src/core/provider.ts";
 import type { OpenCall } from "../../../src/edge/calls.ts";
 import { type Drainable, drained } from "../../../src/edge/drain.ts";
 import type { Chance } from "./chance.ts";
@@ -51,7 +52,8 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
     };
     // Core empties what it is given; what was asked is for the judge.
     const request = { ...journey.request };
-    if (journey.isStream) await stream(process.completions.stream(request, call), journey, { ...ports, open, process });
+    if (journey.isStream)
+      await process.completions.stream(request, call, reading(journey, { ...ports, open, process }));
     else receiveWhole(await process.completions.create(request, call), journey, watch);
   } catch (reason) {
     journey.failure = Failure.from(reason);
@@ -69,25 +71,21 @@ interface StreamPorts extends EntrancePorts {
   readonly process: SimulatedProcess;
 }
 
-async function stream(
-  batches: ReturnType<SimulatedProcess["completions"]["stream"]>,
-  journey: Journey,
-  { clock, chance, watch, open, process }: StreamPorts,
-): Promise<void> {
+/** Takes a stream as its caller does, who may leave or read slowly. */
+function reading(journey: Journey, { clock, chance, watch, open, process }: StreamPorts): Emit {
   const { takes, pauses, pauseMs } = journey.habits;
-  for await (const batch of batches) {
+  return (batch) => {
     const wrong = journey.receive(batch);
     if (wrong !== undefined) watch.breach("chunks", wrong, journey.number);
     if (journey.batches >= takes) {
-      const { signal } = open;
-      journey.leftAs = signal.aborted ? Failure.from(signal.reason).code : "cancelled";
-      return;
+      open.leave();
+      return undefined;
     }
-    if (pauses === 0 || !chance.percent(pauses)) continue;
+    if (pauses === 0 || !chance.percent(pauses)) return undefined;
     const reader = new SlowReader(clock, pauseMs);
     journey.hangUp = () => reader.close();
-    await drained(reader, { clock: process.clock, call: open, bytes: 16 });
-  }
+    return drained(reader, { clock: process.clock, call: open, bytes: 16 });
+  };
 }
 
 function receiveWhole({ choices, usage, model, report }: Completion, journey: Journey, watch: Watch): void {

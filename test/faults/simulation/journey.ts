@@ -19,8 +19,7 @@ export interface UpstreamRecord {
   /** Batches and chunks of text that were taken from it. */
   batches: number;
   chunks: number;
-  /** `left`: nobody took more. */
-  state: "open" | "ended" | "failed" | "aborted" | "left";
+  state: "open" | "ended" | "failed" | "aborted";
   /** The code of the failure it ended with. */
   endedAs: string | undefined;
 }
@@ -70,8 +69,6 @@ export class Journey {
   usage: Usage | undefined;
   isReported = false;
   failure: Failure | undefined;
-  /** Why a caller who took no more did so. */
-  leftAs: string | undefined;
 
   constructor({
     number,

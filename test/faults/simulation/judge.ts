@@ -60,8 +60,8 @@ function mayAsk({ key, request }: Journey): boolean {
 }
 
 /** Whoever did not leave is told how it ended. */
-function isReportedTo({ failure, leftAs, isReported }: Journey, outcome: string): boolean {
-  return isReported || failure?.code === outcome || leftAs === outcome;
+function isReportedTo({ failure, isReported }: Journey, outcome: string): boolean {
+  return isReported || failure?.code === outcome;
 }
 
 /** All of what was said, once, and by the model that is named. */
@@ -130,12 +130,12 @@ function judgeAttempts({ calls, number }: Journey, attempts: LedgerEntry["attemp
 }
 
 /** How it ended, by what could be seen of it. */
-export function outcomeOf({ isReported, failure, leftAs, calls, chunks, isStream }: Journey): string {
+export function outcomeOf({ isReported, failure, calls, chunks, isStream }: Journey): string {
   if (isReported) return "served";
   const last = calls.at(-1);
   // Once content has arrived, how its call ends is how it ends.
   if (isStream && chunks > 0 && last?.state === "failed") return last.endedAs ?? "internal";
-  return failure?.code ?? leftAs ?? "nothing";
+  return failure?.code ?? "nothing";
 }
 
 /** Judges at rest what was written down of a completion. */

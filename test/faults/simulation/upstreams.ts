@@ -15,6 +15,7 @@ import type { Chance } from "./chance.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
 import { drawScript, type Weather } from "./scripts.ts";
 import type { Watch } from "./watch.ts";
+import type { Emit } from "../../../src/core/provider.ts";
 
 /** What the upstream models of all processes share. */
 export interface Sky {
@@ -70,18 +71,18 @@ export class Upstreams implements Provider {
 
   create(call: UpstreamCall): Promise<Answer> {
     if (call.translation.streamed) throw new Error("A translation that asks for a stream was posted as a whole one.");
-    return foldStream(this.#say(call, { isWhole: true }));
+    return foldStream((emit) => this.#say(call, emit, { isWhole: true }));
   }
 
-  stream(call: UpstreamCall): AsyncIterable<readonly CompletionChunk[]> {
-    return this.#say(call, { isWhole: false });
+  stream(call: UpstreamCall, emit: Emit): Promise<void> {
+    return this.#say(call, emit, { isWhole: false });
   }
 
   async close(): Promise<void> {
     this.#isClosed = true;
   }
 
-  async *#say(upstream: UpstreamCall, { isWhole }: { isWhole: boolean }): AsyncGenerator<readonly CompletionChunk[]> {
+  async #say(upstream: UpstreamCall, emit: Emit, { isWhole }: { isWhole: boolean }): Promise<void> {
     const { signal, idleMs } = upstream;
     const { call, journey } = this.#begin(upstream);
     const { batches, firstMs, gapMs, failure } = call.script;
@@ -93,7 +94,7 @@ export class Upstreams implements Provider {
         call.batches += 1;
         if (call.batches === 1 && !isWhole) this.#calls.committed(call);
         if (!isWhole) this.#checkPull(call, journey);
-        yield batch;
+        await emit(batch);
       }
       const patience = call.script.ending === "stalls" ? Infinity : batches.length === 0 ? firstMs : gapMs;
       await this.#wait(patience, batches.length === 0 ? Infinity : idleMs, signal);
@@ -107,7 +108,6 @@ export class Upstreams implements Provider {
       call.endedAs = thrown instanceof Failure ? thrown.code : "internal";
       throw thrown;
     } finally {
-      if (call.state === "open") call.state = "left";
       call.endedMs = this.#clock.monotonic();
       this.#sky.watch.note(`call ${call.number} ${call.state} ${call.endedAs ?? ""}`, journey.number);
       // An end without anything is one that the router does not take for an answer.

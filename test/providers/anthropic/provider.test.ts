@@ -6,11 +6,13 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Provider, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { anthropic } from "../../../src/providers/anthropic/provider.ts";
 import { connectUpstream } from "../../../src/providers/http.ts";
+import { batchesOf } from "../../support/batches.ts";
 import { foldStream } from "../../support/fold.ts";
 import { summarize } from "./answers.ts";
 import { request } from "./builders.ts";
 import { readFixture } from "./fixtures.ts";
 import { adaptiveModel, budgetModel } from "./model.ts";
+import { Failure } from "../../../src/core/failure.ts";
 
 type Reply = (response: ServerResponse, received: Received) => void;
 interface Received {
@@ -79,7 +81,7 @@ const callOf = (
 
 async function collect(target: Provider): Promise<CompletionChunk[]> {
   const chunks: CompletionChunk[] = [];
-  for await (const batch of target.stream(callOf(target, { mode: "stream" }))) {
+  for await (const batch of batchesOf((emit) => target.stream(callOf(target, { mode: "stream" }), emit))) {
     expect(batch.length).toBeGreaterThan(0);
     chunks.push(...batch);
   }
@@ -134,7 +136,9 @@ describe("the provider", () => {
 
   it("trap 17: puts a long whole answer together from a stream", async () => {
     const { provider, received } = await connect(answer(SSE_TYPE, readFixture("17", "upstream-response.sse")));
-    const { choices, usage } = await foldStream(provider.stream(callOf(provider, { maxTokens: 30_000 })));
+    const { choices, usage } = await foldStream((emit) =>
+      provider.stream(callOf(provider, { maxTokens: 30_000 }), emit),
+    );
     expect(choices).toMatchObject([
       { message: { toolCalls: [{ arguments: '{"city": "Paris"}' }], reasoning: [{}, {}] } },
     ]);
@@ -187,7 +191,10 @@ describe("the provider", () => {
       response.write(readFixture("15", "upstream-response.sse").split("event: error")[0]);
       response.on("close", () => (closed = true));
     });
-    for await (const batch of provider.stream(callOf(provider, { mode: "stream" }))) {
+    const leaving = new AbortController();
+    const call = { ...callOf(provider, { mode: "stream" }), signal: leaving.signal };
+    const leave = (): void => leaving.abort(new Failure("cancelled", "The caller left."));
+    for await (const batch of batchesOf((emit) => provider.stream(call, emit), leave)) {
       expect(summarize(batch)).toEqual({ text: "Once upon" });
       break;
     }

@@ -1,6 +1,8 @@
 import { describe, expect, it } from "vitest";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import type { UpstreamCall } from "../../../src/core/provider.ts";
+import { deltaChunk } from "../../../src/core/chunks.ts";
+import type { Emit, UpstreamCall } from "../../../src/core/provider.ts";
 import { askForgiving, isSigned, streamForgiving } from "../../../src/providers/gemini/foreign-signatures.ts";
 import { toFailure } from "../../../src/providers/gemini/failure.ts";
 import { ask, type Body, call, callTurn, result, say, translate } from "./ask.ts";
@@ -47,6 +49,20 @@ function provider(...reasons: Failure[]): {
   };
 }
 
+const sayChunk = (text: string): CompletionChunk => deltaChunk(0, { case: "text", value: text });
+
+/** The texts of a stream. */
+async function streamed(
+  asked: UpstreamCall,
+  answer: (once: UpstreamCall, emit: Emit) => Promise<void>,
+  said: string[] = [],
+): Promise<string[]> {
+  const textOf = ({ event }: CompletionChunk): string =>
+    event.case === "delta" && event.value.content.case === "text" ? event.value.content.value : "";
+  await streamForgiving(asked, answer, (batch) => void said.push(...batch.map(textOf)));
+  return said;
+}
+
 describe("trap 99: signatures that another account or route made", () => {
   it.each([
     ["a whole answer", true],
@@ -55,11 +71,9 @@ describe("trap 99: signatures that another account or route made", () => {
     const { sent, answer } = provider(CORRUPTED);
     const said = whole
       ? [await askForgiving(callWith("c2ln"), async (asked) => answer(asked))]
-      : await Array.fromAsync(
-          streamForgiving(callWith("c2ln"), async function* (asked) {
-            yield answer(asked);
-          }),
-        );
+      : await streamed(callWith("c2ln"), async (asked, emit) => {
+          await emit([sayChunk(answer(asked))]);
+        });
     expect(said).toEqual(["answer"]);
     expect(sent.map(signaturesIn)).toEqual(
       ["c2ln", SENTINEL].map((signature) => [undefined, signature, undefined, signature, undefined]),
@@ -81,14 +95,18 @@ describe("trap 99: signatures that another account or route made", () => {
 
   it("are not blamed once the stream has begun", async () => {
     let calls = 0;
-    const stream = streamForgiving(callWith("c2ln"), async function* () {
-      calls++;
-      yield "first";
-      throw CORRUPTED;
-    });
-    expect(await stream.next()).toMatchObject({ value: "first" });
-    await expect(stream.next()).rejects.toBe(CORRUPTED);
-    expect(calls).toBe(1);
+    const said: string[] = [];
+    const asking = streamed(
+      callWith("c2ln"),
+      async (_, emit) => {
+        calls++;
+        await emit([sayChunk("first")]);
+        throw CORRUPTED;
+      },
+      said,
+    );
+    await expect(asking).rejects.toBe(CORRUPTED);
+    expect({ calls, said }).toEqual({ calls: 1, said: ["first"] });
   });
 });
 

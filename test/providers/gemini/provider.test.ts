@@ -4,7 +4,7 @@ import type { AddressInfo } from "node:net";
 import { fromJson } from "@bufbuild/protobuf";
 import { GoogleGenAI } from "@google/genai";
 import { afterEach, describe, expect, it } from "vitest";
-import { type CompletionChunk, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Provider, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { gemini } from "../../../src/providers/gemini/provider.ts";
@@ -12,6 +12,7 @@ import { connectUpstream } from "../../../src/providers/http.ts";
 import { foldStream } from "../../support/fold.ts";
 import { bytesOf } from "./fixture.ts";
 import { flash } from "./model.ts";
+import type { Emit } from "../../../src/core/provider.ts";
 
 interface Seen {
   readonly url: string;
@@ -75,11 +76,13 @@ function call(from: Provider, mode: "whole" | "stream", model: UpstreamModel = f
   };
 }
 
-async function collect(batches: AsyncIterable<readonly CompletionChunk[]>): Promise<string[]> {
+async function collect(stream: (emit: Emit) => Promise<void>): Promise<string[]> {
   const said: string[] = [];
-  for await (const batch of batches)
+  await stream((batch) => {
     for (const { event } of batch)
       said.push(event.case === "delta" ? (event.value.content.case ?? "") : (event.case ?? ""));
+    return undefined;
+  });
   return said;
 }
 
@@ -117,7 +120,7 @@ describe("a whole answer", () => {
 
   it("trap 17: is put together from a stream when it may be long", async () => {
     const { gemini: own, seen } = await answering(fixture("21-gemini-text-stream"));
-    const answer = await foldStream(own.stream(call(own, "whole", flash({ streamAbove: 0 }))));
+    const answer = await foldStream((emit) => own.stream(call(own, "whole", flash({ streamAbove: 0 })), emit));
     expect(answer.choices).toMatchObject([{ message: { content: [{ content: { value: "ÅÄÖ 🐙" } }] } }]);
     expect(seen[0]?.url).toBe("/prefix/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse");
   });
@@ -147,7 +150,13 @@ describe("a whole answer", () => {
 describe("a stream", () => {
   it("trap 8 and 12: is asked for as events, uncompressed", async () => {
     const { gemini: own, seen } = await answering(fixture("21-gemini-text-stream"));
-    expect(await collect(own.stream(call(own, "stream")))).toEqual(["text", "text", "text", "finish", "usage"]);
+    expect(await collect((emit) => own.stream(call(own, "stream"), emit))).toEqual([
+      "text",
+      "text",
+      "text",
+      "finish",
+      "usage",
+    ]);
     expect(seen).toMatchObject([
       {
         url: "/prefix/v1beta/models/gemini-3.8-flash:streamGenerateContent?alt=sse",
@@ -158,18 +167,18 @@ describe("a stream", () => {
 
   it("trap 11: that comes as JSON is read as the answer it is, or as the array of its pieces", async () => {
     const { gemini: own } = await answering(json(HI));
-    expect(await collect(own.stream(call(own, "stream")))).toEqual(["text", "finish"]);
+    expect(await collect((emit) => own.stream(call(own, "stream"), emit))).toEqual(["text", "finish"]);
     const { gemini: other } = await answering(json([{ candidates: [{ content: { parts: [{ text: "o" }] } }] }, HI]));
-    expect(await collect(other.stream(call(other, "stream")))).toEqual(["text", "text", "finish"]);
+    expect(await collect((emit) => other.stream(call(other, "stream"), emit))).toEqual(["text", "text", "finish"]);
   });
 
   it("trap 11: that comes as an error in JSON, or as HTML, fails", async () => {
     const { gemini: own } = await answering(json([{ error: { code: 429 } }]));
-    await expect(collect(own.stream(call(own, "stream")))).rejects.toThrow(
+    await expect(collect((emit) => own.stream(call(own, "stream"), emit))).rejects.toThrow(
       failsWith("upstream_rate_limited", "The upstream provider is rate limiting requests."),
     );
     const { gemini: other } = await answering(answerWith("text/html", "<html>"));
-    await expect(collect(other.stream(call(other, "stream")))).rejects.toThrow(
+    await expect(collect((emit) => other.stream(call(other, "stream"), emit))).rejects.toThrow(
       failsWith("upstream_protocol", "The upstream provider answered with something that is not a stream."),
     );
   });
@@ -182,8 +191,7 @@ describe("a stream", () => {
     });
     const said: string[] = [];
     const read = async (): Promise<void> => {
-      for await (const batch of own.stream(call(own, "stream")))
-        said.push(...batch.map(({ event }) => event.case ?? ""));
+      await own.stream(call(own, "stream"), (batch) => void said.push(...batch.map(({ event }) => event.case ?? "")));
     };
     await expect(read()).rejects.toBeInstanceOf(Failure);
     expect(said).toEqual(["delta"]);
@@ -192,8 +200,10 @@ describe("a stream", () => {
   it("trap 14: that nobody wants any more ends with the signal's reason", async () => {
     const leaving = new AbortController();
     const { gemini: own } = await answering(() => leaving.abort(new Failure("cancelled", "The caller left.")));
-    const batches = own.stream({ ...call(own, "stream"), signal: leaving.signal });
-    await expect(collect(batches)).rejects.toThrow(failsWith("cancelled", "The caller left."));
+    const asked = { ...call(own, "stream"), signal: leaving.signal };
+    await expect(collect((emit) => own.stream(asked, emit))).rejects.toThrow(
+      failsWith("cancelled", "The caller left."),
+    );
   });
 });
 
@@ -211,7 +221,7 @@ describe("signatures of another account (trap 99)", () => {
     const messages = [signed, { role: "ROLE_USER", content: [{ text: "b" }] }];
     const translation = own.translate(fromJson(CompletionRequestSchema, { messages }), flash(), mode);
     const asked = { ...call(own, mode), translation };
-    await (mode === "whole" ? own.create(asked) : collect(own.stream(asked)));
+    await (mode === "whole" ? own.create(asked) : collect((emit) => own.stream(asked, emit)));
     expect(bodies).toHaveLength(2);
     expect(bodies[1]).toContain('"thoughtSignature":"skip_thought_signature_validator"');
   });

@@ -8,6 +8,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Capabilities, Provider, UpstreamCall } from "../../../src/core/provider.ts";
 import { connectUpstream } from "../../../src/providers/http.ts";
 import { openai } from "../../../src/providers/openai/provider.ts";
+import { batchesOf } from "../../support/batches.ts";
 import { foldStream } from "../../support/fold.ts";
 import { readFixture } from "./fixture.ts";
 import { modelThat } from "./model.ts";
@@ -71,7 +72,7 @@ function callOf(provider: Provider, mode: "whole" | "stream", can: Partial<Capab
 async function collect(provider: Provider): Promise<{ chunks: CompletionChunk[]; failure: unknown }> {
   const chunks: CompletionChunk[] = [];
   try {
-    for await (const batch of provider.stream(callOf(provider, "stream"))) {
+    for await (const batch of batchesOf((emit) => provider.stream(callOf(provider, "stream"), emit))) {
       expect(batch.length).toBeGreaterThan(0);
       chunks.push(...batch);
     }
@@ -147,7 +148,7 @@ describe("a whole answer", () => {
   it("trap 17: is fetched as a stream when it may be long, and put together", async () => {
     const { provider, received } = await serve(send("text/event-stream", events));
     const call = callOf(provider, "whole", { streamAbove: 0 });
-    expect(plainAnswer(await foldStream(provider.stream(call)))).toEqual(hi);
+    expect(plainAnswer(await foldStream((emit) => provider.stream(call, emit)))).toEqual(hi);
     expect(received).toMatchObject([{ headers: { accept: "text/event-stream" }, body: { stream: true } }]);
   });
 
@@ -243,7 +244,10 @@ describe("a stream", () => {
         .writeHead(200, { "content-type": "text/event-stream" })
         .write(events.subarray(0, events.indexOf("\n\n") + 2));
     });
-    for await (const batch of provider.stream(callOf(provider, "stream"))) {
+    const leaving = new AbortController();
+    const call = { ...callOf(provider, "stream"), signal: leaving.signal };
+    const leave = (): void => leaving.abort(new Failure("cancelled", "The caller left."));
+    for await (const batch of batchesOf((emit) => provider.stream(call, emit), leave)) {
       expect(plain(batch)).toEqual(hiChunks.slice(0, 1));
       break;
     }

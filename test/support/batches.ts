@@ -1,0 +1,13 @@
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import type { Emit } from "../../src/core/provider.ts";
+import { pulled } from "../../src/edge/pulled.ts";
+
+/** What a stream emits, batch by batch, as a test asks for it. Breaking off calls `leave`, which must end the stream. */
+export function batchesOf(
+  stream: (emit: Emit) => Promise<void>,
+  leave: () => void = () => {
+    throw new Error("nobody said how this stream is left");
+  },
+): AsyncGenerator<readonly CompletionChunk[]> {
+  return pulled<readonly CompletionChunk[]>(stream, leave);
+}
