@@ -97,10 +97,9 @@ export interface UpstreamCall {
 }
 
 /**
- * Takes a batch of a stream's chunks, in their order: this is a push, for a stream through generators costs a promise and a
- * turn of each layer per chunk. Returns a promise when there is no room for more, and gets nothing before it resolves.
- * Throws a Failure, which ends the stream: the reason of the call's signal, once that has aborted, or that of a fault which
- * is no provider's.
+ * Takes a batch of a stream's chunks, in their order. Returns a promise when it has no room for more: nothing is emitted before
+ * that resolves. Throws a Failure, which ends the stream: the reason of the call's signal, once that has aborted, or a fault
+ * that is nobody's upstream. Why streams are pushed: docs/decisions/0022-pushed-streams.md.
  */
 export type Emit = (batch: readonly CompletionChunk[]) => Promise<void> | undefined;
 

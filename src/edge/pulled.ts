@@ -1,6 +1,6 @@
 /**
  * What a stream emits, for a library that asks instead of being told: it goes on when the last batch has been worked through.
- * Who returns early is waited for until the stream has ended, which `leave` must make it do.
+ * Who returns early, or fails, is waited for until the stream has ended, which `leave` must make it do.
  */
 export async function* pulled<T>(
   stream: (emit: (batch: T) => Promise<void>) => Promise<void>,
@@ -9,34 +9,33 @@ export async function* pulled<T>(
   let arrival = Promise.withResolvers<T | undefined>();
   let taken = (): void => undefined;
   let isOver = false;
-  const end = stream((batch) => {
+  const ended = stream((batch) => {
     arrival.resolve(batch);
     return new Promise((resolve) => {
       taken = resolve;
     });
-  });
-  const ended = end.then(
-    () => arrival.resolve(undefined),
-    (reason: unknown) => arrival.reject(reason),
-  );
+  })
+    .finally(() => {
+      isOver = true;
+    })
+    .then(
+      () => arrival.resolve(undefined),
+      (reason: unknown) => arrival.reject(reason),
+    );
   try {
     for (;;) {
       const batch = await arrival.promise;
-      if (batch === undefined) break;
+      if (batch === undefined) return;
       arrival = Promise.withResolvers();
       yield batch;
       taken();
     }
-    isOver = true;
-  } catch (reason) {
-    isOver = true;
-    throw reason;
   } finally {
     if (!isOver) {
-      leave();
-      taken();
       // Nobody hears how what was left ends.
       arrival.promise.catch(() => undefined);
+      leave();
+      taken();
       await ended;
     }
   }

@@ -49,7 +49,7 @@ const FINISHED_WAIT_MS = 10_000;
 export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
   const answer = await upstream.post(call, "application/json");
   try {
-    await refuse(answer, call);
+    if (!isReadable(answer)) throw await refusalOf(answer, call);
     return map(parseAnswer(await answer.body()));
   } catch (reason) {
     answer.abandon();
@@ -67,7 +67,7 @@ export async function fetchStream(upstream: Upstream, call: DialectCall, map: St
   call.body = NOTHING;
   let over = false;
   try {
-    await refuse(answer, call);
+    if (!isReadable(answer)) throw await refusalOf(answer, call);
     const type = String(answer.headers["content-type"] ?? "");
     if (/^application\/json\b/i.test(type)) {
       await map.emit(map.whole(parseAnswer(await answer.body())));
@@ -127,16 +127,27 @@ function readAll(events: readonly SseEvent[], reader: StreamReader, out: Complet
   }
 }
 
-async function refuse(answer: UpstreamAnswer, call: DialectCall): Promise<void> {
-  const encoding = String(answer.headers["content-encoding"] ?? "identity");
-  const readable = /^identity$/i.test(encoding.trim());
-  if (answer.status >= 200 && answer.status < 300) {
-    if (readable) return;
-    throw new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked.");
-  }
-  const body = readable ? await readRefusal(answer) : "";
+/** Whether it is an answer, and one that can be read. */
+function isReadable({ status, headers }: UpstreamAnswer): boolean {
+  return isSuccess(status) && isPlain(headers);
+}
+
+function isSuccess(status: number): boolean {
+  return status >= 200 && status < 300;
+}
+
+function isPlain(headers: UpstreamAnswer["headers"]): boolean {
+  return /^identity$/i.test(String(headers["content-encoding"] ?? "identity").trim());
+}
+
+/** What an answer that cannot be read as one says. */
+async function refusalOf(answer: UpstreamAnswer, call: DialectCall): Promise<Failure> {
+  const { status, headers } = answer;
+  if (isSuccess(status))
+    return new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked.");
+  const body = isPlain(headers) ? await readRefusal(answer) : "";
   answer.abandon();
-  throw call.toFailure({ status: answer.status, headers: answer.headers, body });
+  return call.toFailure({ status, headers, body });
 }
 
 /** The beginning of a refusal's body; what was read of one that breaks off, for its status says most. */

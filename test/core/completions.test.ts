@@ -12,6 +12,7 @@ import type { LedgerEntry } from "../../src/core/ledger.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
+import type { Emit } from "../../src/core/provider.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
@@ -82,6 +83,7 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
         (emit) => completions.stream(requestTo(asked), call, emit),
         () => caller.abort(new Failure("cancelled", "Left.")),
       ),
+    emit: (emit: Emit) => world.clock.drive(completions.stream(requestTo({}), call, emit)),
     read: (asked: Asked = {}) => world.clock.drive(collect((emit) => completions.stream(requestTo(asked), call, emit))),
   };
 }
@@ -330,6 +332,25 @@ describe("the record", () => {
     const core = createCore({ scripts: { a: [serves("one")] } });
     for await (const batch of core.stream()) if (batch[0]!.event.case === "report") break;
     expect(core.records).toMatchObject([{ outcome: "served" }]);
+  });
+
+  it("of a caller who had the whole answer says served, whatever becomes of its last words", async () => {
+    const core = createCore({ scripts: { a: [serves("one")] } });
+    const late = new Failure("deadline_exceeded", "Too late.");
+    const streamed = core.emit((batch) => (batch[0]!.event.case === "report" ? Promise.reject(late) : undefined));
+    await expect(streamed).rejects.toBe(late);
+    expect(core.records).toMatchObject([{ outcome: "served", failure: undefined }]);
+  });
+
+  it("of a fault at the entrance says internal", async () => {
+    const core = createCore({ scripts: { a: [serves("one", "two")] } });
+    const fault = new TypeError("a fault");
+    const streamed = core.emit(() => {
+      throw fault;
+    });
+    await expect(streamed).rejects.toMatchObject({ code: "internal", cause: fault });
+    expect(core.records).toMatchObject([{ outcome: "internal", failure: { cause: fault } }]);
+    expect(outcomes(core.records[0]!.attempts)).toEqual(["a:internal"]);
   });
 
   it("of a caller who was gone says so", async () => {

@@ -108,10 +108,24 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "a provider is not read faster than the caller reads",
-    file: "src/front/chat.ts",
-    text: "if (room !== undefined) await room;",
-    by: "void room;",
-    tests: ["test/product/back-pressure.test.ts"],
+    file: "src/providers/answer.ts",
+    text: "if (full !== undefined) await full;",
+    by: "void full;",
+    tests: ["test/providers/answer.test.ts", "test/product/back-pressure.test.ts"],
+  },
+  {
+    promise: "what becomes of a caller who had the whole answer changes nothing about it",
+    file: "src/core/meter.ts",
+    text: '    if (this.#outcome === "served") return failure;\n',
+    by: "",
+    tests: ["test/core/completions.test.ts"],
+  },
+  {
+    promise: "a stream that a library asks for no more ends",
+    file: "src/edge/pulled.ts",
+    text: "      leave();\n",
+    by: "",
+    tests: ["test/edge/pulled.test.ts"],
   },
   {
     promise: "a caller who leaves ends its completion",

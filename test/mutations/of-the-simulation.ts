@@ -89,8 +89,8 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "an attempt whose caller left is reported",
     file: "src/router/attempts.ts",
-    text: '    this.#note(attempt.model, "cancelled", { startedMs: attempt.startedMs });\n',
-    by: "",
+    text: "    this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });\n",
+    by: "    if (!over) this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });\n",
   },
   {
     promise: "an answer that has begun is not ended by the limit for its first content",
@@ -101,14 +101,14 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "no chunk twice",
     file: "src/router/router.ts",
-    text: "if (committed) yield batch;",
-    by: "if (committed) { yield batch; yield batch; }",
+    text: "if (committed) return emit(batch);",
+    by: "if (committed) { void emit(batch); return emit(batch); }",
   },
   {
     promise: "no chunk is lost",
     file: "src/router/router.ts",
-    text: "attempt.model, run.upstreamMs(attempt)), ...batch];",
-    by: "attempt.model, run.upstreamMs(attempt)), ...batch.slice(1)];",
+    text: "attempt.model, run.upstreamMs(attempt)), ...batch]",
+    by: "attempt.model, run.upstreamMs(attempt)), ...batch.slice(1)]",
   },
   {
     promise: "the model that answers is named",
@@ -125,8 +125,8 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "no timer of an attempt is left",
     file: "src/router/router.ts",
-    text: "            if (!over) run.abandoned(attempt);\n            attempt.limit.close();",
-    by: "            if (!over) run.abandoned(attempt);",
+    text: "            attempt.limit.close();\n          }\n          await emit",
+    by: "          }\n          await emit",
   },
   {
     promise: "a stream's run is closed",

@@ -1,6 +1,7 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../src/core/chunks.ts";
+import type { Emit } from "../../src/core/provider.ts";
 import { Failure } from "../../src/core/failure.ts";
 import {
   type DialectCall,
@@ -264,6 +265,35 @@ describe("a stream", () => {
       connectMs: 500,
     });
     expect(await collect(stream(upstream))).toMatchObject({ said: [["a"]], failure: { code: "upstream_protocol" } });
+  });
+
+  it("ends with what its reader fails with, which is no fault of the provider's, and closes the connection", async () => {
+    const { server, upstream } = await serve(head(200, SSE_TYPE), chunkOf(events("a")));
+    const fault = new Failure("internal", "A fault at the entrance.");
+    const emit = (): never => {
+      throw fault;
+    };
+    const reading = fetchStream(upstream, call(), { reader: wordReader(), whole: () => [], emit });
+    await expect(reading).rejects.toMatchObject({ code: "internal", message: fault.message });
+    await expect.poll(() => server.openCount()).toBe(0);
+  });
+
+  it("is not read on before its reader has room", async () => {
+    const { server, upstream } = await serve(head(200, SSE_TYPE), chunkOf(events("a")));
+    const room = Promise.withResolvers<void>();
+    const said: unknown[] = [];
+    const emit: Emit = (batch) => {
+      said.push(...textsOf(batch));
+      return room.promise;
+    };
+    const reading = fetchStream(upstream, call(), { reader: wordReader(), whole: () => [], emit });
+    await expect.poll(() => said).toEqual(["a"]);
+    server.sockets[0]!.write(`${chunkOf(events("b", "end"))}0\r\n\r\n`);
+    await new Promise((resolve) => void setTimeout(resolve, 50));
+    expect(said).toEqual(["a"]);
+    room.resolve();
+    await reading;
+    expect(said).toEqual(["a", "b"]);
   });
 
   it("trap 14: closes the connection when its reader leaves, and when its signal aborts", async () => {
