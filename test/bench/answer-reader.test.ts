@@ -55,6 +55,19 @@ describe("reading answers under load", () => {
     expect(answer?.tail).toMatch(/data: \{"type":"message_stop"\}\n\n$/);
   });
 
+  it("finds the marks of a stream whose chunks end anywhere", () => {
+    const events = Buffer.from(`data: "a${MARK} b"\n\ndata: "~${MARK}"\n\ndata: "${MARK}${MARK}"\n\n`);
+    const head = Buffer.from("HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n");
+    const chunk = (bytes: Buffer): Buffer =>
+      Buffer.concat([Buffer.from(`${bytes.length.toString(16)}\r\n`), bytes, Buffer.from("\r\n")]);
+    fc.assert(
+      fc.property(fc.array(fc.nat(), { maxLength: 40 }), fc.array(fc.nat(), { maxLength: 40 }), (chunks, reads) => {
+        const bytes = Buffer.concat([head, ...cut(events, chunks).map(chunk), Buffer.from("0\r\n\r\n")]);
+        expect(readAll(cut(bytes, reads))).toMatchObject([{ marks: 4 }]);
+      }),
+    );
+  });
+
   it("does not take a stream that breaks off for an answer", () => {
     expect(readAll([STREAM.subarray(0, STREAM.length - 1)])).toEqual([]);
   });
