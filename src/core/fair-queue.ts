@@ -26,8 +26,8 @@ export class FairQueue<W extends Waiter> {
     for (const [key, queue] of this.#queues) {
       const [oldest] = queue;
       this.remove(oldest!);
-      // Its next turn comes after everybody else's.
-      if (this.#queues.delete(key)) this.#queues.set(key, queue);
+      // Its next turn comes after everybody else's, if there is anybody else.
+      if (this.#queues.size > 1 && this.#queues.delete(key)) this.#queues.set(key, queue);
       return oldest;
     }
     return undefined;

@@ -1,4 +1,4 @@
-import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import type { CompletionChunk, CompletionStart } from "../../gen/parley/v1/completion_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../core/hops.ts";
@@ -110,7 +110,8 @@ async function streamed(
     let last = "";
     await services.completions.stream(read.request, call, (batch) => {
       place.started();
-      facts = routingOf(batch, read.request.model, clock.monotonic() - call.arrivedMs) ?? facts;
+      const start = startOf(batch);
+      if (start !== undefined) facts = routingOfStart(start, read.request.model, clock.monotonic() - call.arrivedMs);
       const text = chunks.write(batch);
       if (chunks.ended) last = text;
       if (chunks.ended || text === "") return undefined;
@@ -129,9 +130,9 @@ async function streamed(
   }
 }
 
-function routingOf(batch: readonly CompletionChunk[], requested: string, elapsedMs: number): RoutingFacts | undefined {
-  const event = batch[0]?.event;
-  return event?.case === "start" ? routingOfStart(event.value, requested, elapsedMs) : undefined;
+/** What a stream begins with. */
+function startOf([first]: readonly CompletionChunk[]): CompletionStart | undefined {
+  return first?.event.case === "start" ? first.event.value : undefined;
 }
 
 /** The JSON media type is required: what is sent without it came from a form, or from a mistake. */

@@ -193,16 +193,12 @@ class Exchange implements AnswerListener, UpstreamAnswer {
   read(waitMs?: number): Promise<readonly Buffer[] | undefined> {
     // Not `async`: a promise and its turn less for every read of a stream.
     return new Promise((resolve, reject) => {
-      const give = (): void => {
-        if (this.#state === "failed" && this.#arrived.length === 0) reject(this.#reason);
-        else resolve(this.#take());
-      };
-      if (this.#arrived.length > 0 || this.#state !== "open") return give();
+      if (this.#arrived.length > 0 || this.#state !== "open") return this.#give(resolve, reject);
       const timer = waitMs === undefined ? undefined : setTimeout(() => this.#wake?.(), waitMs);
       this.#wake = () => {
         this.#wake = undefined;
         clearTimeout(timer);
-        give();
+        this.#give(resolve, reject);
       };
     });
   }
@@ -232,15 +228,15 @@ class Exchange implements AnswerListener, UpstreamAnswer {
       this.#fail(new Failure("cancelled", "The answer was abandoned."));
   }
 
-  /** All that has arrived; undefined when nothing has. */
-  #take(): readonly Buffer[] | undefined {
+  /** Gives a reader all that has arrived; undefined when nothing has, and the reason when nothing more comes. */
+  #give(resolve: (bytes: readonly Buffer[] | undefined) => void, reject: (reason: unknown) => void): void {
     const chunks = this.#arrived;
-    if (chunks.length === 0) return undefined;
+    if (chunks.length === 0) return this.#state === "failed" ? reject(this.#reason) : resolve(undefined);
     this.#arrived = [];
     this.#arrivedBytes = 0;
     if (this.#state === "open") this.connection?.resume();
     // Each piece costs the decoder and the parser as much as some events do.
-    return chunks.length === 1 ? chunks : [Buffer.concat(chunks)];
+    resolve(chunks.length === 1 ? chunks : [Buffer.concat(chunks)]);
   }
 
   #waitForTurn(): void {
@@ -262,14 +258,16 @@ class Exchange implements AnswerListener, UpstreamAnswer {
   #wakeInTurn(): void {
     if (this.#wake === undefined || this.#isQueued) return;
     this.#isQueued = true;
-    this.#streamTurns.take(this.#lineId, () => {
-      this.#isQueued = false;
-      const bytes = this.#arrivedBytes;
-      // Whoever was woken by something else meanwhile has taken what had come.
-      if (this.#arrived.length > 0 || this.#state !== "open") this.#wake?.();
-      return bytes;
-    });
+    this.#streamTurns.take(this.#lineId, this.#onTurn);
   }
+
+  readonly #onTurn = (): number => {
+    this.#isQueued = false;
+    const bytes = this.#arrivedBytes;
+    // Whoever was woken by something else meanwhile has taken what had come.
+    if (this.#arrived.length > 0 || this.#state !== "open") this.#wake?.();
+    return bytes;
+  };
 
   #settle(): void {
     clearTimeout(this.#lingering);
