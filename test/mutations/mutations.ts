@@ -333,8 +333,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "what is read of an answer's part counts among those that are done together",
     file: "src/providers/http.ts",
-    text: "      return bytes;\n",
-    by: "      return 0;\n",
+    text: "    return bytes;\n",
+    by: "    return 0;\n",
     tests: ["test/providers/http.test.ts"],
   },
   {
@@ -410,7 +410,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "keys take turns under overload",
     file: "src/core/fair-queue.ts",
-    text: "if (this.#queues.delete(key)) this.#queues.set(key, queue);",
+    text: "if (this.#queues.size > 1 && this.#queues.delete(key)) this.#queues.set(key, queue);",
     by: "",
     tests: ["test/edge/overload/parts.test.ts"],
   },
