@@ -48,9 +48,9 @@ export function createPlaygroundService({
         const own = { signal: leaving(signal), expiresMs, arrivedMs, entrance: "console" } as const;
         const call = { principal, requestId, completionId, ...own };
         try {
-          const answer = pulled<readonly CompletionChunk[]>(
+          const answer = pulled(
             (emit) => completions.stream(request, { ...call, admitted: () => undefined }, emit),
-            () => open.leave(),
+            open,
           );
           for await (const batch of withSignsOfLife(answer, { clock, sign: SIGN })) {
             if (batch === SIGN) yield {};

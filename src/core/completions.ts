@@ -2,7 +2,6 @@ import type { Completion, CompletionRequest } from "../../gen/parley/v1/completi
 import { admit, type Permit } from "./admission.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
-import { Failure } from "./failure.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Limiter, Reservation } from "./limiter.ts";
 import { Meter } from "./meter.ts";
@@ -87,12 +86,7 @@ export function createCompletions(ports: CorePorts): Completions {
           // What is out is final: no other model is asked any more.
           letGo(request);
           for (const chunk of batch) meter.observe(chunk);
-          try {
-            return emit(batch);
-          } catch (reason) {
-            // A fault at the entrance must not be taken for one of the provider's, whose answer is being read.
-            throw Failure.from(reason);
-          }
+          return emit(batch);
         });
       } catch (reason) {
         throw meter.failed(reason);

@@ -40,8 +40,8 @@ export class Meter {
   readonly #attempts: Attempt[] = [];
   /** What of the answer went by. */
   readonly #answer = { chars: 0, pictures: 0 };
-  // Whoever leaves before the end, or is gone without a word, has cancelled.
-  #outcome: "served" | FailureCode = "cancelled";
+  /** That of a completion that ended without a word, which none should. */
+  #outcome: "served" | FailureCode = "internal";
   #failure: Failure | undefined;
   #candidates: readonly Model[] = [];
   #reservation: Reservation | undefined;
@@ -92,13 +92,13 @@ export class Meter {
 
   /** The answer is whole: adds to its report what core knows. */
   complete(report: Report): void {
-    this.#outcome = "served";
     report.omitted = [...this.#request.unrecognizedFields, ...report.omitted];
     const costMicroUsd = this.#countedCost();
     if (costMicroUsd !== undefined) report.costMicroUsd = BigInt(costMicroUsd);
+    this.#outcome = "served";
   }
 
-  /** What becomes of a caller who has been given the whole answer changes nothing about it. */
+  /** Changes nothing of the outcome once the answer was whole: what becomes of its caller then is no failure of it. */
   failed(reason: unknown): Failure {
     const failure = Failure.from(reason);
     if (this.#outcome === "served") return failure;

@@ -98,8 +98,8 @@ export interface UpstreamCall {
 
 /**
  * Takes a batch of a stream's chunks, in their order. Returns a promise when it has no room for more: nothing is emitted before
- * that resolves. Throws a Failure, which ends the stream: the reason of the call's signal, once that has aborted, or a fault
- * that is nobody's upstream. Why streams are pushed: docs/decisions/0022-pushed-streams.md.
+ * that resolves. It may throw, or reject with, a Failure, with which the stream ends: why the caller's signal aborted, or a
+ * fault of ours. Why streams are pushed: docs/decisions/0022-pushed-streams.md.
  */
 export type Emit = (batch: readonly CompletionChunk[]) => Promise<void> | undefined;
 
@@ -123,8 +123,8 @@ export interface Provider {
   /**
    * Posts and emits what arrives: per batch all chunks found in one read of the socket, never an empty batch, only
    * `delta`, `finish` and `usage` events. The first batch has content or a finish. Resolves only after a finish; an answer that
-   * stops short throws `upstream_protocol`. Throws a Failure, or the signal's reason, or what `emit` throws, and has closed
-   * the connection then.
+   * stops short throws `upstream_protocol`. Throws a Failure, that of `emit` too, or the signal's reason, and has closed the
+   * connection then.
    */
   stream(call: UpstreamCall, emit: Emit): Promise<void>;
 

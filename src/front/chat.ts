@@ -115,10 +115,10 @@ async function streamed(
       const text = chunks.write(batch);
       if (chunks.ended) last = text;
       if (chunks.ended || text === "") return undefined;
-      const full = writer.write(text);
+      const room = writer.write(text);
       // They have gone out with the head.
       facts = NO_FACTS;
-      return full;
+      return room;
     });
     writer.end(last);
   } catch (reason) {

@@ -1,7 +1,7 @@
 import { create } from "@bufbuild/protobuf";
 import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
-import { type CompletionChunk, CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ListModelsResponseSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { Call } from "../core/call.ts";
@@ -20,7 +20,6 @@ import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/
 import type { EdgeServices } from "../edge/services.ts";
 import { type Exchange, MAX_BODY_BYTES } from "./exchange.ts";
 
-/** What a request was admitted as. */
 interface Admitted {
   readonly call: Call;
   readonly open: OpenCall;
@@ -28,7 +27,7 @@ interface Admitted {
   readonly place: Place | undefined;
 }
 
-/** It, on its way through Connect's handlers. */
+/** What a request was admitted as, on its way through Connect's handlers. */
 const ADMITTED = createContextKey<Admitted | undefined>(undefined);
 
 /** Where completions are asked for. */
@@ -108,10 +107,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     async *stream(request, context) {
       const { call, open, place } = admittedOf(context);
       try {
-        const batches = pulled<readonly CompletionChunk[]>(
-          (emit) => completions.stream(request, call, emit),
-          () => open.leave(),
-        );
+        const batches = pulled((emit) => completions.stream(request, call, emit), open);
         for await (const batch of batches) {
           place?.started();
           for (const chunk of batch) {

@@ -224,7 +224,7 @@ function remainingMs(deadline: Date | number, nowMs: number): number | undefined
   return Number.isFinite(atMs) ? atMs - nowMs : undefined;
 }
 
-/** About how large chunks are on the wire: only pictures and speech matter. */
+/** About how large chunks are on the wire: what is said in them, pictures and speech above all. */
 function sizeOf(batch: readonly CompletionChunk[]): number {
   return batch.reduce((sum, chunk) => sum + sizeOfChunk(chunk), 0);
 }
@@ -232,7 +232,9 @@ function sizeOf(batch: readonly CompletionChunk[]): number {
 function sizeOfChunk({ event }: CompletionChunk): number {
   const content = event.case === "delta" ? event.value.content : undefined;
   if (content?.case === "audio") return content.value.data.length;
-  return content?.case === "image" && content.value.source.case === "data" ? content.value.source.value.length : 0;
+  if (content?.case === "image") return content.value.source.case === "data" ? content.value.source.value.length : 0;
+  if (content?.case === "toolCall") return content.value.arguments.length;
+  return typeof content?.value === "string" ? content.value.length : 0;
 }
 
 function toCall(opened: Opened, principal: Principal): Call {

@@ -30,9 +30,10 @@ export interface StreamReader {
   end(out: CompletionChunk[]): void;
 }
 
-/** What becomes of a stream. */
-export interface StreamMap {
+/** How a stream is read, and who takes what it says. */
+export interface StreamHandling {
   readonly reader: StreamReader;
+  /** Maps an answer that came whole, unasked. */
   readonly whole: (json: unknown) => readonly CompletionChunk[];
   readonly emit: Emit;
 }
@@ -49,7 +50,7 @@ const FINISHED_WAIT_MS = 10_000;
 export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
   const answer = await upstream.post(call, "application/json");
   try {
-    if (!isReadable(answer)) throw await refusalOf(answer, call);
+    if (!isReadable(answer)) throw await whyUnreadable(answer, call);
     return map(parseAnswer(await answer.body()));
   } catch (reason) {
     answer.abandon();
@@ -59,30 +60,34 @@ export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: 
 
 /**
  * Posts and maps a stream, and emits a batch per read of the socket. A whole JSON answer in place of a stream goes through
- * `map.whole`, for it is either an error or a completion that the provider did not care to stream. The call's body is let
+ * `whole`, for it is either an error or a completion that the provider did not care to stream. The call's body is let
  * go of once it is posted.
  */
-export async function fetchStream(upstream: Upstream, call: DialectCall, map: StreamMap): Promise<void> {
+export async function fetchStream(
+  upstream: Upstream,
+  call: DialectCall,
+  { reader, whole, emit }: StreamHandling,
+): Promise<void> {
   const answer = await upstream.post(call, "text/event-stream");
   call.body = NOTHING;
   let over = false;
   try {
-    if (!isReadable(answer)) throw await refusalOf(answer, call);
+    if (!isReadable(answer)) throw await whyUnreadable(answer, call);
     const type = String(answer.headers["content-type"] ?? "");
     if (/^application\/json\b/i.test(type)) {
-      await map.emit(map.whole(parseAnswer(await answer.body())));
+      await emit(whole(parseAnswer(await answer.body())));
       return;
     }
     if (!/^text\/event-stream\b/i.test(type))
       throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
     const events = new SseParser();
     while (!over) {
-      const bytes = await readMore(answer, map.reader);
-      const { chunks, failure } = readChunks(bytes, events, map.reader);
-      const full = chunks.length > 0 ? map.emit(chunks) : undefined;
-      if (full !== undefined) await full;
+      const bytes = await readMore(answer, reader);
+      const { chunks, failure } = readChunks(bytes, events, reader);
+      const room = chunks.length > 0 ? emit(chunks) : undefined;
+      if (room !== undefined) await room;
       if (failure !== undefined) throw failure.reason;
-      over = map.reader.complete || bytes === undefined;
+      over = reader.complete || bytes === undefined;
     }
   } catch (reason) {
     answer.abandon();
@@ -140,8 +145,8 @@ function isPlain(headers: UpstreamAnswer["headers"]): boolean {
   return /^identity$/i.test(String(headers["content-encoding"] ?? "identity").trim());
 }
 
-/** What an answer that cannot be read as one says. */
-async function refusalOf(answer: UpstreamAnswer, call: DialectCall): Promise<Failure> {
+/** Why an answer is none that can be read. */
+async function whyUnreadable(answer: UpstreamAnswer, call: DialectCall): Promise<Failure> {
   const { status, headers } = answer;
   if (isSuccess(status))
     return new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked.");

@@ -7,7 +7,7 @@ import {
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
-import type { Answer } from "../core/provider.ts";
+import type { Answer, Emit } from "../core/provider.ts";
 import type { Plan, Router, RouterCall } from "../core/router.ts";
 import type { Rest } from "../core/upstream-health.ts";
 import { AnswerBuilder } from "../core/whole.ts";
@@ -82,12 +82,13 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
           // Once it has emitted, a failure is final.
           let committed = false;
           try {
-            await attempt.model.provider.stream(attempt.call, (batch) => {
+            const take = ofOurs((batch) => {
               if (committed) return emit(batch);
               committed = true;
               run.committed(attempt);
               return emit([startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch]);
             });
+            await attempt.model.provider.stream(attempt.call, take);
             if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
           } catch (reason) {
             run.failed(attempt, reason, { committed });
@@ -119,13 +120,28 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
 async function fetchAnswer({ model, call, pass, limit, translation }: RunningAttempt): Promise<Answer> {
   if (!translation.streamed) return model.provider.create(call);
   const builder = new AnswerBuilder();
-  await model.provider.stream(call, (batch) => {
+  const take = ofOurs((batch) => {
     limit.stop();
     pass.committed();
     for (const chunk of batch) builder.add(chunk);
     return undefined;
   });
+  await model.provider.stream(call, take);
   return builder.build();
+}
+
+/** The same, but that a fault of ours is a Failure: an adapter takes anything else for an answer that it cannot read. */
+function ofOurs(emit: Emit): Emit {
+  const fail = (reason: unknown): never => {
+    throw Failure.from(reason);
+  };
+  return (batch) => {
+    try {
+      return emit(batch)?.catch(fail);
+    } catch (reason) {
+      return fail(reason);
+    }
+  };
 }
 
 function startChunk(

@@ -342,16 +342,34 @@ describe("the record", () => {
     expect(core.records).toMatchObject([{ outcome: "served", failure: undefined }]);
   });
 
-  it("of a fault at the entrance says internal", async () => {
-    const core = createCore({ scripts: { a: [serves("one", "two")] } });
-    const fault = new TypeError("a fault");
-    const streamed = core.emit(() => {
-      throw fault;
-    });
-    await expect(streamed).rejects.toMatchObject({ code: "internal", cause: fault });
-    expect(core.records).toMatchObject([{ outcome: "internal", failure: { cause: fault } }]);
-    expect(outcomes(core.records[0]!.attempts)).toEqual(["a:internal"]);
+  it("of a caller who left with the last content says cancelled, and is written down", async () => {
+    const core = createCore({ scripts: { a: [serves("one")] } });
+    for await (const batch of core.stream()) if (batch[0]!.event.case === "finish") break;
+    expect(core.records).toMatchObject([{ outcome: "cancelled", servedModel: "a" }]);
+    expect(core.entries).toHaveLength(1);
   });
+
+  it.each([
+    ["later", (fault: Error) => () => Promise.reject(fault)],
+    [
+      "at once",
+      (fault: Error) => () => {
+        throw fault;
+      },
+    ],
+  ])(
+    "of a fault at the entrance says internal, and no provider takes it for one of its own: %s",
+    async (_, failing) => {
+      const core = createCore({ scripts: { a: [serves("one", "two")] } });
+      const reading = vi.spyOn(core.world.provider, "stream");
+      const fault = new TypeError("a fault");
+      const streamed = core.emit(failing(fault));
+      await expect(streamed).rejects.toMatchObject({ code: "internal", cause: fault });
+      await expect(reading.mock.results[0]!.value).rejects.toBeInstanceOf(Failure);
+      expect(core.records).toMatchObject([{ outcome: "internal", failure: { cause: fault } }]);
+      expect(outcomes(core.records[0]!.attempts)).toEqual(["a:internal"]);
+    },
+  );
 
   it("of a caller who was gone says so", async () => {
     const core = createCore({ scripts: { a: [{ ending: "hang" }] } });

@@ -1,21 +1,36 @@
+import { getEventListeners } from "node:events";
 import { expect, it } from "vitest";
+import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import { deltaChunk } from "../../src/core/chunks.ts";
+import { Failure } from "../../src/core/failure.ts";
+import { Calls, type OpenCall } from "../../src/edge/calls.ts";
 import { pulled } from "../../src/edge/pulled.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+const say = (text: string): CompletionChunk[] => [deltaChunk(0, { case: "text", value: text })];
+
+const openCall = (): OpenCall => new Calls(new FakeClock()).open(undefined);
+
+const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));
 
 it("gives what is emitted, in its order, and ends with the stream", async () => {
-  const batches = pulled<string>(async (emit) => {
-    for (const word of ["a", "b", "c"]) await emit(word);
-  }, neverLeft);
-  expect(await Array.fromAsync(batches)).toEqual(["a", "b", "c"]);
+  const call = openCall();
+  const batches = pulled(async (emit) => {
+    for (const word of ["a", "b", "c"]) await emit(say(word));
+  }, call);
+  expect(await Array.fromAsync(batches)).toEqual([say("a"), say("b"), say("c")]);
+  expect(call.signal.aborted).toBe(false);
+  expect(getEventListeners(call.signal, "abort")).toEqual([]);
 });
 
 it("begins nothing before it is asked, and lets nothing be emitted before the last batch has been worked through", async () => {
   const emitted: string[] = [];
-  const batches = pulled<string>(async (emit) => {
+  const batches = pulled(async (emit) => {
     for (const word of ["a", "b"]) {
       emitted.push(word);
-      await emit(word);
+      await emit(say(word));
     }
-  }, neverLeft);
+  }, openCall());
   expect(emitted).toEqual([]);
   await batches.next();
   await settled();
@@ -26,44 +41,42 @@ it("begins nothing before it is asked, and lets nothing be emitted before the la
 
 it("throws what the stream throws, after what it emitted", async () => {
   const reason = new Error("cut");
-  const batches = pulled<string>(async (emit) => {
-    await emit("a");
+  const batches = pulled(async (emit) => {
+    await emit(say("a"));
     throw reason;
-  }, neverLeft);
-  expect(await batches.next()).toMatchObject({ value: "a" });
+  }, openCall());
+  expect(await batches.next()).toMatchObject({ value: say("a") });
   await expect(batches.next()).rejects.toBe(reason);
 });
 
-it("makes a stream that nobody asks further end, and waits until it has", async () => {
-  const leaving = new AbortController();
-  let ended = false;
-  const batches = pulled<string>(
-    async (emit) => {
-      await emit("a");
+it("ends a stream that nobody asks further, even one that would only have to say its last words, and waits for it", async () => {
+  const call = openCall();
+  let end: unknown;
+  const batches = pulled(async (emit) => {
+    try {
+      await emit(say("a"));
+      await emit(say("the last"));
+    } catch (reason) {
       await settled();
-      ended = leaving.signal.aborted;
-      throw new Error("left");
-    },
-    () => leaving.abort(),
-  );
+      end = reason;
+      throw reason;
+    }
+  }, call);
   for await (const _ of batches) break;
-  expect(ended).toBe(true);
+  expect(end).toBe(call.signal.reason);
+  expect(end).toMatchObject({ code: "cancelled" });
 });
 
-it("leaves a stream whose reader fails", async () => {
-  const leaving = new AbortController();
-  const batches = pulled<string>(
-    (emit) => emit("a"),
-    () => leaving.abort(),
-  );
+it("ends a stream whose reader fails, also when its call is over", async () => {
+  const call = openCall();
+  let end: unknown;
+  const batches = pulled(async (emit) => {
+    await emit(say("a"))?.catch((reason: unknown) => (end = reason));
+  }, call);
   await batches.next();
+  call.close();
   const reason = new Error("cannot be written");
   await expect(batches.throw(reason)).rejects.toBe(reason);
-  expect(leaving.signal.aborted).toBe(true);
+  expect(end).toBeInstanceOf(Failure);
+  expect(end).toMatchObject({ code: "cancelled" });
 });
-
-function neverLeft(): void {
-  throw new Error("was left");
-}
-
-const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve));

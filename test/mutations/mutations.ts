@@ -109,8 +109,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a provider is not read faster than the caller reads",
     file: "src/providers/answer.ts",
-    text: "if (full !== undefined) await full;",
-    by: "void full;",
+    text: "if (room !== undefined) await room;",
+    by: "void room;",
     tests: ["test/providers/answer.test.ts", "test/product/back-pressure.test.ts"],
   },
   {
@@ -123,8 +123,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a stream that a library asks for no more ends",
     file: "src/edge/pulled.ts",
-    text: "      leave();\n",
-    by: "",
+    text: "room.reject(",
+    by: "room.resolve(void ",
     tests: ["test/edge/pulled.test.ts"],
   },
   {

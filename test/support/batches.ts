@@ -9,5 +9,5 @@ export function batchesOf(
     throw new Error("nobody said how this stream is left");
   },
 ): AsyncGenerator<readonly CompletionChunk[]> {
-  return pulled<readonly CompletionChunk[]>(stream, leave);
+  return pulled(stream, { signal: new AbortController().signal, leave });
 }
