@@ -14,7 +14,7 @@ import { startParley } from "./contestants/parley.ts";
 import type { Setting } from "./contestants/server.ts";
 import { INSTRUMENTED } from "./inside/instrumented.ts";
 import type { LoopDelay, Question } from "./inside/instruments.ts";
-import { type LoadResult, type NamedLoopDelay, summarise } from "./measure/result.ts";
+import { type LoadResult, type NamedLoopDelay, type Result, summarise } from "./measure/result.ts";
 import { type RoundsOptions, runRounds, runSlice } from "./measure/rounds.ts";
 
 const STARTS: Readonly<Record<"http" | "grpc" | "peers", readonly Start[]>> = {
@@ -40,6 +40,42 @@ export async function compare(
     const floor = load.transport === "http" ? BYTE_RELAY : GRPC_RELAY;
     return summarise(load, await runRounds(load, contestants, options), floor);
   });
+}
+
+/** What the other checkout is called in tables. */
+const BEFORE = "before";
+
+const BEFORE_AGAIN = "before (2)";
+
+/**
+ * Puts this checkout beside another one, two processes of each in turns: processes of the same program differ by some
+ * percent. The ratios of the table are to the other checkout's first process.
+ */
+export async function compareCheckouts(
+  setting: Setting,
+  options: RoundsOptions,
+  checkout: string,
+): Promise<LoadResult> {
+  const startBefore =
+    (name: string): Start =>
+    async (given) => ({ ...(await startParley({ ...given, checkout })), name });
+  const startAfter =
+    (name: string): Start =>
+    async (given) => ({ ...(await startParley(given)), name });
+  const starts = [startBefore(BEFORE), startAfter("after"), startBefore(BEFORE_AGAIN), startAfter("after (2)")];
+  return withLineUp(setting, starts, async (contestants) =>
+    summarise(setting.load, await runRounds(setting.load, contestants, options), BEFORE),
+  );
+}
+
+/**
+ * This checkout's cost to the other one's, each by its cheaper process: one of two processes of the same program often
+ * collects garbage for longer than its warm-up lasts.
+ */
+export function ratioOfCheckouts({ results }: LoadResult): number {
+  const isBefore = ({ contestant }: Result): boolean => contestant === BEFORE || contestant === BEFORE_AGAIN;
+  const cheapest = (some: readonly Result[]): number => Math.min(...some.map(({ cpuUs }) => cpuUs.median));
+  return cheapest(results.filter((result) => !isBefore(result))) / cheapest(results.filter(isBefore));
 }
 
 /** How late the event loops of the byte relay and of Parley are under a load, warmed up. */

@@ -38,6 +38,8 @@ export interface Options {
   readonly write: boolean;
   /** Take profiles of Parley under each load, instead of comparing it. */
   readonly profile: boolean;
+  /** Another checkout of Parley: compare with it in place of the floors. */
+  readonly against: string | undefined;
 }
 
 /** Reads the command line. Throws an Error with a text for people when it is wrong. */
@@ -52,6 +54,7 @@ export function readOptions(args: readonly string[]): Options {
       long: { type: "boolean", default: false },
       write: { type: "boolean", default: false },
       profile: { type: "boolean", default: false },
+      against: { type: "string" },
     },
   });
   const unknown = positionals.find((name) => !PARTS.some((part) => part === name));
@@ -64,6 +67,7 @@ export function readOptions(args: readonly string[]): Options {
     long: values.long,
     write: values.write,
     profile: values.profile,
+    against: values.against,
   };
 }
 

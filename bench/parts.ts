@@ -1,5 +1,5 @@
 import { formatAccounting, measureAccounting } from "./accounting/measure.ts";
-import { compare, watchLoops } from "./compare.ts";
+import { compare, compareCheckouts, ratioOfCheckouts, watchLoops } from "./compare.ts";
 import type { Start } from "./contestants/line-up.ts";
 import type { Setting } from "./contestants/server.ts";
 import { LONG_GROWTH, measureGrowth, USUAL_GROWTH } from "./growth/measure.ts";
@@ -89,6 +89,18 @@ async function compareLoad(load: Load, place: Place, rounds: RoundsOptions): Pro
   const result = load.watchesLoop ? { ...compared, loopDelays: await watchLoops(setting, rounds) } : compared;
   print(formatLoad(result));
   return result;
+}
+
+/** This checkout beside another one, under each load of the parts. */
+export async function measureCheckouts(place: Place, options: Options, against: string): Promise<LoadResult[]> {
+  const results: LoadResult[] = [];
+  for (const load of planLoads(options.parts)) {
+    const result = await compareCheckouts({ ...place, load }, { ...options, upstream: place.upstream }, against);
+    print(`${formatLoad(result)}\n  after / before: ${ratioOfCheckouts(result).toFixed(3)}`);
+    results.push(result);
+  }
+  if (results.length === 0) throw new Error("These parts have no load; unary, stream, grpc and image do.");
+  return results;
 }
 
 /** Profiles of Parley under each load of the parts. */

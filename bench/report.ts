@@ -4,6 +4,9 @@ import { THREAD_KINDS } from "./measure/threads.ts";
 
 const COLUMNS = ["", "CPU-µs", "quiet", "ratio", "quiet", "per s", "server", "waiting", "load", "upstream"] as const;
 
+/** Those whose cost is told apart by thread: Parley, and two versions of it. */
+const SHOWN = new RegExp(`^(?:${PARLEY}|before|after)`);
+
 /** Rows as indented lines of a table for a terminal; the first row is its head. */
 export function formatTable(rows: readonly (readonly string[])[]): readonly string[] {
   const widths = rows[0]!.map((_, column) => Math.max(...rows.map((row) => row[column]!.length)));
@@ -21,7 +24,7 @@ export function formatLoad({ load, unit, floor, results, loopDelays = [] }: Load
   return [
     `${load}: CPU-µs per ${unit}, ratio to the ${floor}`,
     ...formatTable([COLUMNS, ...results.map(toRow)]),
-    ...results.filter(({ contestant }) => contestant.startsWith(PARLEY)).map(formatThreads),
+    ...results.filter(({ contestant }) => SHOWN.test(contestant)).map(formatThreads),
     ...formatWarmUps(results.filter(({ warmUp }) => !warmUp.isSteady)),
     ...loopDelays.map(formatLoopDelay),
     ...problems,

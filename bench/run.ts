@@ -1,20 +1,21 @@
 // npm run bench: what Parley costs beside the bare floors. bench/README.md says how to read it.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { runTool } from "../scripts/tools.ts";
 import type { Ready } from "./child.ts";
 import { PEER_CORE, startOwn, stopChild } from "./children.ts";
+import { ROOT } from "./contestants/parley.ts";
 import { writeDocument } from "./document/write.ts";
 import { conditions, machine } from "./machine.ts";
 import { canReadCpuTime } from "./measure/cpu-time.ts";
 import { hasProblem, type Measurements } from "./measurements.ts";
 import { needsNoServer, type Options, readOptions } from "./options.ts";
-import { measureInProcess, measureServers, type Place, profileServers } from "./parts.ts";
+import { measureCheckouts, measureInProcess, measureServers, type Place, profileServers } from "./parts.ts";
 
 const RESULTS = join(import.meta.dirname, "results");
-/** What `npm start` does when the sources have changed. */
-const BUILD_PROGRAM = join(import.meta.dirname, "../scripts/build-program.mjs");
+/** What `npm start` does when the sources have changed, in a checkout. */
+const BUILD_PROGRAM = "scripts/build-program.mjs";
 const DOCUMENTS = join(import.meta.dirname, "../docs/performance");
 
 try {
@@ -28,16 +29,26 @@ async function bench(options: Options): Promise<void> {
   if (!canReadCpuTime) throw new Error("Only Linux is measured: the CPU time of threads is read from /proc.");
   mkdirSync(RESULTS, { recursive: true });
   console.log(`${conditions().join(", ")}\n`);
+  const { against } = options;
+  if (against !== undefined) return compareWith(resolve(against), options);
   const measured: Measurements = { loads: [], latency: [], growth: [], workers: [], peers: [] };
   if (!options.profile) await measureInProcess(options, measured);
   if (options.profile || !needsNoServer(options.parts)) {
-    await runTool(process.execPath, [BUILD_PROGRAM]);
+    await runTool(process.execPath, [join(ROOT, BUILD_PROGRAM)]);
     await withUpstream((place) =>
       options.profile ? profileServers(place, options, RESULTS) : measureServers(place, options, measured),
     );
   }
   if (!options.profile) save(options, measured);
   if (hasProblem(measured)) process.exitCode = 1;
+}
+
+async function compareWith(against: string, options: Options): Promise<void> {
+  for (const checkout of [against, ROOT]) await runTool(process.execPath, [join(checkout, BUILD_PROGRAM)]);
+  await withUpstream(async (place) => {
+    const results = await measureCheckouts(place, options, against);
+    if (results.some((load) => load.results.some(({ problem }) => problem !== undefined))) process.exitCode = 1;
+  });
 }
 
 /** The mock upstream, and a folder, while `run` needs them. */

@@ -96,7 +96,7 @@ async function hold(): Promise<void> {
 async function takeAndRelease(): Promise<void> {
   const index = ++made;
   const limits = { requestsPerMinute: 1e6, tokensPerMinute: 1e9, concurrentRequests: 1000 };
-  const subjects = subjectsOf(index).map((subject) => ({ subject, ...limits }));
+  const subjects = subjectsOf(index).map((subject) => ({ subject, accountId: String(index), ...limits }));
   const id = `chatcmpl-${process.pid}-${index}`;
   await rates.take({ id, subjects, tokens: 10 });
   await rates.release({ id, subjects, reservedTokens: 10, usedTokens: 5 });

@@ -9,7 +9,7 @@ import { replaceBuilt } from "./build.mjs";
 import { program, sourceProgram } from "./program.mjs";
 
 await replaceBuilt(program, async (folder) => {
-  await build({
+  const { output } = await build({
     cwd: fileURLToPath(new URL("..", import.meta.url)),
     input: {
       main: sourceProgram,
@@ -34,6 +34,7 @@ await replaceBuilt(program, async (folder) => {
     },
     logLevel: "warn",
   });
+  return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 });
 
 /** V8 keeps a source with a single other character in two bytes for each. They only stand in strings and patterns. */

@@ -12,7 +12,7 @@ import { webApp } from "./web-app.mjs";
 
 await replaceBuilt(webApp, async (folder) => {
   const contract = await buildContract();
-  await build({
+  const { output } = await build({
     configFile: fileURLToPath(new URL("../src/console/web/vite.config.ts", import.meta.url)),
     build: { outDir: folder, emptyOutDir: true },
     plugins: [serveModule("virtual:reference", makeReference(contract))],
@@ -28,6 +28,7 @@ await replaceBuilt(webApp, async (folder) => {
     mkdirSync(dirname(join(folder, "proto", path)), { recursive: true });
     writeFileSync(join(folder, "proto", path), content);
   }
+  return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 });
 
 /** Lets the pages import this value under a name that no file has. */

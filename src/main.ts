@@ -21,7 +21,12 @@ async function main(): Promise<void> {
     async serve(config, role) {
       // Most of the program, which no other command waits for.
       const { serve } = await import("./gateway/serve.ts");
-      return serve(config, { stdout, role, reread: () => loadConfig({ file: config.file, env }) });
+      return serve(config, {
+        stdout,
+        isTerminal: stdout.isTTY,
+        role,
+        reread: () => loadConfig({ file: config.file, env }),
+      });
     },
   });
 }

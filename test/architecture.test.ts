@@ -33,10 +33,20 @@ const confinedPackages: readonly (readonly [prefix: string, folders: readonly st
   ["@grpc/", ["grpc"]],
   ["@connectrpc/", ["front", "console", "edge/http", "edge/connect-error.ts"]],
   // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere. `edge/http` is what
-  // the two share. gRPC guards its streams of HTTP/2, which the library has made.
+  // the two share. gRPC guards its connections and streams of HTTP/2, which the library has made.
   [
     "node:http",
-    ["front", "console", "edge/http", "simulator", "telemetry", "grpc/connection-guard.ts", "grpc/stream-guard.ts"],
+    [
+      "front",
+      "console",
+      "edge/http",
+      "simulator",
+      "telemetry",
+      "grpc/connection-guard.ts",
+      "grpc/core-channels.ts",
+      "grpc/keepalive.ts",
+      "grpc/stream-guard.ts",
+    ],
   ],
 ];
 

@@ -89,8 +89,28 @@ describe("docs/operations/faults.md", () => {
   });
 });
 
+describe("docs/operations/security.md", () => {
+  const section = /^## What is promised$([\s\S]*?)^## /m.exec(read("docs/operations/security.md"))?.[1] ?? "";
+  const rows = [...section.matchAll(/^\| (?!promise|---)(.*?) \| (.*) \|$/gm)].map(
+    ([, what = "", proof = ""]) => [what, readReferences(proof)] as const,
+  );
+
+  it("promises something", () => {
+    expect(rows.length).toBeGreaterThan(10);
+  });
+
+  it.each(rows)("says which tests hold it, and they exist: %s", (_, references) => {
+    expect(references).not.toEqual([]);
+    const isTitle = (reference: Reference): boolean =>
+      "file" in reference && titlesOf(reference.file).some((title) => title.includes(reference.words ?? "\0"));
+    expect(references.filter((reference) => !isTitle(reference))).toEqual([]);
+  });
+});
+
 describe("docs/operations", () => {
-  const pages = ["README.md", "faults.md"].map((name) => read(`docs/operations/${name}`)).join("\n");
+  const pages = ["README.md", "faults.md", "security.md", "releases.md"]
+    .map((name) => read(`docs/operations/${name}`))
+    .join("\n");
   const sources = readdirSync(join(root, "src"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".ts"))
     .map((path) => read(join("src", path)))
@@ -113,7 +133,7 @@ describe("the documentation", () => {
   const inDocs = readdirSync(join(root, "docs"), { recursive: true, encoding: "utf8" })
     .filter((path) => path.endsWith(".md"))
     .map((path) => join("docs", path));
-  const files = ["README.md", "CHANGELOG.md", ...inDocs];
+  const files = ["README.md", "CHANGELOG.md", "SECURITY.md", ...inDocs];
 
   it.each(files)("%s has no link that leads nowhere", (file) => {
     const targets = [...read(file).matchAll(/\]\((?!https?:|#)([^)#]+)[^)]*\)/g)].map(([, target = ""]) => target);

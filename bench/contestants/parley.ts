@@ -1,16 +1,14 @@
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, execFileSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtempSync, openSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { program, programEnvironment, programFlags } from "../../scripts/program.mjs";
+import { pathToFileURL } from "node:url";
 import { isPinned, SERVER_CORE, startPinned, stopChild } from "../children.ts";
 import type { Load } from "../loads.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-const ROOT = join(import.meta.dirname, "../..");
-/** What `npm start` runs; `bench/run.ts` has built it. */
-const PROGRAM = join(program.folder, "main.cjs");
-const SOURCES = join(ROOT, "src/main.ts");
+/** This checkout. */
+export const ROOT = join(import.meta.dirname, "../..");
 
 const START_MS = 20_000;
 
@@ -22,14 +20,21 @@ export const PARLEY_LAST_WORDS = "data: [DONE]";
 /** Starts Parley as it runs in production, on an empty data directory, with the mock upstream as its only provider. */
 export async function startParley(setting: Setting): Promise<RunningServer> {
   const home = makeHome(setting);
-  const running = await launch(home, setting);
-  const { child, httpPort, grpcPort, key } = running;
-  if (key === undefined) {
-    await stopChild(child);
-    throw new Error("Parley has shown no key on an empty data directory.");
-  }
+  const key = createKey(home, setting.checkout);
+  const { child, httpPort, grpcPort } = await launch(home, setting);
   const port = setting.load.transport === "http" ? httpPort : grpcPort;
   return { name: PARLEY, process: child, port, key, lastWords: PARLEY_LAST_WORDS };
+}
+
+/** What `npm start` runs in a checkout; `bench/run.ts` has built it. */
+function programOf(checkout: string): string {
+  return join(checkout, "dist/program/main.cjs");
+}
+
+/** Makes a key by the command line. */
+export function createKey({ configFile }: Home, checkout = ROOT): string {
+  const args = [programOf(checkout), "keys", "create", "--name", "bench", "--config", configFile];
+  return execFileSync(process.execPath, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
 }
 
 /** Where Parley has its configuration and its data. */
@@ -61,15 +66,18 @@ export async function launch(
     fromSources = false,
     serverCores,
     logFile,
-  }: Pick<Setting, "nodeOptions" | "fromSources" | "serverCores"> & { readonly logFile?: string } = {},
+    checkout = ROOT,
+  }: Pick<Setting, "nodeOptions" | "fromSources" | "serverCores" | "checkout"> & { readonly logFile?: string } = {},
 ): Promise<Launched> {
+  const launcher = pathToFileURL(join(checkout, "scripts/program.mjs")).href;
+  const { programEnvironment, programFlags } = (await import(launcher)) as typeof import("../../scripts/program.mjs");
   const child = startPinned({
     core: serverCores ?? SERVER_CORE,
     program: process.execPath,
     args: [
       ...programFlags(processorsOf(serverCores)),
       ...nodeOptions,
-      fromSources ? SOURCES : PROGRAM,
+      fromSources ? join(checkout, "src/main.ts") : programOf(checkout),
       "serve",
       "--config",
       configFile,
@@ -119,7 +127,16 @@ export function configOf({
     data_dir: dataDir,
     // Counted as ever, and never reached.
     limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },
-    providers: { alpha: { dialect, base_url, allow_private: true, api_keys: ["bench"] } },
+    providers: {
+      alpha: {
+        dialect,
+        base_url,
+        allow_private: true,
+        api_keys: ["bench"],
+        // For thousands of open streams. Otherwise the keys that every version knows, so that versions can be compared.
+        ...(moreModels.length > 0 && { connections: { max: 100_000 } }),
+      },
+    },
     models: Object.fromEntries(
       [model, ...moreModels].map((name) => [
         name,
@@ -141,8 +158,6 @@ interface Greeting {
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
-  /** On an empty data directory only. */
-  readonly key: string | undefined;
 }
 
 /** Waits for the greeting. Throws when the process ends or is silent for too long. */
@@ -154,16 +169,10 @@ async function readGreeting(child: ChildProcess): Promise<Greeting> {
     const http = /OpenAI-compatible HTTP +http:\/\/[^:]+:(\d+)/.exec(printed)?.[1];
     const grpc = /gRPC +[^:]+:(\d+)/.exec(printed)?.[1];
     const operations = /metrics, health +http:\/\/[^:]+:(\d+)/.exec(printed)?.[1];
-    if (
-      http !== undefined &&
-      grpc !== undefined &&
-      operations !== undefined &&
-      /^(curl|Keys are made)/m.test(printed)
-    ) {
+    if (http !== undefined && grpc !== undefined && operations !== undefined) {
       // Whatever else it prints must not fill the pipe.
       stdout.resume();
-      const key = /\bsk_parley_\w+/.exec(printed)?.[0];
-      return { httpPort: Number(http), grpcPort: Number(grpc), operationsPort: Number(operations), key };
+      return { httpPort: Number(http), grpcPort: Number(grpc), operationsPort: Number(operations) };
     }
     const [text] = (await once(stdout, "data", { signal: silence }).catch(() => {
       throw new Error(`Parley did not start; it printed ${JSON.stringify(printed)}`);

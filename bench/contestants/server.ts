@@ -18,6 +18,8 @@ export interface Setting {
   readonly serverCores?: string;
   /** Where the load generator runs. Default: the core of the mock upstream. */
   readonly generatorCore?: number;
+  /** The checkout whose built program is started. Default: this one. */
+  readonly checkout?: string;
   /** A folder that is removed at the end. */
   readonly folder: string;
 }

@@ -39,7 +39,7 @@ const MOST_TO_NGINX = 5;
 const MOST_LOOP_DELAY_MS = 20;
 const MOST_ADDED_P50_MS = 0.5;
 const MOST_ADDED_P99_MS = 3;
-const MOST_AT_REST_MIB = 120;
+const MOST_AT_REST_MIB = 170;
 const MOST_PER_STREAM_KIB = 48;
 /** Of the memory at work: what counts as flat. */
 const MOST_MEMORY_GROWTH = 0.05;

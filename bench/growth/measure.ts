@@ -1,7 +1,15 @@
 import { stopChild } from "../children.ts";
 import { type Start, withLineUp } from "../contestants/line-up.ts";
 import { type OpenStreams, startOpenStreams } from "../contestants/open-streams.ts";
-import { type Home, launch, makeHome, PARLEY, PARLEY_LAST_WORDS, startParley } from "../contestants/parley.ts";
+import {
+  createKey,
+  type Home,
+  launch,
+  makeHome,
+  PARLEY,
+  PARLEY_LAST_WORDS,
+  startParley,
+} from "../contestants/parley.ts";
 import { probe } from "../contestants/probe.ts";
 import type { RunningServer, Setting } from "../contestants/server.ts";
 import { heldStream, type Load, UNARY } from "../loads.ts";
@@ -115,10 +123,11 @@ async function withDatabase(
 
 /** Lets Parley write its first key and its first ledger entry. The key. */
 async function useOnce(home: Home, load: Load): Promise<string> {
+  const key = createKey(home);
   const launched = await launch(home);
   try {
-    await probe(toServer(PARLEY, launched, launched.key ?? ""), load);
-    return launched.key ?? "";
+    await probe(toServer(PARLEY, launched, key), load);
+    return key;
   } finally {
     await stopChild(launched.child);
   }

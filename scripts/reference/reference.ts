@@ -4,7 +4,7 @@ import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { MAX_FALLBACKS, MAX_MESSAGES, MAX_STOPS } from "../../src/core/validate.ts";
 import { FAILURE_TABLE, GRPC_STATUS, retryAfterMs } from "../../src/edge/failure-table.ts";
 import { MAX_BODY_BYTES } from "../../src/front/exchange.ts";
-import { MAX_JSON_DEPTH, MAX_JSON_TOKENS } from "../../src/edge/http/json.ts";
+import { MAX_REQUEST_JSON } from "../../src/core/json-size.ts";
 import { openaiSchemas } from "../../src/front/openapi/components.ts";
 import { errorCodesOf } from "../../src/front/openapi/errors.ts";
 import { ANSWER_HEADERS, type HeaderText, REQUEST_HEADERS } from "../../src/front/openapi/headers.ts";
@@ -130,8 +130,8 @@ export function makeReference({ descriptors, files }: Contract): Reference {
     errors: (Object.keys(FAILURE_TABLE) as FailureCode[]).map(toErrorRow),
     limits: {
       bodyMebibytes: MAX_BODY_BYTES / 1024 / 1024,
-      jsonDepth: MAX_JSON_DEPTH,
-      jsonValues: MAX_JSON_TOKENS,
+      jsonDepth: MAX_REQUEST_JSON.depth,
+      jsonValues: MAX_REQUEST_JSON.values,
       messages: MAX_MESSAGES,
       fallbacks: MAX_FALLBACKS,
       stops: MAX_STOPS,

@@ -36,6 +36,13 @@ export interface SessionRecord {
   readonly browser: string | undefined;
 }
 
+/** What is kept of a token that lets its holder become the first administrator. */
+export interface SetupTokenRecord {
+  /** SHA-256 of the token, in hexadecimal. */
+  readonly hash: string;
+  readonly expiresAtMs: number;
+}
+
 export interface InvitationRecord {
   readonly id: string;
   /** SHA-256 of the link's token, in hexadecimal. */
@@ -47,6 +54,15 @@ export interface InvitationRecord {
   readonly createdAtMs: number;
   readonly expiresAtMs: number;
   readonly usedAtMs: number | undefined;
+}
+
+/** A browser in which an account has signed in. */
+export interface KnownBrowser {
+  /** SHA-256 of the token in the browser's cookie, in hexadecimal. */
+  readonly hash: string;
+  readonly accountId: string;
+  /** The latest sign-in of the account in this browser, in Unix milliseconds. */
+  readonly signedInAtMs: number;
 }
 
 /** Something that an owner may want to look up later. Holds no secret. */
@@ -70,7 +86,7 @@ export interface RecordedEvent extends SecurityEvent {
   readonly id: string;
 }
 
-/** How sign-ins that failed keep the next ones waiting: per account, and per network. */
+/** Counts of password attempts, which throttle the next ones. */
 export interface ThrottleStore {
   /** The state of one subject; undefined when nothing is kept. */
   find(subject: string): Promise<ThrottleState | undefined>;
@@ -79,9 +95,13 @@ export interface ThrottleStore {
    * more than once.
    */
   update(subject: string, change: (state: ThrottleState | undefined) => ThrottleState): Promise<ThrottleState>;
+  /** Removes the state of a subject and of those whose names begin with it and a slash. */
   remove(subject: string): Promise<void>;
-  /** Forgets subjects that were not changed since. */
-  prune(beforeMs: number): Promise<number>;
+  /**
+   * Removes states that were last changed before a moment, and of the rest all but `most`, those of the lowest counts and of
+   * these the oldest first. Answers how many.
+   */
+  prune(limits: { readonly beforeMs: number; readonly most: number }): Promise<number>;
 }
 
 export interface ThrottleState {
@@ -127,6 +147,26 @@ export interface AccountStore {
   /** Those created, or last seen, before; answers how many. */
   pruneSessions(limits: { readonly createdBeforeMs: number; readonly seenBeforeMs: number }): Promise<number>;
 
+  /** The IDs of the accounts that have signed in with the browser of this hash. */
+  accountsOfBrowser(hash: string): Promise<readonly string[]>;
+  /**
+   * Adds a browser, or a sign-in to it. What was known under `formerHash` is known under the new hash from now on. Of each
+   * account's browsers only the latest `most` are kept.
+   */
+  keepBrowser(
+    browser: KnownBrowser,
+    options: { readonly formerHash: string | undefined; readonly most: number },
+  ): Promise<void>;
+  /** All of an account. */
+  removeBrowsers(accountId: string): Promise<void>;
+  /** Those without a sign-in since; answers how many. */
+  pruneBrowsers(beforeMs: number): Promise<number>;
+
+  /** Adds the hash of a token for the first administrator, and removes those that have expired. */
+  insertSetupToken(token: SetupTokenRecord, nowMs: number): Promise<void>;
+  findSetupToken(hash: string): Promise<SetupTokenRecord | undefined>;
+  removeSetupTokens(): Promise<void>;
+
   insertInvitation(invitation: InvitationRecord): Promise<void>;
   findInvitation(hash: string): Promise<InvitationRecord | undefined>;
   /** Newest first. */
@@ -142,5 +182,9 @@ export interface AccountStore {
     readonly accountId?: string | undefined;
     readonly before?: Pick<RecordedEvent, "atMs" | "id"> | undefined;
   }): Promise<readonly RecordedEvent[]>;
-  pruneEvents(beforeMs: number): Promise<number>;
+  /**
+   * Removes events from before a moment, and of those that name no account and no actor (sign-ins with unknown addresses) all
+   * but the newest `mostAnonymous`. Answers how many.
+   */
+  pruneEvents(limits: { readonly beforeMs: number; readonly mostAnonymous: number }): Promise<number>;
 }

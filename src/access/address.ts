@@ -12,7 +12,7 @@ export function toEmail(text: string, field = "email"): string {
   if (text.length > MAX_EMAIL_LENGTH + 64) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
   const email = text.trim().normalize("NFC").toLowerCase();
   if (email.length > MAX_EMAIL_LENGTH) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
-  if (!/^[^\s@\p{Cc}\p{Cs}<>"]+@[^\s@\p{Cc}\p{Cs}<>"]+$/u.test(email))
+  if (!/^[^\s@\p{Cc}\p{Cs}\p{Bidi_Control}<>"]+@[^\s@\p{Cc}\p{Cs}\p{Bidi_Control}<>"]+$/u.test(email))
     throw invalidField(field, "must be an e-mail address");
   return email;
 }
@@ -22,15 +22,15 @@ export function hashEmail(email: string): string {
   return hash("sha256", email, "hex").slice(0, 16);
 }
 
-/** The network of an IP address, as far as one attacker has it all: `192.0.2.0/24`, `2001:db8:0:1::/64`. */
+/** The network of an IP address, as far as one attacker has it all: `192.0.2.0/24`, `2001:db8:1::/48`. */
 export function networkOf(address: string): string {
   const plain = address.replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");
   if (isIP(plain) === 4) return `${plain.split(".").slice(0, 3).join(".")}.0/24`;
   if (isIP(plain) !== 6) return "unknown";
-  return `${firstGroups(plain).join(":")}::/64`;
+  return `${firstGroups(plain).join(":")}::/48`;
 }
 
-/** The first four groups of an IPv6 address, without leading zeros. */
+/** The first three groups of an IPv6 address, without leading zeros. */
 function firstGroups(address: string): string[] {
   const [head = "", tail] = address.split("::");
   const before = head === "" ? [] : head.split(":");
@@ -38,6 +38,6 @@ function firstGroups(address: string): string[] {
   // An embedded IPv4 address at the end stands for two groups.
   const width = after.length + (after.at(-1)?.includes(".") === true ? 1 : 0);
   const zeros = tail === undefined ? 0 : Math.max(8 - before.length - width, 0);
-  const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after].slice(0, 4);
+  const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after].slice(0, 3);
   return groups.map((group) => Number.parseInt(group, 16).toString(16));
 }

@@ -56,6 +56,13 @@ export const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
   iwillsurvive allyouneedislove letitbeletitbe helloworld12 helloworld123 helloworld1234 hellohello12 hello1234567 goodmorning1
   goodmorning123 goodbye12345 thankyou1234 happybirthday happybirthday1 happyhappy12 merrychristmas jinglebells1 christmas123
   christmas1234 halloween123 halloween1234 valentine123
+  motherfucker transformers supernatural international professional unbelievable intelligence philadelphia peanutbutter
+  finalfantasy residentevil mortalkombat needforspeed devilmaycry4 greenlantern sanfrancisco massimiliano onedirection
+  systemofadown hannahmontana cookiemonster cosmopolitan construction entertainment civilization sonyericsson justinbieber
+  jamesbond007 ingodwetrust punksnotdead nightcrawler stratocaster chesterfield scandinavian ticketmaster edwardcullen
+  leavemealone iseedeadpeople whosyourdaddy necronomicon morganstanley sonnenschein ichliebedich seniseviyorum
+  weihnachtsbaum kartoffelpuffer frederiksberg internazionale organization relationship communication congratulations
+  headquarters independence jacksonville championship thunderstorm skateboarding
   `
     .split(/\s+/)
     .filter((word) => word !== ""),
@@ -76,6 +83,15 @@ export const COMMON_WORDS: ReadonlySet<string> = new Set(
   mustang corvette ferrari porsche mercedes harley yankees lakers cowboys liverpool chelsea arsenal barcelona manchester
   london berlin paris newyork america england germany france brasil canada australia maggie buster bailey daisy lucky happy
   family friends forever money business company office manager server database demo example sample service gateway system
+  name trust corp team group home work mail web site host page login signin account key word code super mega ultra
+  best baby girl boy man men woman king queen prince lord god sex sexy hot cool nice good bad evil dark black white red blue
+  green pink gold silver big little old new first last one two three four five six seven eight nine ten zero hundred
+  dog cat puppy kitty bear tiger lion wolf eagle shark horse snake bird fish chicken rabbit turtle panda spider
+  star stars moon sun sky fire ice water earth rain snow storm thunder light night day time life world dream magic
+  game games gamer play player music rock metal guitar piano dance movie sport golf tennis racing cars bike
+  john peter paul mark david james alex chris mike nick tom tim sam ben max leo adam eva anna maria sarah laura julia
+  the you your and for are not all can who what why how this that with from have has was will just only
+  gfhjkm ghbdtn vfrcbv yfnfif
   `
     .split(/\s+/)
     .filter((word) => word !== ""),

@@ -1,3 +1,4 @@
+import { BROWSER_KNOWN_MS } from "./known-browsers.ts";
 import type { ThrottleStore } from "./account-store.ts";
 import type { AccessContext } from "./context.ts";
 import { pruneInvitations } from "./invitations.ts";
@@ -8,24 +9,26 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const EVENTS_KEPT_MS = 400 * DAY_MS;
 /** By then no throttle says anything any more. */
 const THROTTLES_KEPT_MS = DAY_MS;
+/** Guesses at unknown addresses must not grow the database: of their counts and events only so many are kept. */
+const MOST_THROTTLES = 50_000;
+const MOST_ANONYMOUS_EVENTS = 10_000;
 
 /** How many of each were removed. */
-export interface Pruned {
-  readonly sessions: number;
-  readonly invitations: number;
-  readonly events: number;
-  readonly throttles: number;
-}
+export type Pruned = Readonly<Record<"sessions" | "browsers" | "invitations" | "events" | "throttles", number>>;
 
-/** Removes what has ended: to be called about once an hour, by any of the processes on a store. */
+/** Removes what has ended: to be called every few minutes, by any of the processes on a store. */
 export async function pruneAccess(
   context: Pick<AccessContext, "store" | "clock"> & { readonly throttles: ThrottleStore },
 ): Promise<Pruned> {
   const { store, clock, throttles } = context;
   return {
     sessions: await pruneSessions(context),
+    browsers: await store.pruneBrowsers(clock.now() - BROWSER_KNOWN_MS),
     invitations: await pruneInvitations(context),
-    events: await store.pruneEvents(clock.now() - EVENTS_KEPT_MS),
-    throttles: await throttles.prune(clock.now() - THROTTLES_KEPT_MS),
+    events: await store.pruneEvents({
+      beforeMs: clock.now() - EVENTS_KEPT_MS,
+      mostAnonymous: MOST_ANONYMOUS_EVENTS,
+    }),
+    throttles: await throttles.prune({ beforeMs: clock.now() - THROTTLES_KEPT_MS, most: MOST_THROTTLES }),
   };
 }

@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
 import type { KeyGrant } from "./key-store.ts";
-import { type KeyPrincipal, toPrincipal } from "./principal.ts";
+import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 
 /**
  * How long an answer of the store is taken for granted: what another process revokes, and nobody tells us of, is refused
@@ -24,7 +24,7 @@ const EARLY_MS = 3_000;
 const GATHER_MS = 250;
 
 /** How long a key goes on working while the store cannot be asked, counted from the store's last answer. */
-const STALE_LIMIT_MS = 60_000;
+export const STALE_LIMIT_MS = 60_000;
 
 /** How long the store is left alone after it could not answer. */
 const RETRY_MS = 1_000;
@@ -37,7 +37,6 @@ const MAX_UNKNOWN = 10_000;
 
 interface KnownKey {
   readonly principal: KeyPrincipal;
-  readonly confirmedAtMs: number;
   refreshAtMs: number;
 }
 
@@ -49,6 +48,12 @@ export interface Authenticator {
    * process does not know: only the store's word makes a key unknown.
    */
   authenticate(key: string | undefined): Promise<KeyPrincipal>;
+  /**
+   * What has become of keys, by their hashes: the principal, or undefined for a key that is refused now. Asks the store, all
+   * at once, about those that it has not confirmed for three seconds or that have changed since; a key is left out of the
+   * result when the store cannot say. Never rejects.
+   */
+  recheck(hashes: Iterable<string>): Promise<ReadonlyMap<string, KeyPrincipal | undefined>>;
   /**
    * Forgets a key, by its hash, so that the next request asks the store: for changes that are heard of. With undefined
    * it asks again about all of them, and keeps what it knows for as long as the store cannot answer.
@@ -79,9 +84,11 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   const unknown = new Map<string, number>();
   /** One question to the store per hash, however many requests wait for it. */
   const inFlight = new Map<string, Promise<KeyPrincipal>>();
-  /** Known keys to be asked about together, and whether that is planned or under way. */
-  const aging = new Map<string, KnownKey>();
+  /** Hashes of known keys to be asked about together, and whether that is planned. */
+  const aging = new Set<string>();
   let gathering = false;
+  /** The hashes of each question about many keys that is in flight, without those that have changed since it was asked. */
+  const batches = new Set<Set<string>>();
   /** When the store may be asked again, as long as it is away; undefined while it is there. */
   let away: { probeAtMs: number } | undefined;
 
@@ -90,7 +97,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     if (principal === undefined) remember(unknown, MAX_UNKNOWN, [hash, askedAtMs + UNKNOWN_TTL_MS]);
     else {
       const refreshAtMs = askedAtMs + KNOWN_TTL_MS;
-      remember(known, MAX_KNOWN, [hash, { principal, confirmedAtMs: askedAtMs, refreshAtMs }]);
+      remember(known, MAX_KNOWN, [hash, { principal, refreshAtMs }]);
     }
   };
 
@@ -101,7 +108,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     const asking = store.findByHash(hash, key).then(
       (found) => {
         away = undefined;
-        const principal = found && toPrincipal(found);
+        const principal = found && toPrincipal(found, { hash, confirmedAtMs: askedAtMs });
         if (current()) keep(hash, principal, askedAtMs);
         if (principal === undefined) throw refused();
         return principal;
@@ -145,26 +152,38 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     });
   };
 
+  /** Asks about many keys at once, and keeps the answers. They are left out of the result when the store cannot be asked. */
+  const askTogether = async (hashes: readonly string[]): Promise<ReadonlyMap<string, KeyPrincipal | undefined>> => {
+    const answers = new Map<string, KeyPrincipal | undefined>();
+    const batch = new Set(hashes);
+    batches.add(batch);
+    const askedAtMs = clock.monotonic();
+    const found = await store.findByHashes!(hashes).catch(() => undefined);
+    batches.delete(batch);
+    for (const hash of found === undefined ? [] : hashes) {
+      const grant = found!.get(hash);
+      const principal = grant && toPrincipal(grant, { hash, confirmedAtMs: askedAtMs });
+      answers.set(hash, principal);
+      // What was changed, or asked about, meanwhile is known better.
+      const isNews = (known.get(hash)?.principal.confirmedAtMs ?? 0) <= askedAtMs;
+      if (batch.has(hash) && isNews) keep(hash, principal, askedAtMs);
+    }
+    return answers;
+  };
+
   /** Asks about keys that are still taken for granted. When that fails, whoever uses one of them later finds out why. */
   const refreshAging = async (): Promise<void> => {
-    const asked = [...aging];
+    const hashes = [...aging];
     aging.clear();
-    const askedAtMs = clock.monotonic();
-    const found = await store.findByHashes!(asked.map(([hash]) => hash)).catch(() => undefined);
-    for (const [hash, entry] of found === undefined ? [] : asked) {
-      // What was changed, or asked about, meanwhile is known better.
-      if (known.get(hash) !== entry || entry.refreshAtMs < askedAtMs) continue;
-      const grant = found!.get(hash);
-      keep(hash, grant && toPrincipal(grant), askedAtMs);
-    }
+    await askTogether(hashes);
     gathering = false;
   };
 
-  const noteAge = (hash: string, entry: KnownKey): void => {
+  const noteAge = (hash: string): void => {
     if (store.findByHashes === undefined) return;
     if (!gathering) clock.after(GATHER_MS, () => void refreshAging());
     gathering = true;
-    aging.set(hash, entry);
+    aging.add(hash);
   };
 
   return {
@@ -174,7 +193,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       const nowMs = clock.monotonic();
       const entry = known.get(hash);
       if (entry !== undefined && nowMs < entry.refreshAtMs) {
-        if (nowMs >= entry.confirmedAtMs + EARLY_MS) noteAge(hash, entry);
+        if (nowMs >= entry.principal.confirmedAtMs + EARLY_MS) noteAge(hash);
         return checkExpiry(entry.principal, clock);
       }
       if (!isApiKey(key)) throw new Failure("unauthenticated", MALFORMED);
@@ -184,17 +203,35 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       return checkExpiry(await (inFlight.get(hash) ?? lookUp(hash, key)), clock);
     },
 
+    async recheck(hashes) {
+      const answers = new Map<string, KeyPrincipal | undefined>();
+      const asked: string[] = [];
+      const nowMs = clock.monotonic();
+      for (const hash of hashes) {
+        const entry = known.get(hash);
+        const isYoung =
+          entry !== undefined && nowMs < Math.min(entry.refreshAtMs, entry.principal.confirmedAtMs + EARLY_MS);
+        if (isYoung) answers.set(hash, entry.principal);
+        else asked.push(hash);
+      }
+      if (asked.length === 0 || store.findByHashes === undefined) return answers;
+      for (const [hash, principal] of await askTogether(asked)) answers.set(hash, principal);
+      return answers;
+    },
+
     invalidate(hash) {
       if (hash === undefined) {
         for (const entry of known.values()) entry.refreshAtMs = 0;
         unknown.clear();
         inFlight.clear();
+        for (const batch of batches) batch.clear();
         return;
       }
       known.delete(hash);
       unknown.delete(hash);
       // An answer on its way may be older than the change: it still goes to those who wait for it, but is not kept.
       inFlight.delete(hash);
+      for (const batch of batches) batch.delete(hash);
     },
   };
 }
@@ -203,23 +240,25 @@ const MISSING = 'An API key is required. Send it in the header "Authorization: B
 const MALFORMED = "This is not an API key of this service. Keys begin with sk_parley_ and have 56 characters.";
 const REFUSED = "This API key is not valid. It may be mistyped, or no longer in use.";
 
-function refused(): Failure {
+/** What a key that does not exist, or no longer works, is refused with. */
+export function refused(): Failure {
   return new Failure("unauthenticated", REFUSED);
 }
 
-function unavailable(cause: unknown): Failure {
+/** What a key is refused with about which the store has not been able to say anything for too long. */
+export function unavailable(cause?: unknown): Failure {
   return new Failure("overloaded", "API keys cannot be checked at the moment. Try again shortly.", {
     retryAfterMs: RETRY_MS,
     cause,
   });
 }
 
-function isUsable({ confirmedAtMs }: KnownKey, nowMs: number): boolean {
-  return nowMs - confirmedAtMs <= STALE_LIMIT_MS;
+function isUsable({ principal }: KnownKey, nowMs: number): boolean {
+  return nowMs - principal.confirmedAtMs <= STALE_LIMIT_MS;
 }
 
 function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {
-  if (principal.expiresAtMs !== undefined && principal.expiresAtMs <= clock.now()) throw refused();
+  if (isExpired(principal, clock)) throw refused();
   return principal;
 }
 

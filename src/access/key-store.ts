@@ -1,4 +1,5 @@
 import type { Capability, Limits } from "../core/principal.ts";
+import type { ProviderOption } from "../core/provider-options.ts";
 import type { Page } from "./page.ts";
 
 /** The account that owns keys as long as nobody has signed up. The first person to do so takes it over. */
@@ -16,6 +17,10 @@ export interface KeyRecord {
   readonly models: readonly string[] | "all";
   readonly capabilities: readonly Capability[];
   readonly limits: Limits;
+  /** An administrator has chosen the models, capabilities or limits, and restricted them: a member cannot change them. */
+  readonly limitedByAdministrator: boolean;
+  /** What its requests may ask of providers beside tokens; by default everything without a budget, and nothing with one. */
+  readonly options: readonly ProviderOption[] | "default";
   readonly createdAtMs: number;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
@@ -50,12 +55,23 @@ export interface FoundKey {
 export interface KeyGrant extends Omit<FoundKey, "record"> {
   readonly record: Pick<
     KeyRecord,
-    "id" | "lineId" | "accountId" | "name" | "models" | "capabilities" | "limits" | "expiresAtMs" | "revokedAtMs"
+    | "id"
+    | "lineId"
+    | "accountId"
+    | "name"
+    | "models"
+    | "capabilities"
+    | "limits"
+    | "options"
+    | "expiresAtMs"
+    | "revokedAtMs"
   >;
 }
 
 /** What of a key can be changed while it lives. */
-export type KeyChanges = Partial<Pick<KeyRecord, "name" | "models" | "capabilities" | "limits">>;
+export type KeyChanges = Partial<
+  Pick<KeyRecord, "name" | "models" | "capabilities" | "limits" | "options" | "limitedByAdministrator">
+>;
 
 /**
  * Where keys are kept. Every method answers, or rejects within a few seconds, and what it has answered is durable.
@@ -70,6 +86,8 @@ export interface KeyStore {
   /** How many keys of these accounts are neither expired nor revoked; accounts without any are left out. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   find(id: string): Promise<KeyRecord | undefined>;
+  /** A key as `findByHash` finds it, and the hash. */
+  findWithHash(id: string): Promise<(FoundKey & Pick<NewKey, "hash">) | undefined>;
   /** What people call these keys, by their IDs; without those that are unknown. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** `hash` is the whole hash of `hashApiKey`. */
@@ -78,10 +96,16 @@ export interface KeyStore {
   findByHashes(hashes: readonly string[]): Promise<ReadonlyMap<string, FoundKey>>;
   /** Both or nothing; false when the key is revoked or has been replaced already. */
   replace(replacement: Replacement): Promise<boolean>;
-  /** False when it was revoked before. */
-  revoke(id: string, atMs: number): Promise<boolean>;
-  /** False for an unknown or revoked key. */
-  update(id: string, changes: KeyChanges): Promise<boolean>;
+  /** The keys that rotations made one from the other, by the ID of the first. */
+  family(lineId: string): Promise<readonly KeyRecord[]>;
+  /** All or none. Answers which of them were not revoked before. */
+  revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
+  /** False for an unknown or revoked key, and for one that is not as `expected`. */
+  update(
+    id: string,
+    changes: KeyChanges,
+    expected?: Partial<Pick<KeyRecord, "limitedByAdministrator">>,
+  ): Promise<boolean>;
 }
 
 /** Tells of changes that make what caches hold of keys wrong, whichever process made them. */

@@ -1,6 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import { type Capability, type Limits, NO_LIMITS } from "../core/principal.ts";
+import type { ProviderOption } from "../core/provider-options.ts";
 import { displayApiKey, generateApiKey, hashApiKey } from "./api-key.ts";
 import { randomBase62 } from "./base62.ts";
 import { DEFAULT_ACCOUNT_ID, type KeyChanges, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
@@ -21,6 +22,12 @@ export const DEFAULT_GRACE: Grace = "24h";
 /** How many keys an account may have that are neither expired nor revoked. */
 export const MAX_WORKING_KEYS = 1000;
 
+/** Who makes or changes a key: a member one of its own account, or an administrator, whose limits bind the member. */
+export type KeyActor = "member" | "administrator";
+
+/** What a revocation ends: the key and the working keys that rotations replaced on the way to it, or the key alone. */
+export type RevocationScope = "with predecessors" | "key only";
+
 /** Where keys are kept, and the time. */
 export interface KeyContext {
   readonly store: KeyStore;
@@ -38,7 +45,11 @@ export interface KeyRequest {
   readonly lifetimeMs?: number | undefined;
   /** Default: those of its account. */
   readonly limits?: Limits | undefined;
+  /** Default: by whether a budget applies. */
+  readonly options?: readonly ProviderOption[] | "default" | undefined;
   readonly accountId?: string | undefined;
+  /** Default: a member. */
+  readonly by?: KeyActor;
 }
 
 /** A key at the only moment its secret is known. */
@@ -52,13 +63,14 @@ export interface CreatedKey {
  * as many as it may.
  */
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
-  const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID } = request;
-  const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS } = request;
-  const choices = checkChoices({ name: request.name, models, capabilities, limits });
+  const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID, by = "member" } = request;
+  const { models = "all", capabilities = CAPABILITIES, limits = NO_LIMITS, options = "default" } = request;
+  const choices = checkChoices({ name: request.name, models, capabilities, limits, options });
   const now = clock.now();
   await requireRoom({ store, clock }, accountId);
   const made = makeKey({
     ...choices,
+    limitedByAdministrator: by === "administrator" && isRestricted(choices),
     accountId,
     createdAtMs: now,
     expiresAtMs: lifetimeMs === undefined ? undefined : now + lifetimeMs,
@@ -75,6 +87,8 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
     models: "all",
     capabilities: CAPABILITIES,
     limits: NO_LIMITS,
+    limitedByAdministrator: false,
+    options: "default",
     createdAtMs: clock.now(),
     expiresAtMs: undefined,
   });
@@ -93,9 +107,10 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
     throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
   if (GRACES[grace] > 0) await requireRoom({ store, clock }, old.accountId);
-  const { accountId, lineId, name, models, capabilities, limits } = old;
+  const { accountId, lineId, name, models, capabilities, limits, options, limitedByAdministrator } = old;
   const expiresAtMs = old.expiresAtMs === undefined ? undefined : now + (old.expiresAtMs - old.createdAtMs);
-  const made = makeKey({ accountId, lineId, name, models, capabilities, limits, createdAtMs: now, expiresAtMs });
+  const kept = { accountId, lineId, name, models, capabilities, limits, options, limitedByAdministrator };
+  const made = makeKey({ ...kept, createdAtMs: now, expiresAtMs });
   const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
   const replaced = await store.replace({ id, expiresAtMs: oldExpiresAtMs, successor: made.key });
   // Somebody else was faster between our two looks at it.
@@ -103,21 +118,77 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
   return { secret: made.secret, record: made.key.record };
 }
 
-/** Ends a key for good, now. Throws an `invalid_request` Failure for an unknown or already revoked one. */
-export async function revokeKey({ store, clock }: KeyContext, id: string): Promise<void> {
-  if (await store.revoke(id, clock.now())) return;
-  await findKey(store, id);
-  throw invalidField("id", `${id} has been revoked already`);
+/**
+ * Ends a key for good, now, and with it the keys that it has replaced and that still work in their grace, unless the scope
+ * is the key only. Answers the IDs of all that it ended. Throws an `invalid_request` Failure for an unknown or already
+ * revoked one.
+ */
+export async function revokeKey(
+  { store, clock }: KeyContext,
+  id: string,
+  scope: RevocationScope = "with predecessors",
+): Promise<readonly string[]> {
+  const { lineId } = await findKey(store, id);
+  const now = clock.now();
+  const predecessors =
+    scope === "key only"
+      ? []
+      : predecessorsOf(id, await store.family(lineId)).filter((key) => keyState(key, now) === "active");
+  const revoked = await store.revoke([id, ...predecessors.map((key) => key.id)], now);
+  if (!revoked.includes(id)) throw invalidField("id", `${id} has been revoked already`);
+  return [id, ...revoked.filter((each) => each !== id)];
 }
+
+/** The keys of a family that rotations have replaced on the way to this one. */
+function predecessorsOf(id: string, family: readonly KeyRecord[]): KeyRecord[] {
+  const predecessors: KeyRecord[] = [];
+  for (let wanted = id; ;) {
+    const found = family.find(({ replacedBy }) => replacedBy === wanted);
+    if (found === undefined) return predecessors;
+    predecessors.push(found);
+    wanted = found.id;
+  }
+}
+
+/** What of a key people choose to change; what is not named stays. */
+export type KeyUpdate = Omit<KeyChanges, "limitedByAdministrator">;
 
 /**
  * Changes a key's name, permissions or limits; what is not named stays. Throws an `invalid_request` Failure for an unknown
- * or revoked key and for what cannot be.
+ * or revoked key and for what cannot be, and a `permission_denied` one for a member who changes more than the name of a key
+ * that an administrator has limited.
  */
-export async function updateKey({ store }: KeyContext, id: string, changes: KeyChanges): Promise<void> {
-  if (await store.update(id, checkChoices(changes))) return;
-  await findKey(store, id);
-  throw invalidField("id", `${id} has been revoked`);
+export async function updateKey(
+  { store }: KeyContext,
+  id: string,
+  { by = "member", ...update }: KeyUpdate & { readonly by?: KeyActor },
+): Promise<void> {
+  const choices = checkChoices(update);
+  const key = await findKey(store, id);
+  const { models, capabilities, limits } = choices;
+  const isPermission = (models ?? capabilities ?? limits) !== undefined;
+  const isLimited = by === "administrator" ? isRestricted({ ...key, ...choices }) : false;
+  const changes: KeyChanges = { ...choices, ...(isPermission && { limitedByAdministrator: isLimited }) };
+  // Checked by the store in the same step, so that it holds against what an administrator changes at this moment.
+  const expected = isPermission && by === "member" ? { limitedByAdministrator: false } : {};
+  if (await store.update(id, changes, expected)) return;
+  if ((await findKey(store, id)).revokedAtMs !== undefined) throw invalidField("id", `${id} has been revoked`);
+  throw isForAdministrators();
+}
+
+function isForAdministrators(): Failure {
+  const what = "An administrator has limited this key: its models, capabilities and limits are for administrators";
+  return new Failure("permission_denied", `${what} to change.`);
+}
+
+/** Whether a key may do less than its account. */
+function isRestricted({
+  models,
+  capabilities,
+  limits,
+}: Pick<KeyRecord, "models" | "capabilities" | "limits">): boolean {
+  const isLimited = Object.values(limits).some((limit) => limit !== undefined);
+  return models !== "all" || CAPABILITIES.some((capability) => !capabilities.includes(capability)) || isLimited;
 }
 
 /** Throws an `invalid_request` Failure for an account that has as many keys as it may. Two at the same moment may both be let through. */
@@ -162,7 +233,7 @@ async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
 
 /** What a key's owner chose, without repetitions. */
 function checkChoices<C extends KeyChanges>(choices: C): C {
-  const { name, models, capabilities, limits } = choices;
+  const { name, models, capabilities, limits, options } = choices;
   if (models?.length === 0) throw invalidField("models", "name at least one model, or leave it out for all");
   if (capabilities?.length === 0) throw invalidField("capabilities", "name at least one, or leave it out for all");
   return {
@@ -171,5 +242,6 @@ function checkChoices<C extends KeyChanges>(choices: C): C {
     ...(limits !== undefined && { limits: checkLimits(limits) }),
     ...(Array.isArray(models) && { models: [...new Set(models)] }),
     ...(capabilities !== undefined && { capabilities: [...new Set(capabilities)] }),
+    ...(Array.isArray(options) && { options: [...new Set(options)] }),
   };
 }

@@ -1,11 +1,16 @@
 import { type Failure, invalidField } from "../core/failure.ts";
 
 const MAX_NAME_LENGTH = 100;
+/** Control characters, and those that change the direction of the text around them: a name could look like another. */
+const FORBIDDEN = /[\p{Cc}\p{Bidi_Control}]/u;
 
 /** A name for people, as it was given. Throws an `invalid_request` Failure. */
 export function checkName(name: string): string {
-  if (name.trim() === "" || name.length > MAX_NAME_LENGTH || /\p{Cc}/u.test(name) || !name.isWellFormed()) {
-    throw invalidField("name", `must be 1 to ${MAX_NAME_LENGTH} characters without control characters`);
+  if (name.trim() === "" || name.length > MAX_NAME_LENGTH || FORBIDDEN.test(name) || !name.isWellFormed()) {
+    throw invalidField(
+      "name",
+      `must be 1 to ${MAX_NAME_LENGTH} characters without control characters, also those of the direction of text`,
+    );
   }
   return name;
 }

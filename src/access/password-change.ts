@@ -12,7 +12,8 @@ export interface PasswordChange {
 }
 
 /**
- * Changes the password of somebody who is signed in: every session of the account ends, and a new one begins. Throws
+ * Changes the password of somebody who is signed in: every session of the account ends, its browsers
+ * are unknown again, and a new session begins. Throws
  * `invalid_request` for a wrong current password and for a new one that may not be, `rate_limited` after too many.
  */
 export async function changePassword(
@@ -32,20 +33,24 @@ export async function changePassword(
   return startSession(context, changed, origin);
 }
 
-/** Gives an account a new password, for whoever lost it: its sessions end and its throttle is forgotten. */
+/**
+ * Gives an account a new password, for whoever lost it: its sessions end, its browsers
+ * are unknown again and its throttle is forgotten.
+ */
 export async function resetPassword(context: AccessContext, account: AccountRecord, text: string): Promise<void> {
   if (account.email === undefined) throw invalidField("id", `nobody can sign in to ${account.id}: it has no address`);
   const password = toPassword(text);
   checkPassword(password, account.email);
   await setPassword(context, account, password);
-  await context.throttle.succeeded(account.email);
+  await context.throttle.forget(account.email);
   await context.log.record({ type: "password_reset", accountId: account.id });
 }
 
 /** Sessions end after the change: one that begins in between with the old password takes itself back. */
 async function setPassword(context: AccessContext, account: AccountRecord, password: string): Promise<AccountRecord> {
-  const passwordHash = await context.passwords.hash(password);
+  const passwordHash = await context.passwords.hash(password, "known");
   await context.store.update(account.id, { passwordHash });
   await context.store.removeSessions(account.id);
+  await context.store.removeBrowsers(account.id);
   return { ...account, passwordHash };
 }

@@ -15,8 +15,12 @@ const HASH_BYTES = 32;
 
 /** As many are computed at once; each takes a thread of Node's pool, which files and DNS need too. */
 const MAX_RUNNING = 2;
+/** In each lane. */
 const MAX_WAITING = 32;
 const RETRY_AFTER_MS = 2_000;
+
+/** Whose password it is: those whom an unknown browser could only delay go first, and have a queue of their own. */
+export type Lane = "known" | "unknown";
 
 /** What a comparison found. */
 export interface Verdict {
@@ -27,12 +31,14 @@ export interface Verdict {
 
 /**
  * Makes and checks encoded argon2id hashes, `$argon2id$v=19$m=47104,t=2,p=1$salt$hash`. Throws `overloaded` when too many
- * wait already: somebody who guesses passwords must not take the machine.
+ * wait already: somebody who guesses passwords must not take the machine. The lane is "unknown" unless another is named.
  */
 export interface PasswordHasher {
-  hash(password: string): Promise<string>;
+  hash(password: string, lane?: Lane): Promise<string>;
   /** Takes as long when there is no hash to compare with: nobody learns from the time whether an account exists. */
-  verify(password: string, encoded: string | undefined): Promise<Verdict>;
+  verify(password: string, encoded: string | undefined, lane?: Lane): Promise<Verdict>;
+  /** Throws `overloaded` while no further password of an unknown browser would be taken. */
+  requireRoom(): void;
 }
 
 /** A hasher with a queue of its own. Tests hand in a lower cost. */
@@ -41,14 +47,15 @@ export function createPasswordHasher(cost: HashCost = COST): PasswordHasher {
   // Compared with, where there is no account. No password leads to it.
   const nobody = encode(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
   return {
-    async hash(password) {
+    async hash(password, lane = "unknown") {
       const salt = randomBytes(SALT_BYTES);
-      return encode(cost, salt, await queue.run(() => derive(password, salt, cost)));
+      return encode(cost, salt, await queue.run(lane, () => derive(password, salt, cost)));
     },
-    async verify(password, encoded) {
+    requireRoom: () => queue.requireRoom("unknown"),
+    async verify(password, encoded, lane = "unknown") {
       const known = decode(encoded ?? nobody);
       if (known === undefined) throw new TypeError("a stored password hash cannot be read");
-      const actual = await queue.run(() => derive(password, known.salt, known.cost));
+      const actual = await queue.run(lane, () => derive(password, known.salt, known.cost));
       const matches = actual.length === known.hash.length && timingSafeEqual(actual, known.hash);
       return { matches: matches && encoded !== undefined, outdated: !isEqual(known.cost, cost) };
     },
@@ -86,27 +93,30 @@ function isEqual(one: HashCost, other: HashCost): boolean {
 /** Lets a few run at once, and a few more wait. */
 class Queue {
   #running = 0;
-  readonly #waiting: (() => void)[] = [];
+  readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { known: [], unknown: [] };
 
-  async run<T>(work: () => Promise<T>): Promise<T> {
+  async run<T>(lane: Lane, work: () => Promise<T>): Promise<T> {
     if (this.#running < MAX_RUNNING) this.#running += 1;
-    else await this.#turn();
+    else await this.#turn(lane);
     try {
       return await work();
     } finally {
-      const next = this.#waiting.shift();
+      const next = this.#waiting.known.shift() ?? this.#waiting.unknown.shift();
       // Its place goes to the next one as it is, or somebody new could take it in between.
       if (next === undefined) this.#running -= 1;
       else next();
     }
   }
 
-  #turn(): Promise<void> {
-    if (this.#waiting.length >= MAX_WAITING) {
-      throw new Failure("overloaded", "Too many passwords are being checked. Try again shortly.", {
-        retryAfterMs: RETRY_AFTER_MS,
-      });
-    }
-    return new Promise((resolve) => void this.#waiting.push(resolve));
+  requireRoom(lane: Lane): void {
+    if (this.#waiting[lane].length < MAX_WAITING) return;
+    throw new Failure("overloaded", "Too many passwords are being checked. Try again shortly.", {
+      retryAfterMs: RETRY_AFTER_MS,
+    });
+  }
+
+  #turn(lane: Lane): Promise<void> {
+    this.requireRoom(lane);
+    return new Promise((resolve) => void this.#waiting[lane].push(resolve));
   }
 }

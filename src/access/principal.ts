@@ -1,3 +1,4 @@
+import type { Clock } from "../core/clock.ts";
 import type { Capability, Principal } from "../core/principal.ts";
 import type { KeyGrant } from "./key-store.ts";
 
@@ -8,10 +9,22 @@ export const CAPABILITIES = ["chat", "images"] as const satisfies readonly Capab
 export interface KeyPrincipal extends Principal {
   /** Unix milliseconds; undefined for a key that does not expire. */
   readonly expiresAtMs: number | undefined;
+  /** The key's whole hash, by which it is looked up again. */
+  readonly hash: string;
+  /** When the store was asked for what is said here, by the clock's `monotonic`. */
+  readonly confirmedAtMs: number;
+}
+
+/** Whether the key's time is over. */
+export function isExpired({ expiresAtMs }: KeyPrincipal, clock: Clock): boolean {
+  return expiresAtMs !== undefined && expiresAtMs <= clock.now();
 }
 
 /** Who the holder of a key is. Undefined for a revoked key, and for one of a disabled account. */
-export function toPrincipal({ record, accountLimits, accountDisabled }: KeyGrant): KeyPrincipal | undefined {
+export function toPrincipal(
+  { record, accountLimits, accountDisabled }: KeyGrant,
+  asked: Pick<KeyPrincipal, "hash" | "confirmedAtMs">,
+): KeyPrincipal | undefined {
   if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
   return {
     keyId: record.id,
@@ -20,8 +33,10 @@ export function toPrincipal({ record, accountLimits, accountDisabled }: KeyGrant
     accountId: record.accountId,
     models: record.models === "all" ? undefined : new Set(record.models),
     capabilities: new Set(record.capabilities),
+    options: record.options === "default" ? undefined : new Set(record.options),
     limits: record.limits,
     accountLimits,
     expiresAtMs: record.expiresAtMs,
+    ...asked,
   };
 }

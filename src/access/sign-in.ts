@@ -2,8 +2,10 @@ import { Failure, invalidField } from "../core/failure.ts";
 import type { AccountRecord } from "./account-store.ts";
 import { hashEmail, toEmail } from "./address.ts";
 import type { AccessContext, Origin } from "./context.ts";
+import { recognizeBrowser } from "./known-browsers.ts";
 import { toPassword } from "./password-rules.ts";
 import type { SecurityEventType } from "./security-log.ts";
+import type { Guesser } from "./throttle.ts";
 import { type SignedIn, startSession, type StartedSession } from "./sessions.ts";
 
 export interface Credentials {
@@ -14,7 +16,8 @@ export interface Credentials {
 /**
  * Starts a session. Throws one and the same `unauthenticated` Failure, after the same work, for an unknown address, a wrong
  * password and a disabled account; `rate_limited` after too many failures, for unknown addresses too; `invalid_request`
- * for what cannot be an address or a password at all.
+ * for what cannot be an address or a password at all. A browser in which the account has signed in before is throttled by
+ * itself, whatever others have guessed.
  */
 export async function signIn(
   context: AccessContext,
@@ -24,16 +27,23 @@ export async function signIn(
   const { network } = origin;
   const email = toEmail(credentials.email);
   const password = toPassword(credentials.password);
-  if (network !== undefined) await context.throttle.enter(network);
-  await context.throttle.attempt(email);
   const account = await context.store.findByEmail(email);
-  const verdict = await context.passwords.verify(password, account?.passwordHash);
+  const { hash, accountIds } = await recognizeBrowser(context, origin.browserToken);
+  const isKnown = hash !== undefined && account !== undefined && accountIds.includes(account.id);
+  const guesser: Guesser = isKnown ? { kind: "browser", hash } : { kind: "unknown", network };
+  // An unknown browser that finds the queue full leaves nothing behind in the database.
+  if (!isKnown) context.passwords.requireRoom();
+  const attempt = await context.throttle.attempt(email, guesser, account !== undefined);
+  const expected = attempt.counts ? account?.passwordHash : undefined;
+  const verdict = await context.passwords.verify(password, expected, isKnown ? "known" : "unknown");
   if (account === undefined || !verdict.matches || account.disabledAtMs !== undefined) {
     const details = { email_hash: hashEmail(email) };
-    await context.log.record({ type: "sign_in_failed", accountId: account?.id, network, details });
-    throw refused();
+    // Of a flood with unknown addresses only the beginning is worth an event.
+    if (account !== undefined || attempt.refusal === undefined)
+      await context.log.record({ type: "sign_in_failed", accountId: account?.id, network, details });
+    throw attempt.refusal ?? refused();
   }
-  await context.throttle.succeeded(email);
+  await attempt.succeeded();
   const started = await startSession(context, account, origin);
   await confirm(context, started, password);
   // What cannot be done now is done at the next sign-in.
@@ -66,7 +76,7 @@ export interface OwnPassword {
 }
 
 /**
- * Checks a password with the same throttle as a sign-in. Throws `invalid_request` for a wrong one: `unauthenticated` would say
+ * Checks a password with a throttle of the session's own: whatever others guess, its owner can give it. Throws `invalid_request` for a wrong one: `unauthenticated` would say
  * that the session is over.
  */
 export async function checkOwnPassword(
@@ -75,14 +85,13 @@ export async function checkOwnPassword(
   origin: Origin,
 ): Promise<void> {
   const { email = "", passwordHash } = signedIn.account;
-  if (origin.network !== undefined) await context.throttle.enter(origin.network);
-  await context.throttle.attempt(email);
-  const { matches } = await context.passwords.verify(password, passwordHash);
+  const attempt = await context.throttle.attempt(email, { kind: "session", hash: signedIn.session.hash }, true);
+  const { matches } = await context.passwords.verify(password, passwordHash, "known");
   if (!matches) {
     await recordOwn(context, { signedIn, type: "reauthentication_failed" }, origin);
     throw invalidField(field, "is not your password");
   }
-  await context.throttle.succeeded(email);
+  await attempt.succeeded();
 }
 
 function recordOwn(
@@ -101,7 +110,7 @@ function refused(): Failure {
 /** Makes the hash anew at today's cost, unless the password has been changed meanwhile. */
 async function rehash({ store, passwords }: AccessContext, account: AccountRecord, password: string): Promise<void> {
   const { passwordHash } = account;
-  await store.update(account.id, { passwordHash: await passwords.hash(password) }, { passwordHash });
+  await store.update(account.id, { passwordHash: await passwords.hash(password, "known") }, { passwordHash });
 }
 
 /**
@@ -113,7 +122,7 @@ async function confirm(context: AccessContext, started: StartedSession, password
   const { session, account } = started;
   const current = await store.find(account.id);
   const isSame = current?.passwordHash === account.passwordHash;
-  const matches = isSame || (await passwords.verify(password, current?.passwordHash)).matches;
+  const matches = isSame || (await passwords.verify(password, current?.passwordHash, "known")).matches;
   if (matches && current !== undefined && current.disabledAtMs === undefined) return;
   await store.removeSession(session.hash);
   throw refused();

@@ -8,6 +8,7 @@ import type { AccessContext, Origin } from "./context.ts";
 import { findInvitation } from "./invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
+import { isSetupToken } from "./setup-token.ts";
 import { startSession, type StartedSession } from "./sessions.ts";
 
 export interface Application {
@@ -17,11 +18,15 @@ export interface Application {
   readonly name?: string | undefined;
   /** From an invitation's link. */
   readonly token?: string | undefined;
+  /** From the link that a start prints, for the first administrator. */
+  readonly setupToken?: string | undefined;
 }
 
 /**
- * Makes an account and signs in. On a fresh installation anybody may: the first one takes over the default account, and of
- * two at the same moment the other one is treated as everybody after.
+ * Makes an account and signs in. On a fresh installation the first person takes over the default account and is its
+ * administrator, and of two at the same moment the other one is treated as everybody after. Where others than users of this
+ * machine may reach the page, that takes a setup token or an administrator's invitation from the command line; where sign-up
+ * is closed, nobody becomes anything here.
  *
  * Nothing is ever sent by e-mail here, so an address that is taken cannot be hidden from somebody who may sign up with it:
  * that one learns it when the account is not made. Everybody else learns nothing, because the right to sign up is checked
@@ -39,12 +44,14 @@ export async function signUp(
   const name = nameFor(application.name, email);
   const password = toPassword(application.password);
   checkPassword(password, email);
-  if (network !== undefined) await context.throttle.enter(network);
+  if (network !== undefined) await context.throttle.enterSignUp(network);
   const token = application.token === "" ? undefined : application.token;
   if (await context.store.isClaimed()) await admit(context, token, email);
+  else await admitFirst(context, { email, token, setupToken: application.setupToken }, origin);
   const passwordHash = await context.passwords.hash(password);
   const newcomer = { email, name, passwordHash };
   const claimed = await claim(context, newcomer);
+  if (claimed !== undefined) await context.store.removeSetupTokens();
   const account = claimed ?? (await join(context, newcomer, token));
   // Whoever needed no invitation leaves none behind for somebody else.
   if (claimed !== undefined && token !== undefined) await removeUnused(context, token);
@@ -113,6 +120,34 @@ async function admit(
   if (invitation === undefined || (invitation.email ?? email) !== email) throw notInvited();
   return invitation;
 }
+
+/** Throws `permission_denied` for somebody who may not become the first administrator. */
+async function admitFirst(
+  context: AccessContext,
+  { email, token, setupToken }: Pick<Application, "email" | "token" | "setupToken">,
+  { isForwarded = false }: Origin,
+): Promise<void> {
+  if (context.signUp === "closed")
+    throw new Failure("permission_denied", `Sign-up is closed. The first administrator is made with: ${CREATE_FIRST}`);
+  const isNeeded = context.isExposed || isForwarded;
+  if (!isNeeded || (await isSetupToken(context, setupToken))) return;
+  const invitation = token === undefined ? undefined : await findInvitation(context, token);
+  if (invitation?.role === "administrator" && (invitation.email ?? email) === email) return;
+  if (!context.isExposed)
+    throw new Failure(
+      "permission_denied",
+      "This request came through a proxy, so others may reach this page. Set http.public_url to the address that people use " +
+        `and restart Parley, which then prints a setup token; without it: ${CREATE_FIRST}`,
+    );
+  throw new Failure(
+    "permission_denied",
+    "The first administrator needs the setup token of the link that Parley has printed at its start. A restart prints another " +
+      `one; without it: ${CREATE_FIRST}`,
+  );
+}
+
+/** The command that makes the first administrator. */
+export const CREATE_FIRST = "parley accounts create --role administrator --email ADDRESS --password-stdin";
 
 async function removeUnused(context: AccessContext, token: string): Promise<void> {
   const invitation = await findInvitation(context, token);

@@ -6,6 +6,7 @@ import { resetPassword } from "../access/password-change.ts";
 import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
+import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
 import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./account-output.ts";
 import {
@@ -153,6 +154,7 @@ function withAccounts(
       log: createSecurityLog(accounts, clock, () => undefined),
       clock,
       signUp: config.signUp,
+      isExposed: isExposed(config),
     }),
   );
 }

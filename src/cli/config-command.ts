@@ -1,4 +1,5 @@
 import { loadConfig } from "../config/load.ts";
+import { listWarnings } from "../config/warnings.ts";
 import { redactConfig } from "../config/redact.ts";
 import { JSON_FLAG, writeJson, type Command } from "./command.ts";
 import { EXIT } from "./exit-code.ts";
@@ -8,7 +9,7 @@ export const configCheck: Command = {
   summary: "check a configuration file with the present environment, without starting anything",
   positionals: ["FILE"],
   flags: { json: { help: `${JSON_FLAG.json.help}: the complete configuration, secrets hidden` } },
-  async run({ positionals: [file], switches }, { env, stdout }) {
+  async run({ positionals: [file], switches }, { env, stdout, stderr }) {
     const config = loadConfig({ file, env });
     if (switches.has("json")) writeJson(stdout, redactConfig(config));
     else {
@@ -18,6 +19,7 @@ export const configCheck: Command = {
         `${file} is valid. Models: ${config.models.length}, providers: ${remote}, simulated: ${simulated}.\n`,
       );
     }
+    for (const { setting, text } of listWarnings(config)) stderr.write(`warning: ${setting}: ${text}\n`);
     return EXIT.ok;
   },
 };

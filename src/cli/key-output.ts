@@ -26,6 +26,8 @@ export function toKeyJson(record: KeyRecord) {
     models: record.models,
     capabilities: record.capabilities,
     limits: toLimitsJson(record.limits),
+    limited_by_administrator: record.limitedByAdministrator,
+    options: record.options,
     last_used_at: toIso(record.lastUsedAtMs),
     created_at: toIso(record.createdAtMs),
     expires_at: toIso(record.expiresAtMs),

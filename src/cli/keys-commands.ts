@@ -16,6 +16,7 @@ import type { Config } from "../config/config.ts";
 import { nearest } from "../config/nearest.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Capability, NO_LIMITS } from "../core/principal.ts";
+import { PROVIDER_OPTIONS } from "../core/provider-options.ts";
 import type { Store } from "../store/store.ts";
 import {
   CONFIG_FLAG,
@@ -33,6 +34,13 @@ import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
 import { formatTable } from "./table.ts";
 import { withStore } from "./with-store.ts";
 
+const OPTIONS_FLAG = {
+  options: {
+    value: "A,B|all|none|default",
+    help: `what requests may ask of providers beside tokens: ${PROVIDER_OPTIONS.join(", ")} (default: all without a budget, none with one)`,
+  },
+} as const;
+
 export const keysCreate: Command = {
   name: "keys create",
   summary: "make an API key and print it, this once",
@@ -43,19 +51,22 @@ export const keysCreate: Command = {
     capabilities: { value: CAPABILITIES.join(","), help: "what it may be used for (default: both)" },
     account: { value: "A", help: "whose it is, by the account's ID or e-mail address (default: the first account)" },
     ...LIMIT_FLAGS,
+    ...OPTIONS_FLAG,
     expires: { value: "30d", help: "how long it lives, in m, h, d or w (default: for ever)" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
     withKeys(invocation, context, async (keys, { config, store, record }) => {
-      const { name, models, capabilities, expires, account } = invocation.flags;
+      const { name, models, capabilities, options, expires, account } = invocation.flags;
       if (name === undefined) throw new UsageError("--name is required: --name NAME");
       const created = await createKey(keys, {
         name,
         models: models === undefined ? undefined : readModels(models, config),
         capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
         limits: readLimits(invocation.flags, NO_LIMITS),
+        by: "administrator",
+        options: options === undefined ? undefined : readOptions(options),
         accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
         lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
       });
@@ -122,6 +133,7 @@ export const keysUpdate: Command = {
     models: { value: "A,B|all", help: "the models it may use" },
     capabilities: { value: CAPABILITIES.join(","), help: "what it may be used for" },
     ...LIMIT_FLAGS,
+    ...OPTIONS_FLAG,
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
@@ -129,13 +141,15 @@ export const keysUpdate: Command = {
     withKeys(invocation, context, async (keys, { config, record }) => {
       const id = invocation.positionals[0] ?? "";
       const { flags } = invocation;
-      const { name, models, capabilities } = flags;
+      const { name, models, capabilities, options } = flags;
       const before = (await keys.store.find(id))?.limits ?? NO_LIMITS;
       await updateKey(keys, id, {
+        by: "administrator",
         ...(name !== undefined && { name }),
         ...(models !== undefined && { models: models === "all" ? ("all" as const) : readModels(models, config) }),
         ...(capabilities !== undefined && { capabilities: readCapabilities(capabilities) }),
         ...(namesLimits(flags) && { limits: readLimits(flags, before) }),
+        ...(options !== undefined && { options: readOptions(options) }),
       });
       const after = (await keys.store.find(id))!;
       await record("key_updated", after);
@@ -146,16 +160,22 @@ export const keysUpdate: Command = {
 
 export const keysRevoke: Command = {
   name: "keys revoke",
-  summary: "end an API key for good; running servers refuse it within five seconds",
+  summary: "end an API key for good, and those it has replaced; running servers refuse it within five seconds",
   positionals: ["ID"],
-  flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+  flags: {
+    only: { help: "leave the keys that it has replaced until their grace ends" },
+    ...CONFIG_FLAG,
+    ...JSON_FLAG,
+  },
   run: (invocation, context) =>
     withKeys(invocation, context, async (keys, { record }) => {
       const id = invocation.positionals[0] ?? "";
-      await revokeKey(keys, id);
-      await record("key_revoked", (await keys.store.find(id))!);
-      if (invocation.switches.has("json")) writeJson(context.stdout, { id, state: "revoked" });
-      else context.stdout.write(`Revoked ${id}.\n`);
+      const revoked = await revokeKey(keys, id, invocation.switches.has("only") ? "key only" : "with predecessors");
+      const { accountId } = (await keys.store.find(id))!;
+      for (const each of revoked) await record("key_revoked", { id: each, accountId });
+      const predecessors = revoked.slice(1);
+      if (invocation.switches.has("json")) writeJson(context.stdout, { id, state: "revoked", predecessors });
+      else context.stdout.write(revoked.map((each) => `Revoked ${each}.\n`).join(""));
     }),
 };
 
@@ -193,6 +213,17 @@ function readCapabilities(list: string): Capability[] {
     const capability = CAPABILITIES.find((known) => known === word);
     if (capability !== undefined) return capability;
     throw new UsageError(`--capabilities: there is no capability "${word}"; ${suggest(word, CAPABILITIES)}`);
+  });
+}
+
+function readOptions(list: string): KeyRecord["options"] {
+  if (list === "default") return list;
+  if (list === "all") return PROVIDER_OPTIONS;
+  if (list === "none") return [];
+  return list.split(",").map((word) => {
+    const option = PROVIDER_OPTIONS.find((known) => known === word);
+    if (option !== undefined) return option;
+    throw new UsageError(`--options: there is no option "${word}"; ${suggest(word, PROVIDER_OPTIONS)}`);
   });
 }
 

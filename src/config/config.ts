@@ -1,6 +1,6 @@
-import type { Dialect } from "./dialects.ts";
+import type { Dialect, ProviderOption } from "./dialects.ts";
 import type { CamelKeys } from "./camel-keys.ts";
-import type { CapabilitiesInput, TimeoutsInput } from "./schema.ts";
+import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
 
 /** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
 export interface ListenAddress {
@@ -24,6 +24,12 @@ export interface Price {
   readonly output: number;
   /** Input that the provider had in its prompt cache. */
   readonly cachedInput: number;
+  /** Input that is written to a prompt cache, for minutes and for an hour. */
+  readonly cacheWrite: number;
+  readonly cacheWriteHour: number;
+  /** Speech, in the prompt and in the answer. */
+  readonly audioInput: number;
+  readonly audioOutput: number;
   /** Tokens of pictures in the answer. */
   readonly image: number;
 }
@@ -49,6 +55,10 @@ export interface RemoteProvider extends ProviderBase {
   readonly allowPrivate: boolean;
   /** Sent with every request; names in lower case. The values may be secrets. */
   readonly headers: Readonly<Record<string, string>>;
+  /** In each process: connections open at once, how long and how often one is used, and whether accounts share them. */
+  readonly connections: Readonly<CamelKeys<ConnectionsInput>>;
+  /** What requests may ask of it beside tokens; undefined: everything. */
+  readonly options: readonly ProviderOption[] | undefined;
 }
 
 export type ProviderConfig = SimulatedProvider | RemoteProvider;
@@ -68,6 +78,8 @@ export interface ModelConfig {
   readonly maxOutputTokens: number;
   /** What is sent when a request has no `max_tokens` and the dialect needs one. */
   readonly defaultMaxTokens: number;
+  /** The model's fastest rate for one choice. */
+  readonly maxTokensPerSecond: number;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
   readonly preview: boolean;
   /** Undefined when nobody said: then what it costs is unknown, and not shown as nothing. */
@@ -85,16 +97,20 @@ export interface Limits {
   readonly monthlyBudgetMicroUsd: number | undefined;
 }
 
-/** Who may make an account: everybody, those with an invitation, or nobody. The first person always may. */
+/** Who may make an account: everybody, those with an invitation, or nobody. The first person may unless it is nobody. */
 export type SignUp = "open" | "invited" | "closed";
 
 /** Everything that can be configured, checked, complete and frozen. */
 export interface Config {
   /** The file it came from; undefined when there was none. */
   readonly file: string | undefined;
+  /** Whether secrets are written in the file itself, and not as `${NAME}`. */
+  readonly secretsInFile: boolean;
   readonly http: {
     readonly listen: ListenAddress;
     readonly corsOrigins: readonly string[];
+    /** Whether others than this machine may connect, by the operator's own word. */
+    readonly allowPublic: boolean;
     /** The origin under which people reach the dashboard; undefined for the address that is listened on. */
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
@@ -104,6 +120,8 @@ export interface Config {
     readonly listen: ListenAddress;
     readonly maxReceiveBytes: number;
     readonly maxSendBytes: number;
+    /** After which a connection is told to go, give or take a tenth; its calls finish. */
+    readonly maxConnectionAgeMs: number;
   };
   readonly operations: { readonly listen: ListenAddress };
   /** How many processes serve behind the same addresses: 1 to 128. */
@@ -126,7 +144,13 @@ export interface Config {
   /** So many failures in a row let an upstream model rest: first for `restMs`, doubled up to `maxRestMs`. */
   readonly breaker: { readonly failures: number; readonly restMs: number; readonly maxRestMs: number };
   /** When new completions wait or are refused, in each process: calls under way, how long one may wait. */
-  readonly overload: { readonly maxCalls: number; readonly maxWaitMs: number };
+  readonly overload: {
+    readonly maxCalls: number;
+    readonly maxWaitMs: number;
+    /** Undefined for what the limit of descriptors allows, and for half of that. */
+    readonly maxConnections?: number;
+    readonly maxConnectionsPerAddress?: number;
+  };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
 }

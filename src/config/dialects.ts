@@ -5,11 +5,20 @@ export const DIALECTS = ["anthropic", "gemini", "openai"] as const;
 
 export type Dialect = (typeof DIALECTS)[number];
 
+/** What requests may ask of a provider beside tokens; has the values of core's list of the same name. */
+export const PROVIDER_OPTIONS = ["service_tier", "web_search", "store", "prompt_cache_retention"] as const;
+
+export type ProviderOption = (typeof PROVIDER_OPTIONS)[number];
+
 interface DialectDefaults {
   /** Where a provider of this dialect is when its entry does not say. */
   readonly baseUrl: string;
   /** The service refuses every request without a credential. */
   readonly needsCredential: boolean;
+  /** The header that carries the credential; in lower case. */
+  readonly credentialHeader: string;
+  /** What writing to the prompt cache costs, as multiples of the price of input: for minutes, and for an hour. */
+  readonly cacheWrite: readonly [minutes: number, hour: number];
   /** What its current models have in common; a model's entry states only what differs. */
   readonly capabilities: CapabilitiesInput;
 }
@@ -25,6 +34,8 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
   anthropic: {
     baseUrl: "https://api.anthropic.com",
     needsCredential: true,
+    credentialHeader: "x-api-key",
+    cacheWrite: [1.25, 2],
     capabilities: {
       sampling: true,
       temperature_with_top_p: false,
@@ -56,6 +67,8 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
   gemini: {
     baseUrl: "https://generativelanguage.googleapis.com",
     needsCredential: true,
+    credentialHeader: "x-goog-api-key",
+    cacheWrite: [1, 1],
     capabilities: {
       sampling: true,
       temperature_with_top_p: true,
@@ -86,6 +99,8 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
   openai: {
     baseUrl: "https://api.openai.com/v1",
     needsCredential: false,
+    credentialHeader: "authorization",
+    cacheWrite: [1, 1],
     capabilities: {
       sampling: true,
       temperature_with_top_p: true,

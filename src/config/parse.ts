@@ -29,7 +29,7 @@ export function parseConfig({ file, text, env }: ConfigSource): Config {
   const value = overrides.reduce(override, filled.value);
   const checked = fileSchema.safeParse(value, { error: describeIssue });
   if (checked.error !== undefined) problems.push(...checked.error.issues.flatMap(toProblems));
-  const config = checked.data === undefined ? undefined : resolve(checked.data, file, report);
+  const config = checked.data && resolve(checked.data, { file, secretsInFile: holdsSecrets(document?.value) }, report);
 
   if (config === undefined || problems.length > 0) {
     const place = createPlaces({ document, overrides, variables: filled.variables });
@@ -40,6 +40,28 @@ export function parseConfig({ file, text, env }: ConfigSource): Config {
     );
   }
   return deepFreeze(config);
+}
+
+/** Header names whose values are likely to be secrets. */
+const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
+
+/** Whether a file's own text holds secrets: credentials that are not written as `${NAME}`. */
+function holdsSecrets(value: unknown): boolean {
+  const isLiteral = (text: unknown): boolean => typeof text === "string" && text !== "" && !text.includes("${");
+  const at = (part: unknown, ...path: readonly string[]): unknown =>
+    path.reduce((inner, key) => (isRecord(inner) ? inner[key] : undefined), part);
+  const hasPassword = (url: unknown): boolean => isLiteral(url) && Boolean(URL.parse(url as string)?.password);
+  const providers = at(value, "providers");
+  const isSecretive = (provider: unknown): boolean => {
+    const [keys, headers] = [at(provider, "api_keys"), at(provider, "headers")];
+    const secretHeaders = isRecord(headers) ? Object.entries(headers).filter(([name]) => SECRET_HEADER.test(name)) : [];
+    return (Array.isArray(keys) && keys.some(isLiteral)) || secretHeaders.some(([, text]) => isLiteral(text));
+  };
+  return (
+    (isRecord(providers) && Object.values(providers).some(isSecretive)) ||
+    hasPassword(at(value, "database", "url")) ||
+    hasPassword(at(value, "redis", "url"))
+  );
 }
 
 /** The providers that the file configures, before it is checked. */

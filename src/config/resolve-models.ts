@@ -12,6 +12,9 @@ const MICRO_USD = 1_000_000;
 const DEFAULT_MAX_TOKENS = 8192;
 const DEFAULT_MAX_TOKENS_REASONING = 32_000;
 
+/** Faster than the services of the built-in models. Providers with hardware of their own may be faster still. */
+const DEFAULT_MAX_TOKENS_PER_SECOND = 1_000;
+
 /** The built-in models with what the file changes, then the file's own, in its order. */
 export function resolveModels(input: FileInput, providers: readonly ProviderConfig[], report: Report): ModelConfig[] {
   const ids = new Set([...Object.keys(BUILT_IN_MODELS), ...Object.keys(input.models)]);
@@ -94,21 +97,29 @@ function resolveModel({ id, model, provider, input, report }: ModelParts): Model
     contextWindow: model.context_window,
     maxOutputTokens: model.max_output_tokens,
     defaultMaxTokens,
+    maxTokensPerSecond: model.max_tokens_per_second ?? DEFAULT_MAX_TOKENS_PER_SECOND,
     modalities: model.modalities,
     preview: model.preview ?? false,
-    price: model.price && resolvePrice(model.price),
+    price: model.price && resolvePrice(model.price, DIALECT_DEFAULTS[provider.dialect].cacheWrite),
     timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
     capabilities: camelKeys(capabilities),
   };
 }
 
-function resolvePrice(price: NonNullable<ModelInput["price"]>): Price {
+function resolvePrice(
+  price: NonNullable<ModelInput["price"]>,
+  [minutes, hour]: readonly [minutes: number, hour: number],
+): Price {
   const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
   return {
     input: toMicroUsd(price.input),
     output: toMicroUsd(price.output),
     cachedInput: toMicroUsd(price.cached_input ?? price.input),
+    cacheWrite: toMicroUsd(price.cache_write ?? minutes * price.input),
+    cacheWriteHour: toMicroUsd(price.cache_write_1h ?? Math.max(price.cache_write ?? 0, hour * price.input)),
+    audioInput: toMicroUsd(price.audio_input ?? price.input),
     image: toMicroUsd(price.image ?? price.output),
+    audioOutput: toMicroUsd(price.audio_output ?? price.output),
   };
 }
 

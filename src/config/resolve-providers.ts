@@ -1,4 +1,5 @@
 import { privateReason } from "./addresses.ts";
+import { camelKeys } from "./camel-keys.ts";
 import type { ProviderConfig } from "./config.ts";
 import type { Report } from "./config-error.ts";
 import { DIALECT_DEFAULTS, DIALECTS } from "./dialects.ts";
@@ -42,6 +43,10 @@ function resolveRemote(
   if (defaults.needsCredential && entry.api_keys.length === 0 && headers.length === 0) {
     report([...path, "api_keys"], `is required for the dialect ${base.dialect}, such as ["\${${envName(base.name)}}"]`);
   }
+  for (const name of Object.keys(entry.headers)) {
+    const problem = credentialHeaderProblem(name.toLowerCase(), defaults.credentialHeader, entry);
+    if (problem !== undefined) report([...path, "headers", name], problem);
+  }
   // A server of one's own may be content with any word.
   const samples = entry.allow_private ? [] : entry.api_keys;
   samples.forEach((key, index) => {
@@ -57,7 +62,16 @@ function resolveRemote(
     apiKeys: entry.api_keys,
     allowPrivate: entry.allow_private,
     headers: Object.fromEntries(headers),
+    connections: camelKeys(entry.connections),
+    options: entry.options,
   };
+}
+
+/** Why this header must not carry a credential; undefined when it may, for a service with another kind of credential. */
+function credentialHeaderProblem(name: string, credentialHeader: string, { api_keys }: ProviderInput) {
+  if (name === credentialHeader) return "this header carries the credential; write that in api_keys";
+  if (name === "authorization" && api_keys.length > 0) return "this is a second credential beside api_keys; remove one";
+  return undefined;
 }
 
 function baseUrlProblem(text: string, allowPrivate: boolean): string | undefined {

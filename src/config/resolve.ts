@@ -12,8 +12,11 @@ const MIB = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MICRO_USD = 1_000_000;
 
+/** What is known of the file beside its settings. */
+export type FileFacts = Pick<Config, "file" | "secretsInFile">;
+
 /** Makes the checked input complete, and reports what only the whole of it shows. Meaningless after a report. */
-export function resolve(input: FileInput, file: string | undefined, report: Report): Config {
+export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, report: Report): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
   const providers = resolveProviders(input, report);
   if (input.breaker.rest_ms > input.breaker.max_rest_ms) report(["breaker", "rest_ms"], "must be at most max_rest_ms");
@@ -25,9 +28,11 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
   }
   return {
     file,
+    secretsInFile,
     http: {
       listen: http,
       corsOrigins: input.http.cors_origins,
+      allowPublic: input.http.allow_public,
       publicUrl: input.http.public_url,
       trustedProxies: input.http.trusted_proxies,
     },
@@ -35,6 +40,7 @@ export function resolve(input: FileInput, file: string | undefined, report: Repo
       listen: grpc,
       maxReceiveBytes: Math.round(input.grpc.max_receive_mib * MIB),
       maxSendBytes: Math.round(input.grpc.max_send_mib * MIB),
+      maxConnectionAgeMs: input.grpc.max_connection_age_ms,
     },
     operations: { listen: operations },
     workers: input.workers,

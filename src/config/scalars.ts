@@ -19,7 +19,9 @@ const OUR_HEADERS = new Set([
   "content-type",
   "transfer-encoding",
   "te",
+  "trailer",
   "upgrade",
+  "x-parley-hops",
 ]);
 
 /** A secret of ours at a provider. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DIALECTS } from "./dialects.ts";
+import { DIALECTS, PROVIDER_OPTIONS } from "./dialects.ts";
 import {
   credential,
   databaseUrl,
@@ -42,7 +42,15 @@ const limit = z.union([z.int().min(1).max(1_000_000_000), unlimited], {
   error: 'must be a whole number from 1 to 1000000000, or "unlimited"',
 });
 
-const timeouts = { connect_ms: durationMs, first_content_ms: durationMs, idle_ms: durationMs, total_ms: durationMs };
+const settleMs = z.int().min(0).max(60_000);
+
+const timeouts = {
+  connect_ms: durationMs,
+  first_content_ms: durationMs,
+  idle_ms: durationMs,
+  total_ms: durationMs,
+  settle_ms: settleMs,
+};
 
 const waitMs = z.int().min(0).max(60_000);
 
@@ -83,12 +91,17 @@ const model = overrides({
   context_window: tokens,
   max_output_tokens: tokens,
   default_max_tokens: tokens,
+  max_tokens_per_second: z.int().min(1).max(1_000_000),
   modalities: section({ input: modalities, output: modalities }),
   preview: z.boolean(),
   price: section({
     input: usd,
     output: usd,
     cached_input: z.exactOptional(usd),
+    cache_write: z.exactOptional(usd),
+    cache_write_1h: z.exactOptional(usd),
+    audio_input: z.exactOptional(usd),
+    audio_output: z.exactOptional(usd),
     image: z.exactOptional(usd),
   }),
   timeouts: overrides(timeouts),
@@ -101,6 +114,13 @@ const provider = section({
   api_keys: z.array(credential).default([]),
   allow_private: z.boolean().default(false),
   headers: z.record(headerName, headerValue).default({}),
+  connections: section({
+    max: z.int().min(1).max(1_000_000).default(4_096),
+    max_age_ms: durationMs.default(300_000),
+    max_requests: z.int().min(1).max(1_000_000).default(1_000),
+    per_account: z.boolean().default(false),
+  }).prefault({}),
+  options: z.exactOptional(z.array(z.enum(PROVIDER_OPTIONS))),
   timeouts: overrides(timeouts).prefault({}),
 });
 
@@ -118,6 +138,7 @@ export const fileSchema = section({
     allow_public: z.boolean().default(false),
     max_receive_mib: z.number().positive().max(1024).default(32),
     max_send_mib: z.number().positive().max(1024).default(64),
+    max_connection_age_ms: z.int().min(1_000).max(DAY_MS).default(3_600_000),
   }).prefault({}),
   operations: section({
     listen: listen.default("127.0.0.1:9464"),
@@ -155,6 +176,7 @@ export const fileSchema = section({
     first_content_ms: durationMs.default(60_000),
     idle_ms: durationMs.default(120_000),
     total_ms: durationMs.default(900_000),
+    settle_ms: settleMs.default(2_000),
   }).prefault({}),
   retries: section({ base_ms: waitMs.default(100), cap_ms: waitMs.default(2_000) }).prefault({}),
   breaker: section({
@@ -164,7 +186,9 @@ export const fileSchema = section({
   }).prefault({}),
   overload: section({
     max_calls: z.int().min(1).max(1_000_000).default(20_000),
-    max_wait_ms: z.int().min(1).max(60_000).default(1_000),
+    max_wait_ms: z.int().min(1).max(60_000).default(10_000),
+    max_connections: z.exactOptional(z.int().min(1).max(1_000_000)),
+    max_connections_per_address: z.exactOptional(z.int().min(1).max(1_000_000)),
   }).prefault({}),
   providers: z.record(providerName, provider).default({}),
   models: z.record(modelId, model).default({}),
@@ -172,6 +196,7 @@ export const fileSchema = section({
 
 export type FileInput = z.output<typeof fileSchema>;
 export type ProviderInput = z.output<typeof provider>;
+export type ConnectionsInput = ProviderInput["connections"];
 export type ModelInput = z.output<typeof model>;
 export type TimeoutsInput = { [K in keyof typeof timeouts]: z.output<(typeof timeouts)[K]> };
 export type CapabilitiesInput = { [K in keyof typeof capabilities]: z.output<(typeof capabilities)[K]> };

@@ -27,6 +27,7 @@ export function listSettings(config: Config): Setting[] {
     "grpc.listen": formatAddress(grpc.listen),
     "grpc.max_receive_mib": grpc.maxReceiveBytes / MIB,
     "grpc.max_send_mib": grpc.maxSendBytes / MIB,
+    "grpc.max_connection_age_ms": grpc.maxConnectionAgeMs,
     "operations.listen": formatAddress(others.operations.listen),
     workers: others.workers,
     data_dir: others.dataDir,
@@ -46,6 +47,7 @@ export function listSettings(config: Config): Setting[] {
     "timeouts.first_content_ms": timeouts.firstContentMs,
     "timeouts.idle_ms": timeouts.idleMs,
     "timeouts.total_ms": timeouts.totalMs,
+    "timeouts.settle_ms": timeouts.settleMs,
     "retries.base_ms": retries.baseMs,
     "retries.cap_ms": retries.capMs,
     "breaker.failures": breaker.failures,
@@ -53,6 +55,8 @@ export function listSettings(config: Config): Setting[] {
     "breaker.max_rest_ms": breaker.maxRestMs,
     "overload.max_calls": overload.maxCalls,
     "overload.max_wait_ms": overload.maxWaitMs,
+    "overload.max_connections": overload.maxConnections ?? AUTOMATIC,
+    "overload.max_connections_per_address": overload.maxConnectionsPerAddress ?? AUTOMATIC,
     "simulator.tokens_per_second": simulator.tokensPerSecond,
     "simulator.first_token_ms": simulator.firstTokenMs,
   };
@@ -63,6 +67,7 @@ export function listSettings(config: Config): Setting[] {
 }
 
 const UNLIMITED = "unlimited";
+const AUTOMATIC = "automatic";
 
 /** `host:port`, with IPv6 addresses in brackets. */
 export function formatAddress({ host, port }: ListenAddress): string {

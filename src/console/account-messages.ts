@@ -43,10 +43,15 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
   };
 }
 
-/** A security event as it was recorded. */
-export function toSecurityEventMessage(event: RecordedEvent): MessageInitShape<typeof SecurityEventSchema> {
+/** A security event as an account may see it: members do not learn from where others have acted on their account. */
+export function toSecurityEventMessage(
+  event: RecordedEvent,
+  viewer: Pick<AccountRecord, "id" | "role">,
+): MessageInitShape<typeof SecurityEventSchema> {
   const { id, atMs, type, actorId = "", accountId = "", network = "", details } = event;
-  return { id, time: timestampFromMs(atMs), type, actorId, accountId, network, details: { ...details } };
+  const isShown = viewer.role === "administrator" || actorId === "" || actorId === viewer.id;
+  const shownNetwork = isShown ? network : "";
+  return { id, time: timestampFromMs(atMs), type, actorId, accountId, network: shownNetwork, details: { ...details } };
 }
 
 /** The role that a request names. Throws `invalid_request`. */

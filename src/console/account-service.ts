@@ -71,6 +71,7 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
 
     async listSecurityEvents({ accountId, limit, pageToken }, context) {
       const size = pageSize(limit);
+      const { account: viewer } = signedInOf(context);
       const events = await store.events({
         limit: size,
         accountId: accountInView(signedInOf(context), accountId),
@@ -78,7 +79,7 @@ export function createAccountService({ access, keys }: AccountServicePorts): Ser
       });
       const last = events.at(-1);
       return {
-        events: events.map(toSecurityEventMessage),
+        events: events.map((event) => toSecurityEventMessage(event, viewer)),
         nextPageToken: last === undefined || events.length < size ? "" : writeMoment(last.atMs, last.id),
       };
     },

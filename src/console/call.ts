@@ -14,6 +14,10 @@ export interface ConsoleCall {
   readonly browser: string | undefined;
   /** What the session cookie holds, valid or not. */
   readonly sessionId: string | undefined;
+  /** What the browser cookie holds, valid or not. */
+  readonly browserToken: string | undefined;
+  /** Whether a proxy has forwarded it, trusted or not. */
+  readonly isForwarded: boolean;
   readonly signedIn: SignedIn | undefined;
   /** When the request arrived, by the clock's `monotonic`. */
   readonly arrivedMs: number;

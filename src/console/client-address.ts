@@ -8,15 +8,30 @@ export interface Arrival {
   readonly forwardedFor: string | undefined;
 }
 
+export interface NetworkFinderOptions {
+  /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+  /** Called once, when the header arrives although no proxy is trusted. */
+  readonly onUntrusted: () => void;
+}
+
 /**
  * Tells the network of the client behind the proxies that are trusted, given as addresses or CIDR ranges. The header is
  * believed only as far as trusted proxies wrote it: from the right, up to the first address that is not one of them.
  * Throws a TypeError for a range that is none.
  */
-export function createNetworkFinder(trustedProxies: readonly string[]): (arrival: Arrival) => string {
+export function createNetworkFinder({
+  trustedProxies,
+  onUntrusted,
+}: NetworkFinderOptions): (arrival: Arrival) => string {
+  let isToldOf = trustedProxies.length > 0;
   const trusted = toBlockList(trustedProxies);
   const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
   return ({ remoteAddress, forwardedFor }) => {
+    if (!isToldOf && forwardedFor !== undefined) {
+      isToldOf = true;
+      onUntrusted();
+    }
     let client = toAddress(remoteAddress ?? "");
     if (client === undefined) return networkOf("");
     const hops = (forwardedFor ?? "").split(",").map((hop) => toAddress(hop.trim()));
@@ -29,7 +44,8 @@ export function createNetworkFinder(trustedProxies: readonly string[]): (arrival
   };
 }
 
-function toBlockList(ranges: readonly string[]): BlockList {
+/** Addresses and CIDR ranges as a list to look addresses up in. Throws a TypeError for a range that is none. */
+export function toBlockList(ranges: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
     const [address = "", length] = range.split("/");

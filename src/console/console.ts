@@ -20,7 +20,7 @@ import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BuiltFiles } from "./built-files.ts";
 import { createAccountService } from "./account-service.ts";
 import { createNetworkFinder } from "./client-address.ts";
-import { createSessionCookie, type SessionCookie } from "./cookies.ts";
+import { type Cookies, createCookies } from "./cookies.ts";
 import { createGate } from "./gate.ts";
 import { createKeyService } from "./key-service.ts";
 import { createModelService, type ModelServicePorts } from "./model-service.ts";
@@ -57,6 +57,8 @@ export interface ConsolePorts {
   readonly version: string;
   /** Is told of calls that did not work, for logs and metrics. */
   readonly refused: (refusal: Refusal) => void;
+  /** Is told once when requests come through a proxy although none is trusted: its visitors then count as one network. */
+  readonly untrustedProxy: () => void;
 }
 
 export interface ConsoleOptions {
@@ -83,10 +85,10 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, 
   const address = publicUrl === undefined ? undefined : new URL(publicUrl);
   const isSecure = address?.protocol === "https:";
   const headers = securityHeaders(isSecure);
-  const cookie = createSessionCookie(isSecure);
+  const cookies = createCookies(isSecure);
   const pages = createPages(files, address);
-  const findNetwork = createNetworkFinder(trustedProxies);
-  const { access, calls, refused } = ports;
+  const { access, calls, refused, untrustedProxy } = ports;
+  const findNetwork = createNetworkFinder({ trustedProxies, onUntrusted: untrustedProxy });
   const rpcs = createRpcs(
     {
       access,
@@ -95,9 +97,9 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, 
       gate: createGate(address),
       findNetwork: ({ socket, headers: { "x-forwarded-for": forwardedFor } }) =>
         findNetwork({ remoteAddress: socket.remoteAddress, forwardedFor: forwardedFor?.toString() }),
-      readSessionId: (request) => cookie.read(request.headers.cookie),
+      cookies,
     },
-    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, cookie) },
+    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, cookies) },
   );
 
   return {
@@ -121,11 +123,11 @@ function pathOf(target: string): string {
   return path.startsWith("/") || !URL.canParse(target) ? path : new URL(target).pathname;
 }
 
-function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookie: SessionCookie): void {
+function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies): void {
   const { access, keys, ledger, usage, feed, models, completions } = ports;
   const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
   const streams = new Streams(access);
-  router.service(SessionService, createSessionService(access, cookie));
+  router.service(SessionService, createSessionService(access, cookies));
   router.service(AccountService, createAccountService({ access, keys }));
   router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
   router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));

@@ -1,17 +1,24 @@
 import { durationMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { KeyService } from "../../gen/parley/console/v1/key_pb.js";
+import type { KeyService, ProviderOptionSelection } from "../../gen/parley/console/v1/key_pb.js";
 import type { KeyRecord, KeyStore } from "../access/key-store.ts";
-import { createKey, revokeKey, rotateKey, updateKey } from "../access/keys.ts";
+import { createKey, type KeyActor, revokeKey, rotateKey, updateKey } from "../access/keys.ts";
 import { findAccount } from "../access/accounts.ts";
 import type { AccessContext } from "../access/context.ts";
 import { isId, unknownId } from "../access/names.ts";
 import type { Happening } from "../access/security-log.ts";
-import { invalidField } from "../core/failure.ts";
+import { Failure, invalidField } from "../core/failure.ts";
 import { monthOf } from "../core/month.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
-import { fromCapabilitySelection, fromModelSelection, fromRotationGrace, toKeyMessage } from "./key-messages.ts";
+import {
+  fromCapabilitySelection,
+  fromModelSelection,
+  fromOptionSelection,
+  fromRevocationScope,
+  fromRotationGrace,
+  toKeyMessage,
+} from "./key-messages.ts";
 import { fromLimitsMessage } from "./limits-message.ts";
 import { endOfPage, readPage } from "./list-page.ts";
 
@@ -65,7 +72,7 @@ export function createKeyService({
       };
     },
 
-    async create({ name, models: selection, capabilities, limits, lifetime, accountId }, context) {
+    async create({ name, models: selection, capabilities, limits, lifetime, accountId, providerOptions }, context) {
       const signedIn = signedInOf(context);
       const owner = accountInView(signedIn, accountId) ?? signedIn.account.id;
       await findAccount(access.store, owner);
@@ -74,20 +81,24 @@ export function createKeyService({
         models: selection && fromModelSelection(selection, models()),
         capabilities: capabilities && fromCapabilitySelection(capabilities),
         limits: limits && fromLimitsMessage(limits),
+        options: providerOptions && readOptions(providerOptions, context),
         lifetimeMs: lifetime && checkLifetime(Math.round(durationMs(lifetime))),
         accountId: owner,
+        by: actorFor(context),
       });
       await record(made.record, "key_created", context);
       return { key: toMessage(made.record), secret: made.secret };
     },
 
-    async update({ id, name, models: selection, capabilities, limits }, context) {
+    async update({ id, name, models: selection, capabilities, limits, providerOptions }, context) {
       const before = await find(id, context);
       await updateKey(keys, id, {
+        by: actorFor(context),
         ...(name !== undefined && { name }),
         ...(selection !== undefined && { models: fromModelSelection(selection, models()) }),
         ...(capabilities !== undefined && { capabilities: fromCapabilitySelection(capabilities) }),
         ...(limits !== undefined && { limits: fromLimitsMessage(limits) }),
+        ...(providerOptions !== undefined && { options: readOptions(providerOptions, context) }),
       });
       await record(before, "key_updated", context);
       return { key: toMessage(await find(id, context)) };
@@ -100,13 +111,25 @@ export function createKeyService({
       return { key: toMessage(made.record), secret: made.secret };
     },
 
-    async revoke({ id }, context) {
+    async revoke({ id, scope }, context) {
       const before = await find(id, context);
-      await revokeKey(keys, id);
-      await record(before, "key_revoked", context);
-      return { key: toMessage(await find(id, context)) };
+      const revoked = await revokeKey(keys, id, fromRevocationScope(scope));
+      for (const each of revoked) await record({ ...before, id: each }, "key_revoked", context);
+      return { key: toMessage(await find(id, context)), revokedPredecessors: revoked.slice(1) };
     },
   };
+}
+
+/** As whom the caller makes or changes a key of this account: administrators bind others, and are not bound themselves. */
+function actorFor(context: HandlerContext): KeyActor {
+  return signedInOf(context).account.role;
+}
+
+/** The options are the operator's choice. Throws `permission_denied` for members. */
+function readOptions(selection: ProviderOptionSelection, context: HandlerContext): KeyRecord["options"] {
+  if (signedInOf(context).account.role !== "administrator")
+    throw new Failure("permission_denied", "Only an administrator may choose a key's provider options.");
+  return fromOptionSelection(selection);
 }
 
 function checkLifetime(lifetimeMs: number): number {

@@ -1,15 +1,13 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { PlaygroundService } from "../../gen/parley/console/v1/playground_pb.js";
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
-import type { AccountRecord } from "../access/account-store.ts";
 import type { KeyStore } from "../access/key-store.ts";
 import { keyState } from "../access/keys.ts";
 import { isId } from "../access/names.ts";
-import { toPrincipal } from "../access/principal.ts";
+import { type KeyPrincipal, toPrincipal } from "../access/principal.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Completions } from "../core/completions.ts";
 import { Failure, invalidField } from "../core/failure.ts";
-import type { Principal } from "../core/principal.ts";
 import { toConnectError } from "../edge/connect-error.ts";
 import { pulled } from "../edge/pulled.ts";
 import { newCompletionId } from "../edge/ids.ts";
@@ -19,7 +17,7 @@ import type { Streams } from "./streams.ts";
 
 /** What the playground stands on. */
 export interface PlaygroundPorts {
-  readonly keys: Pick<KeyStore, "find">;
+  readonly keys: Pick<KeyStore, "findWithHash">;
   readonly completions: Pick<Completions, "stream">;
   readonly streams: Streams;
   readonly clock: Clock;
@@ -39,13 +37,17 @@ export function createPlaygroundService({
     stream({ keyId, completion: request }, context) {
       return streams.run(context, async function* ({ requestId, arrivedMs, open }) {
         const { signal, expiresMs } = open;
-        const principal = await findPrincipal(keys, keyId, {
-          account: signedInOf(context).account,
-          nowMs: clock.now(),
-        });
+        const principal = await findPrincipal({ keys, clock }, keyId, signedInOf(context).account.id);
+        open.authenticated(principal);
         if (request === undefined) throw invalidField("completion", "is missing");
         const completionId = newCompletionId();
-        const own = { signal: leaving(signal), expiresMs, arrivedMs, entrance: "console" } as const;
+        const own = {
+          signal: leaving(signal),
+          expiresMs,
+          arrivedMs,
+          permitted: open.permitted,
+          entrance: "console",
+        } as const;
         const call = { principal, requestId, completionId, ...own };
         try {
           const answer = pulled(
@@ -80,15 +82,16 @@ function leaving(signal: AbortSignal): AbortSignal {
 
 /** Who the holder of one of this account's keys is. Throws `invalid_request`; somebody else's key is like one that does not exist. */
 async function findPrincipal(
-  keys: PlaygroundPorts["keys"],
+  { keys, clock }: Pick<PlaygroundPorts, "keys" | "clock">,
   keyId: string,
-  { account, nowMs }: { readonly account: AccountRecord; readonly nowMs: number },
-): Promise<Principal> {
-  const record = isId(keyId) ? await keys.find(keyId) : undefined;
-  if (record === undefined || record.accountId !== account.id)
+  accountId: string,
+): Promise<KeyPrincipal> {
+  const confirmedAtMs = clock.monotonic();
+  const found = isId(keyId) ? await keys.findWithHash(keyId) : undefined;
+  if (found === undefined || found.record.accountId !== accountId)
     throw invalidField("key_id", "is not a key of this account");
-  const state = keyState(record, nowMs);
-  const principal = toPrincipal({ record, accountLimits: account.limits, accountDisabled: false });
+  const state = keyState(found.record, clock.now());
+  const principal = toPrincipal(found, { hash: found.hash, confirmedAtMs });
   if (state !== "active" || principal === undefined)
     throw invalidField("key_id", `${keyId} is ${state}; choose another key`);
   return principal;

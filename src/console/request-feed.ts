@@ -4,6 +4,7 @@ import type { CompletionRecord, Recorder } from "../core/record.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { Shed } from "../edge/overload/shed.ts";
 import type { Refusal } from "../edge/services.ts";
+import { AccountMemory } from "./account-memory.ts";
 
 /** A request that has ended, with what the ledger does not keep of it. */
 export interface EndedRequest {
@@ -16,17 +17,14 @@ export interface EndedRequest {
   readonly refused: boolean;
 }
 
-/** How many refused requests are remembered, and how many messages of failed ones. */
-const MAX_REMEMBERED = 1_000;
-
 /**
- * The requests of this process as they end, for those who watch, and the latest of those that were refused: the ledger
+ * The requests of this process as they end, for those who watch, and the latest of those that were refused, of each account: the ledger
  * does not have them, and they are what people look for most.
  */
 export class RequestFeed implements Recorder {
   readonly #clock: Clock;
-  readonly #refused = new Map<string, EndedRequest>();
-  readonly #messages = new Map<string, string>();
+  readonly #refused = new AccountMemory<EndedRequest>();
+  readonly #messages = new AccountMemory<string>();
   readonly #watchers = new Set<(ended: EndedRequest) => void>();
 
   constructor(clock: Clock) {
@@ -38,10 +36,10 @@ export class RequestFeed implements Recorder {
     const message = failure?.message ?? "";
     if (entry === undefined) {
       const ended = { entry: toEntry(record), keyName: principal.keyName, message, refused: true };
-      remember(this.#refused, completionId, ended);
+      this.#refused.add(principal.accountId, completionId, ended);
       this.#tell(ended);
     } else {
-      if (failure !== undefined) remember(this.#messages, completionId, message);
+      if (failure !== undefined) this.#messages.add(principal.accountId, completionId, message);
       if (this.#watchers.size > 0) this.#tell({ entry, keyName: principal.keyName, message, refused: false });
     }
   }
@@ -82,7 +80,7 @@ export class RequestFeed implements Recorder {
   }
 
   /** The refused ones that are still known, the oldest first. */
-  refusedOnes(): IterableIterator<EndedRequest> {
+  refusedOnes(): MapIterator<EndedRequest> {
     return this.#refused.values();
   }
 
@@ -100,13 +98,6 @@ export class RequestFeed implements Recorder {
   #tell(ended: EndedRequest): void {
     for (const watcher of this.#watchers) watcher(ended);
   }
-}
-
-/** A map keeps the order in which it was filled: the oldest goes. */
-function remember<T>(memory: Map<string, T>, id: string, value: T): void {
-  const [oldest] = memory.keys();
-  if (memory.size >= MAX_REMEMBERED && oldest !== undefined) memory.delete(oldest);
-  memory.set(id, value);
 }
 
 /** What the ledger would keep of a request that was let in. */

@@ -8,6 +8,7 @@ import { openCall } from "../edge/http/call.ts";
 import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/connect.ts";
 import { describeBrowser } from "./browser-name.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
+import type { Cookies } from "./cookies.ts";
 import type { Expected, Knock } from "./gate.ts";
 import { Places } from "./places.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
@@ -22,7 +23,7 @@ export interface RpcPorts {
   /** Throws a Failure for what may not be a call of the console's own page. */
   readonly gate: (knock: Knock, expected: Expected) => void;
   readonly findNetwork: (request: IncomingMessage) => string;
-  readonly readSessionId: (request: IncomingMessage) => string | undefined;
+  readonly cookies: Cookies;
 }
 
 /** The services of the console on the wire. */
@@ -76,7 +77,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const { who, maxBodyBytes, streams, endsWithDrain } = policy;
     const { clock } = access;
     const arrivedMs = clock.monotonic();
-    const sessionId = ports.readSessionId(request);
+    const sessionId = ports.cookies.session.read(request.headers.cookie);
     const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
     admit(policy, signedIn, clock.now());
     const deadlineMs = connectTimeoutMs(exchange);
@@ -85,7 +86,10 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));
     const network = ports.findNetwork(request);
     const browser = describeBrowser(request.headers["user-agent"]);
-    const call: ConsoleCall = { requestId, network, browser, sessionId, signedIn, arrivedMs, open };
+    const browserToken = ports.cookies.browser.read(request.headers.cookie);
+    const isForwarded = request.headers["x-forwarded-for"] !== undefined;
+    const caller = { network, browser, browserToken, isForwarded, sessionId, signedIn };
+    const call: ConsoleCall = { requestId, ...caller, arrivedMs, open };
     let release: (() => void) | undefined;
     try {
       // Streams are counted where they are run.

@@ -9,6 +9,7 @@ import {
 } from "../../gen/parley/console/v1/session_pb.js";
 import type { SessionRecord } from "../access/account-store.ts";
 import type { AccessContext, SignUpMode } from "../access/context.ts";
+import { rememberBrowser } from "../access/known-browsers.ts";
 import { changePassword } from "../access/password-change.ts";
 import {
   freshUntilMs,
@@ -24,21 +25,24 @@ import { reauthenticate, signIn } from "../access/sign-in.ts";
 import { signUp } from "../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
 import { callOf, signedInOf } from "./call.ts";
-import type { SessionCookie } from "./cookies.ts";
+import type { Cookies } from "./cookies.ts";
 
 /** Signing up, in and out. A session's ID leaves in its cookie and nowhere else. */
-export function createSessionService(access: AccessContext, cookie: SessionCookie): ServiceImpl<typeof SessionService> {
+export function createSessionService(access: AccessContext, cookies: Cookies): ServiceImpl<typeof SessionService> {
   let claimed = false;
   const begin = async (started: StartedSession, context: HandlerContext) => {
-    const { sessionId } = callOf(context);
+    const { sessionId, browserToken } = callOf(context);
     // The one before belongs to nobody any more: what was planted in the browser does not become somebody's.
     if (sessionId !== undefined) await access.store.removeSession(hashToken(sessionId));
-    context.responseHeader.append("set-cookie", cookie.write(started.id));
+    context.responseHeader.append("set-cookie", cookies.session.write(started.id));
+    // A browser that could not be kept is unknown at its next sign-in, and no worse.
+    const token = await rememberBrowser(access, started.account.id, browserToken).catch(() => undefined);
+    if (token !== undefined) context.responseHeader.append("set-cookie", cookies.browser.write(token));
     return { session: toSessionMessage(started) };
   };
   return {
-    async signUp({ email, password, name, invitationToken: token }, context) {
-      return begin(await signUp(access, { email, password, name, token }, callOf(context)), context);
+    async signUp({ email, password, name, invitationToken: token, setupToken }, context) {
+      return begin(await signUp(access, { email, password, name, token, setupToken }, callOf(context)), context);
     },
 
     async signIn({ email, password }, context) {
@@ -48,17 +52,18 @@ export function createSessionService(access: AccessContext, cookie: SessionCooki
     async signOut(_, context) {
       const { sessionId, network } = callOf(context);
       if (sessionId !== undefined) await signOut(access, sessionId, network);
-      context.responseHeader.append("set-cookie", cookie.clear());
+      context.responseHeader.append("set-cookie", cookies.session.clear());
       return {};
     },
 
     async getSession(_, context) {
-      const { signedIn } = callOf(context);
+      const { signedIn, isForwarded } = callOf(context);
       claimed ||= await access.store.isClaimed();
       return {
         ...(signedIn !== undefined && { session: toSessionMessage(signedIn) }),
         signUpMode: SIGN_UP_MODES[access.signUp],
         needsAdministrator: !claimed,
+        needsSetupToken: !claimed && (access.isExposed || isForwarded),
       };
     },
 

@@ -1,34 +1,48 @@
 import { type CompletionRequest, Modality } from "../../gen/parley/v1/completion_pb.js";
+import type { Call } from "./call.ts";
 import { Failure, type FieldViolation, invalidField } from "./failure.ts";
 import { makes, type Model, modelNotFound } from "./model.ts";
-import type { Capability, Principal } from "./principal.ts";
+import type { Limiter } from "./limiter.ts";
+import type { Needs, Principal } from "./principal.ts";
+import type { ProviderOption } from "./provider-options.ts";
 import type { Mode, Plan, Router } from "./router.ts";
-import { validate } from "./validate.ts";
+import { MAX_FALLBACKS, validate } from "./validate.ts";
 
 /** Throws `permission_denied`, naming what is missing. */
-export type Permit = (
-  principal: Principal,
-  needs: { readonly models: readonly string[]; readonly capability: Capability },
-) => void;
+export type Permit = (principal: Principal, needs: Needs) => void;
+
+/** What admission asks. */
+export interface AdmissionPorts {
+  readonly router: Router;
+  readonly permit: Permit;
+  readonly limiter: Pick<Limiter, "hasBudget">;
+}
+
+const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
 
 /** Everything that can be wrong with a request before any upstream hears of it, in the documented order. */
 export function admit(
-  { router, permit }: { readonly router: Router; readonly permit: Permit },
+  { router, permit, limiter }: AdmissionPorts,
   request: CompletionRequest,
-  { principal, mode }: { readonly principal: Principal; readonly mode: Mode },
+  { call, mode }: { readonly call: Pick<Call, "principal" | "permitted">; readonly mode: Mode },
 ): Plan {
   if (request.model === "") throw invalidField("model", "is required");
   const primary = find(router, request.model, "model");
   const candidates = [primary];
-  request.fallbackModels.forEach((id, index) => {
+  // Of more, the request is refused, and what they are called does not matter.
+  request.fallbackModels.slice(0, MAX_FALLBACKS).forEach((id, index) => {
     const model = find(router, id, `fallback_models[${index}]`);
     if (!candidates.includes(model)) candidates.push(model);
   });
   const capability = request.modalities.includes(Modality.IMAGE) ? "images" : "chat";
-  permit(principal, { models: candidates.map((model) => model.id), capability });
+  const needs: Needs = { models: candidates.map((model) => model.id), capability };
+  permit(call.principal, needs);
+  call.permitted?.(needs);
   validate(request, primary, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
   if (request.strict && request.unrecognizedFields.length > 0) throw unrecognized(request.unrecognizedFields);
-  return router.plan(request, candidates, mode);
+  const capped = limiter.hasBudget(call.principal);
+  const options = call.principal.options ?? (capped ? NO_OPTIONS : undefined);
+  return router.plan(request, candidates, { mode, rules: { options, capped } });
 }
 
 function find(router: Router, id: string, field: string): Model {

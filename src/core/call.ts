@@ -1,5 +1,5 @@
 import type { LimitFacts } from "./limiter.ts";
-import type { Principal } from "./principal.ts";
+import type { Needs, Principal } from "./principal.ts";
 import type { Entrance } from "./record.ts";
 
 /** Who asks for something, and what it is told of its limits. */
@@ -24,4 +24,6 @@ export interface Call extends Caller {
   readonly expiresMs?: number | undefined;
   /** How many gateways the request has come through before this one. Default: none. */
   readonly hops?: number | undefined;
+  /** Is told what the completion needs of its key, which has it; absent where nothing ends the call when the key loses it. */
+  readonly permitted?: ((needs: Needs) => void) | undefined;
 }

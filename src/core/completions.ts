@@ -2,13 +2,15 @@ import type { Completion, CompletionRequest } from "../../gen/parley/v1/completi
 import { admit, type Permit } from "./admission.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
+import { Failure } from "./failure.ts";
 import type { Ledger } from "./ledger.ts";
-import type { Limiter, Reservation } from "./limiter.ts";
-import { Meter } from "./meter.ts";
+import type { Limiter } from "./limiter.ts";
+import { Meter, type Reserved } from "./meter.ts";
 import type { Emit } from "./provider.ts";
 import type { Recorder } from "./record.ts";
 import type { Mode, Plan, Router } from "./router.ts";
-import { measurePrompt, type PromptSize } from "./token-estimate.ts";
+import { Settling } from "./settling.ts";
+import { measurePrompt } from "./token-estimate.ts";
 import { worstCase } from "./worst-case.ts";
 
 /**
@@ -23,6 +25,11 @@ export interface Completions {
    * was emitted, the failure is the end of the stream. Whoever wants no more aborts the call's signal.
    */
   stream(request: CompletionRequest, call: Call, emit: Emit): Promise<void>;
+}
+
+/** Core's completions, and the end of what they leave behind. */
+export interface OwnedCompletions extends Completions {
+  readonly settling: Settling;
 }
 
 /** What core stands on. */
@@ -42,18 +49,20 @@ const SETTLING_MS = 60_000;
  * The pipeline of one completion: find → permit → validate → plan → reserve → route → meter → settle and record. From
  * the reservation on there is exactly one ledger entry, durable before the caller learns of the end.
  */
-export function createCompletions(ports: CorePorts): Completions {
+export function createCompletions(corePorts: CorePorts): OwnedCompletions {
+  const ports = { ...corePorts, settling: new Settling() };
   const begin = async (meter: Meter, request: CompletionRequest, { call, mode }: CallAndMode): Promise<Plan> => {
-    const plan = admit(ports, request, { principal: call.principal, mode });
+    const plan = admitOrCount(ports, request, { call, mode });
     meter.planned(plan);
-    const prompt = measurePrompt(request);
-    const reserving = reserve(ports, plan, { call, prompt });
+    const reserving = reserve(ports, plan, call);
     // Before anything is waited for: of those that have arrived together, all would be held.
     if (plan.candidates.length === 1) letGo(request);
-    meter.reserved(await reserving, prompt);
+    meter.reserved(await reserving);
     return plan;
   };
   return {
+    settling: ports.settling,
+
     async create(request, call) {
       const meter = new Meter(ports, { request, call, mode: "whole" });
       try {
@@ -102,20 +111,29 @@ interface CallAndMode {
   readonly mode: Mode;
 }
 
+/** A request that is not admitted counts against its key's request rate. */
+function admitOrCount(ports: CorePorts, request: CompletionRequest, { call, mode }: CallAndMode): Plan {
+  try {
+    return admit(ports, request, { call, mode });
+  } catch (reason) {
+    ports.limiter.countRefused(call.principal, Failure.from(reason));
+    throw reason;
+  }
+}
+
 /** Takes the worst case of the plan. Throws what the limiter and the ledger throw. */
-async function reserve(
-  { limiter, ledger }: CorePorts,
-  plan: Plan,
-  { call, prompt }: { readonly call: Call; readonly prompt: PromptSize },
-): Promise<Reservation> {
+async function reserve({ limiter, ledger }: CorePorts, plan: Plan, call: Call): Promise<Reserved> {
   ledger.admit();
+  const { request, candidates, sent } = plan;
+  const prompt = measurePrompt(request);
   const { principal, completionId } = call;
-  const [primary] = plan.candidates;
-  const lastsMs = primary!.timeouts.totalMs + SETTLING_MS;
-  const worst = worstCase(plan.request, prompt, plan.candidates);
-  const reservation = await limiter.reserve({ principal, completionId, lastsMs, ...worst });
+  const [primary] = candidates;
+  const { totalMs, settleMs } = primary!.timeouts;
+  const lastsMs = totalMs + settleMs + SETTLING_MS;
+  const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
+  const reservation = await limiter.reserve({ principal, completionId, lastsMs, tokens, costMicroUsd });
   call.admitted(reservation.facts);
-  return reservation;
+  return { reservation, prompt, sent, costMicroUsd };
 }
 
 /**

@@ -41,6 +41,8 @@ export interface FailureOptions {
   readonly transient?: boolean;
   /** Whether the request itself may have caused it, so that it says nothing about the upstream's health. Default: no. */
   readonly requestBound?: boolean;
+  /** Whether the provider refused the request before it generated anything, so that it bills nothing. Default: no. */
+  readonly refused?: boolean;
   /** The HTTP status that the provider answered. */
   readonly upstreamStatus?: number;
   /** The upstream models that were tried before this failure became the answer. */
@@ -69,6 +71,13 @@ const TRANSIENT: ReadonlySet<FailureCode> = new Set([
   "upstream_rate_limited",
 ]);
 
+/** A provider that answers one of these has generated nothing. */
+const REFUSALS: ReadonlySet<FailureCode> = new Set([
+  "upstream_rejected",
+  "upstream_rate_limited",
+  "upstream_refused_us",
+]);
+
 /** The one error type. Core and the adapters construct it, only the entrances encode it. */
 export class Failure extends Error {
   override readonly name = "Failure";
@@ -78,6 +87,7 @@ export class Failure extends Error {
   readonly retryAfterMs: number | undefined;
   readonly transient: boolean;
   readonly requestBound: boolean;
+  readonly refused: boolean;
   readonly upstreamStatus: number | undefined;
   readonly attempts: readonly Attempt[];
   readonly limits: LimitFacts | undefined;
@@ -94,6 +104,7 @@ export class Failure extends Error {
     this.retryAfterMs = options.retryAfterMs;
     this.transient = options.transient ?? TRANSIENT.has(code);
     this.requestBound = options.requestBound ?? false;
+    this.refused = options.refused ?? REFUSALS.has(code);
     this.upstreamStatus = options.upstreamStatus;
     this.attempts = options.attempts ?? [];
     this.limits = options.limits;
@@ -106,12 +117,13 @@ export class Failure extends Error {
 
   /** The same failure with some of its facts changed. */
   with(changes: Pick<FailureOptions, "attempts" | "retryAfterMs" | "upstreamStatus" | "violations">): Failure {
-    const { code, message, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = this;
-    const { attempts, limits, cause } = this;
+    const { code, message, detail, violations, retryAfterMs, transient, requestBound, refused } = this;
+    const { upstreamStatus, attempts, limits, cause } = this;
     return new Failure(code, message, {
       violations,
       transient,
       requestBound,
+      refused,
       attempts,
       cause,
       ...(detail !== undefined && { detail }),

@@ -21,10 +21,11 @@ export class FairQueue<W extends Waiter> {
     this.#size += 1;
   }
 
-  /** Takes the oldest waiter of the key whose turn it is; undefined when nobody waits. */
-  next(): W | undefined {
+  /** Takes the oldest waiter of the first key in turn whose oldest waiter may have it (default: any); undefined without one. */
+  next(mayHave?: (waiter: W) => boolean): W | undefined {
     for (const [key, queue] of this.#queues) {
       const [oldest] = queue;
+      if (mayHave?.(oldest!) === false) continue;
       this.remove(oldest!);
       // Its next turn comes after everybody else's, if there is anybody else.
       if (this.#queues.size > 1 && this.#queues.delete(key)) this.#queues.set(key, queue);

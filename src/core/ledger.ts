@@ -13,10 +13,16 @@ export interface TokenCounts {
   readonly completion: number;
   readonly reasoning: number;
   readonly image: number;
+  /** Of the prompt: written to the provider's cache. This and the next two have prices, and are not kept. Default: 0. */
+  readonly cacheWrite?: number | undefined;
+  /** Of the prompt: speech. Default: 0. */
+  readonly promptAudio?: number | undefined;
+  /** Of the answer: speech. Default: 0. */
+  readonly completionAudio?: number | undefined;
 }
 
 /** No tokens at all. */
-export const NO_TOKENS: TokenCounts = { prompt: 0, cached: 0, completion: 0, reasoning: 0, image: 0 };
+export const NO_TOKENS = { prompt: 0, cached: 0, completion: 0, reasoning: 0, image: 0 } satisfies TokenCounts;
 
 /** What a provider counted, as the ledger keeps it. */
 export function toTokenCounts(usage: Usage): TokenCounts {
@@ -26,6 +32,9 @@ export function toTokenCounts(usage: Usage): TokenCounts {
     completion: usage.completionTokens,
     reasoning: usage.reasoningTokens ?? 0,
     image: usage.completionImageTokens ?? 0,
+    cacheWrite: usage.cacheWriteTokens,
+    promptAudio: usage.promptAudioTokens,
+    completionAudio: usage.completionAudioTokens,
   };
 }
 

@@ -1,5 +1,6 @@
 import type { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "./failure.ts";
+import type { ProviderOption } from "./provider-options.ts";
 import type { Provider, UpstreamModel } from "./provider.ts";
 
 /** Time limits of one completion. */
@@ -10,6 +11,8 @@ export interface Timeouts {
   readonly idleMs: number;
   /** All attempts together, to the end of the answer. */
   readonly totalMs: number;
+  /** How long the provider is still read for its count of tokens after the caller left or its time was up; 0: not at all. */
+  readonly settleMs: number;
 }
 
 /** Prices in millionths of a micro-USD per token, which is US dollars per million tokens × 1,000,000. */
@@ -17,7 +20,12 @@ export interface Price {
   readonly input: number;
   readonly output: number;
   readonly cachedInput: number;
+  /** Input that is written to the provider's cache, for minutes and for an hour. */
+  readonly cacheWrite: number;
+  readonly cacheWriteHour: number;
+  readonly audioInput: number;
   readonly image: number;
+  readonly audioOutput: number;
 }
 
 /** A model that can be asked for: what callers know of it, and where it is served. Immutable. */
@@ -31,6 +39,10 @@ export interface Model {
   readonly preview: boolean;
   readonly price: Price | undefined;
   readonly timeouts: Timeouts;
+  /** Tokens that one choice of an answer has per second at most: bounds the cost of an answer that was not counted. */
+  readonly maxTokensPerSecond: number;
+  /** The options that may be sent to its provider; undefined: all. */
+  readonly options?: ReadonlySet<ProviderOption> | undefined;
   readonly upstream: UpstreamModel;
   readonly provider: Provider;
 }

@@ -30,9 +30,9 @@ export function createModels(router: Router, limiter: Limiter): Models {
         .map(toMessage);
     },
     async get(id, caller) {
+      await count(caller);
       const model = router.find(id);
       if (model === undefined || !mayUse(caller.principal, model.id)) throw modelNotFound(id, "model");
-      await count(caller);
       return toMessage(model);
     },
   };

@@ -1,3 +1,5 @@
+import type { ProviderOption } from "./provider-options.ts";
+
 /** What a key may be used for besides its models. */
 export type Capability = "chat" | "images";
 
@@ -30,12 +32,20 @@ export interface Principal {
   /** The IDs of the models it may use; undefined means all. */
   readonly models: ReadonlySet<string> | undefined;
   readonly capabilities: ReadonlySet<Capability>;
+  /** The options that its requests may use; undefined: all without a budget, and none with one. */
+  readonly options?: ReadonlySet<ProviderOption> | undefined;
   /** The key's own limits. */
   readonly limits: Limits;
   /** Those of its account, which all its keys share. */
   readonly accountLimits: Limits;
   /** When the key ends, in Unix milliseconds; absent for one that does not expire. */
   readonly expiresAtMs?: number | undefined;
+}
+
+/** What a completion needs of its key: every model it names, the fallback models too, and the kind of completion. */
+export interface Needs {
+  readonly models: readonly string[];
+  readonly capability: Capability;
 }
 
 /** Whether the key may use the model, by its ID. */

@@ -62,6 +62,20 @@ export interface UpstreamModel {
   readonly capabilities: Capabilities;
 }
 
+/** The size of a request as it is sent: with a model's price it bounds what the request can cost. */
+export interface SentSize {
+  /** Bytes of the body without pictures, recordings and documents: text has at most one token per byte. */
+  readonly textBytes: number;
+  /** The cap on the tokens of each choice that the body asks for; undefined when it asks for none. */
+  readonly maxTokens: number | undefined;
+  /** What all prices are multiplied with at most, for the tier of service that the body asks for. Usually 1. */
+  readonly priceFactor: number;
+  /** Whether the provider may look things up in the web, and put any amount of it into the prompt. */
+  readonly searches: boolean;
+  /** For how long the body asks the provider to cache its prefixes. */
+  readonly cacheWrite: "none" | "minutes" | "hour";
+}
+
 /** A request in a provider's dialect, and what of it had to be left out or moved into range. */
 export interface Translation {
   /**
@@ -73,6 +87,8 @@ export interface Translation {
   readonly clamped: readonly Clamp[];
   /** Whether `body` asks for a stream: always in mode `stream`, and for a whole answer longer than `streamAbove`. */
   readonly streamed: boolean;
+  /** Stays when `body` is emptied. */
+  readonly sent: SentSize;
 }
 
 /** A provider's whole answer. */
@@ -80,6 +96,12 @@ export interface Answer {
   /** At least one. */
   readonly choices: Choice[];
   readonly usage: Usage | undefined;
+}
+
+/** How far a call has come, for judging what it may cost. Written by the provider's transport. */
+export interface CallProgress {
+  /** While no byte of the request has been written: a provider bills nothing for it. */
+  unsent: boolean;
 }
 
 /** One call of an upstream model. */
@@ -90,8 +112,12 @@ export interface UpstreamCall {
   readonly signal: AbortSignal;
   /** The longest silence between two reads of the answer. */
   readonly idleMs: number;
+  /** Default: the call counts as sent. */
+  readonly progress?: CallProgress | undefined;
   /** The line of keys for which it is. Default: of all that say nothing. */
   readonly lineId?: string | undefined;
+  /** The account for which it is. Default: of all that say nothing. */
+  readonly accountId?: string | undefined;
   /** How many gateways the request has come through before this one. Default: none. */
   readonly hops?: number | undefined;
 }

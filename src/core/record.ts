@@ -25,6 +25,8 @@ export interface CompletionRecord {
   /** What the provider counted; undefined when it said nothing. */
   readonly usage: Usage | undefined;
   readonly costMicroUsd: number | undefined;
+  /** What was reserved for budgets, and should be the most that it costs; undefined without a reservation or a price. */
+  readonly reservedMicroUsd?: number | undefined;
   /** From the request's arrival to its end. */
   readonly durationMs: number;
   /** To the first content of a stream. */

@@ -1,12 +1,23 @@
 import { type CompletionRequest, Modality, ReasoningEffort } from "../../gen/parley/v1/completion_pb.js";
-import { type Message, Role, ToolMode } from "../../gen/parley/v1/message_pb.js";
+import { type Message, Role, type Tool, ToolMode } from "../../gen/parley/v1/message_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
+import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "./json-size.ts";
 import { makes, type Model } from "./model.ts";
 
 /** The most messages of one request. */
 export const MAX_MESSAGES = 2000;
+/** The most parts of one message's content: more than the pictures that any provider takes in one request. */
+export const MAX_PARTS = 4000;
+/** The most tool calls of one message. */
+export const MAX_TOOL_CALLS = 512;
+/** The most reasoning blocks of one message. */
+export const MAX_REASONING_BLOCKS = 512;
+/** The most tools of one request, and of those that its choice allows. */
+export const MAX_TOOLS = 2000;
 /** The most models to fall back to. */
 export const MAX_FALLBACKS = 8;
+/** The most modalities that are asked for, the same one several times included. */
+export const MAX_MODALITIES = 16;
 /** The most texts that end an answer. */
 export const MAX_STOPS = 4;
 /** What numbers of a request may be, both ends included, by the names that errors say. */
@@ -25,10 +36,12 @@ export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as
 export const MAX_SAFETY_IDENTIFIER_CHARS = 128;
 /** The name of a tool, or of a schema. */
 export const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-const MAX_SCHEMA_DEPTH = 64;
-const MAX_LISTED = 20;
+/** The most offending fields that one request is told of. */
+export const MAX_VIOLATIONS = 20;
 /** The most fields of a request that are reported as unknown. */
 export const MAX_UNRECOGNIZED = 64;
+/** As much of a key of the caller's as is repeated in a violation. */
+const MAX_KEY_CHARS = 64;
 const OPENAI_OPTIONS: ReadonlySet<string> = new Set([
   "moderation",
   "prompt_cache_options",
@@ -36,12 +49,17 @@ const OPENAI_OPTIONS: ReadonlySet<string> = new Set([
   "web_search_options",
 ]);
 
-/** Collects violations; a request is told about all of them at once, up to a sane number. */
+/** Collects violations; a request is told about all of them at once, up to MAX_VIOLATIONS. */
 class Violations {
   readonly list: FieldViolation[] = [];
 
+  /** Whether no more are collected, so that nothing more needs to be looked at. */
+  get full(): boolean {
+    return this.list.length >= MAX_VIOLATIONS;
+  }
+
   add(field: string, description: string): void {
-    if (this.list.length < MAX_LISTED) this.list.push({ field, description });
+    if (!this.full) this.list.push({ field, description });
   }
 
   range(field: string, value: number | undefined, [min, max]: readonly [number, number]): void {
@@ -59,7 +77,10 @@ export function validate(request: CompletionRequest, primary: Model, imageMakers
   checkMessages(request.messages, wrong);
   checkSampling(request, wrong);
   checkLimits(request, primary, wrong);
-  checkTools(request, wrong);
+  if (hasTooMuchJson(request)) {
+    const most = `${MAX_REQUEST_JSON.values} keys and values`;
+    wrong.add("tools", `must not, with the schemas and arguments of the whole request, hold more than ${most}`);
+  } else checkTools(request, wrong);
   checkOptions(request, wrong);
   checkModalities(request, wrong, { primary, imageMakers });
   const [first] = wrong.list;
@@ -70,21 +91,23 @@ export function validate(request: CompletionRequest, primary: Model, imageMakers
 function checkMessages(messages: readonly Message[], wrong: Violations): void {
   if (messages.length === 0) wrong.add("messages", "must hold at least one message");
   if (messages.length > MAX_MESSAGES) return wrong.add("messages", `must hold at most ${MAX_MESSAGES} messages`);
-  messages.forEach((message, index) => checkMessage(message, index, wrong));
-  checkToolResults(messages, wrong);
+  for (let at = 0; at < messages.length && !wrong.full; at++) checkMessage(messages[at]!, at, wrong);
+  if (!wrong.full) checkToolResults(messages, wrong);
 }
 
 /** Names are made only for what is wrong: most conversations are long, and right. */
 function checkMessage(message: Message, at: number, wrong: Violations): void {
   if (Role[message.role] === undefined || message.role === Role.UNSPECIFIED)
     return wrong.add(`messages[${at}].role`, "must be one of system, developer, user, assistant, tool");
-  message.content.forEach(({ content }, index) => {
-    if (content.case === "text") return;
+  checkLengths(message, at, wrong);
+  for (let index = 0; index < message.content.length && !wrong.full; index++) {
+    const { content } = message.content[index]!;
+    if (content.case === "text") continue;
     const part = `messages[${at}].content[${index}]`;
     if (content.case === undefined) wrong.add(part, "must be text, an image, audio or a file");
     else if (content.case === "image") checkImage(content.value, part, wrong);
     if (message.role === Role.SYSTEM) wrong.add(part, "must be text in a system message");
-  });
+  }
   if (message.role === Role.TOOL && !message.toolCallId)
     wrong.add(`messages[${at}].tool_call_id`, "is required in a tool message");
   const speaks = message.content.length > 0 || message.toolCalls.length > 0 || message.refusal !== undefined;
@@ -92,6 +115,14 @@ function checkMessage(message: Message, at: number, wrong: Violations): void {
     wrong.add(`messages[${at}].content`, "must not be empty");
   if (message.toolCalls.length > 0 && message.role !== Role.ASSISTANT)
     wrong.add(`messages[${at}].tool_calls`, "belong to assistant messages");
+}
+
+function checkLengths({ content, toolCalls, reasoning }: Message, at: number, wrong: Violations): void {
+  if (content.length > MAX_PARTS) wrong.add(`messages[${at}].content`, `must hold at most ${MAX_PARTS} parts`);
+  if (toolCalls.length > MAX_TOOL_CALLS)
+    wrong.add(`messages[${at}].tool_calls`, `must hold at most ${MAX_TOOL_CALLS} calls`);
+  if (reasoning.length > MAX_REASONING_BLOCKS)
+    wrong.add(`messages[${at}].reasoning`, `must hold at most ${MAX_REASONING_BLOCKS} blocks`);
 }
 
 function checkImage(
@@ -142,8 +173,12 @@ function checkSampling(request: CompletionRequest, wrong: Violations): void {
   wrong.range("n", request.n, RANGES.n);
   if (request.topLogprobs !== undefined && request.logprobs !== true)
     wrong.add("top_logprobs", "needs logprobs to be true");
-  for (const [token, bias] of Object.entries(request.logitBias)) {
-    wrong.range(`logit_bias.${token}`, bias, RANGES.logit_bias);
+  const [min, max] = RANGES.logit_bias;
+  for (const token in request.logitBias) {
+    const bias = request.logitBias[token]!;
+    if (bias >= min && bias <= max) continue;
+    wrong.range(`logit_bias.${token.slice(0, MAX_KEY_CHARS)}`, bias, RANGES.logit_bias);
+    if (wrong.full) return;
   }
 }
 
@@ -156,41 +191,40 @@ function checkOptions(request: CompletionRequest, wrong: Violations): void {
     wrong.add("unrecognized_fields", `must hold at most ${MAX_UNRECOGNIZED} names`);
   }
   const unknown = Object.keys(request.openaiOptionsJson).find((name) => !OPENAI_OPTIONS.has(name));
-  if (unknown !== undefined) wrong.add("openai_options_json", `has no place for ${unknown}`);
+  if (unknown !== undefined) wrong.add("openai_options_json", `has no place for ${unknown.slice(0, MAX_KEY_CHARS)}`);
 }
 
 function checkLimits(request: CompletionRequest, primary: Model, wrong: Violations): void {
   const { maxOutputTokens } = primary.upstream;
   wrong.range("max_tokens", request.maxTokens, [1, maxOutputTokens]);
   if (request.stop.length > MAX_STOPS) wrong.add("stop", `must hold at most ${MAX_STOPS} sequences`);
-  request.stop.forEach((stop, index) => {
+  request.stop.slice(0, MAX_STOPS).forEach((stop, index) => {
     if (stop === "") wrong.add(`stop[${index}]`, "must not be empty");
   });
   if (request.fallbackModels.length > MAX_FALLBACKS) {
     wrong.add("fallback_models", `must hold at most ${MAX_FALLBACKS} models`);
   }
-  const labels = Object.entries(request.metadata);
+  checkLabels(request.metadata, wrong);
+}
+
+function checkLabels(metadata: Readonly<Record<string, string>>, wrong: Violations): void {
   const { maxPairs, maxKeyChars, maxValueChars } = METADATA;
-  if (labels.length > maxPairs) wrong.add("metadata", `must hold at most ${maxPairs} pairs`);
-  for (const [key, value] of labels) {
+  let pairs = 0;
+  for (const key in metadata) {
+    if (++pairs > maxPairs) return wrong.add("metadata", `must hold at most ${maxPairs} pairs`);
     if (key.length < 1 || key.length > maxKeyChars) {
       wrong.add("metadata", `must have keys of 1 to ${maxKeyChars} characters`);
     }
-    if (value.length > maxValueChars) {
+    if (metadata[key]!.length > maxValueChars) {
       wrong.add(`metadata.${key.slice(0, maxKeyChars)}`, `must be at most ${maxValueChars} characters`);
     }
   }
 }
 
 function checkTools(request: CompletionRequest, wrong: Violations): void {
-  request.tools.forEach(({ kind }, index) => {
-    const path = `tools[${index}]`;
-    if (kind.case === undefined) return wrong.add(path, "must be a function or a custom tool");
-    if (!NAME.test(kind.value.name)) wrong.add(`${path}.${kind.case}.name`, "must be 1 to 64 letters, digits, _ or -");
-    if (kind.case === "function" && kind.value.parametersJson !== "" && !isJsonObject(kind.value.parametersJson)) {
-      wrong.add(`${path}.function.parameters`, "must be a JSON schema, which is an object");
-    }
-  });
+  if (request.tools.length > MAX_TOOLS) return wrong.add("tools", `must hold at most ${MAX_TOOLS} tools`);
+  for (let index = 0; index < request.tools.length && !wrong.full; index++)
+    checkTool(request.tools[index]!, index, wrong);
   checkToolChoice(request, wrong);
   const format = request.responseFormat?.format;
   if (format?.case === "jsonSchema") {
@@ -202,6 +236,15 @@ function checkTools(request: CompletionRequest, wrong: Violations): void {
   }
 }
 
+function checkTool({ kind }: Tool, at: number, wrong: Violations): void {
+  if (kind.case === undefined) return wrong.add(`tools[${at}]`, "must be a function or a custom tool");
+  if (!NAME.test(kind.value.name))
+    wrong.add(`tools[${at}].${kind.case}.name`, "must be 1 to 64 letters, digits, _ or -");
+  if (kind.case === "function" && kind.value.parametersJson !== "" && !isJsonObject(kind.value.parametersJson)) {
+    wrong.add(`tools[${at}].function.parameters`, "must be a JSON schema, which is an object");
+  }
+}
+
 /** A tool that is asked for by name must be there. Without any tools the choice means nothing and is left alone. */
 function checkToolChoice({ tools, toolChoice }: CompletionRequest, wrong: Violations): void {
   const choice = toolChoice?.choice;
@@ -209,27 +252,46 @@ function checkToolChoice({ tools, toolChoice }: CompletionRequest, wrong: Violat
   if (ToolMode[mode] === undefined) return wrong.add("tool_choice", "is not a mode");
   if (tools.length === 0 || choice?.case === undefined || choice.case === "mode") return;
   const names = choice.case === "allowed" ? choice.value.names : [choice.value];
+  if (names.length > MAX_TOOLS) return wrong.add("tool_choice", `must name at most ${MAX_TOOLS} tools`);
   const known = new Set(tools.map(({ kind }) => kind.value?.name));
   const missing = names.find((name) => !known.has(name));
   if (missing !== undefined) wrong.add("tool_choice", `names ${missing.slice(0, 64)}, which is not among tools`);
 }
 
-/** Whether the text is a JSON object that is no deeper than a whole request may be: adapters walk through schemas. */
+/**
+ * Whether the JSON texts in a request, which adapters parse and walk through, have more in them together than the body
+ * of a request may have. Texts of as many characters cannot, and are not looked at.
+ */
+function hasTooMuchJson(request: CompletionRequest): boolean {
+  const texts = jsonTexts(request);
+  const chars = texts.reduce((sum, { length }) => sum + length, 0);
+  if (chars <= MAX_REQUEST_JSON.values) return false;
+  let { values: left } = MAX_REQUEST_JSON;
+  for (const text of texts) {
+    const { depth, values } = measureJson(text, { depth: MAX_PARSED_DEPTH, values: left });
+    if (depth <= MAX_PARSED_DEPTH) left -= values;
+    if (left < 0) return true;
+  }
+  return false;
+}
+
+function jsonTexts({ tools, messages, responseFormat }: CompletionRequest): string[] {
+  const texts: string[] = [];
+  for (const { kind } of tools) if (kind.case === "function") texts.push(kind.value.parametersJson);
+  for (const { toolCalls } of messages) for (const call of toolCalls) if (!call.custom) texts.push(call.arguments);
+  if (responseFormat?.format.case === "jsonSchema") texts.push(responseFormat.format.value.schemaJson);
+  return texts;
+}
+
+/** Whether the text is a JSON object that is no larger than a whole request may be: adapters walk through schemas. */
 function isJsonObject(text: string): boolean {
+  if (exceedsJsonSize(text, MAX_REQUEST_JSON)) return false;
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === "object" && value !== null && !Array.isArray(value) && !isDeeper(value, MAX_SCHEMA_DEPTH);
+    return typeof value === "object" && value !== null && !Array.isArray(value);
   } catch {
     return false;
   }
-}
-
-function isDeeper(value: unknown, limit: number): boolean {
-  if (typeof value !== "object" || value === null) return false;
-  if (limit === 0) return true;
-  if (Array.isArray(value)) return value.some((inner) => isDeeper(inner, limit - 1));
-  for (const key in value) if (isDeeper((value as Record<string, unknown>)[key], limit - 1)) return true;
-  return false;
 }
 
 function checkModalities(
@@ -237,6 +299,8 @@ function checkModalities(
   wrong: Violations,
   { primary, imageMakers }: { primary: Model; imageMakers: () => readonly string[] },
 ): void {
+  if (request.modalities.length > MAX_MODALITIES)
+    return wrong.add("modalities", `must hold at most ${MAX_MODALITIES} entries`);
   const wanted = new Set(request.modalities);
   for (const modality of wanted) {
     if (Modality[modality] === undefined || modality === Modality.UNSPECIFIED)

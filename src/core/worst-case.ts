@@ -1,18 +1,29 @@
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import { costOfTokens } from "./cost.ts";
+import { toMicroUsd } from "./cost.ts";
 import type { Model } from "./model.ts";
+import type { SentSize } from "./provider.ts";
 import { boundTokens, estimateTokens, type PromptSize } from "./token-estimate.ts";
 
 /** What is reserved for a request before it is sent. */
 export interface WorstCase {
   /** For token rates: about what is in the prompt, and all that the answer is expected to have at most. */
   readonly tokens: number;
-  /** For budgets, in micro-USD: what it cannot cost more than. Undefined when a model of the plan has no price. */
+  /** For budgets, in micro-USD: what one attempt cannot cost more than. Undefined when a model of the plan has no price. */
   readonly costMicroUsd: number | undefined;
 }
 
-/** The worst case over all models that may answer. */
-export function worstCase(request: CompletionRequest, prompt: PromptSize, candidates: readonly Model[]): WorstCase {
+/** A request as core knows it, whose messages may have been emptied. */
+export type Capped = Pick<CompletionRequest, "maxTokens" | "n">;
+
+/**
+ * The worst case over all models that may answer. `sent` is the primary's; what a fallback is really sent is measured, and
+ * reserved where it is more, when it comes to that.
+ */
+export function worstCase(
+  request: Capped,
+  { prompt, sent }: { readonly prompt: PromptSize; readonly sent: SentSize },
+  candidates: readonly Model[],
+): WorstCase {
   const choices = request.n ?? 1;
   const expected = Math.max(
     ...candidates.map(({ upstream }) =>
@@ -21,31 +32,48 @@ export function worstCase(request: CompletionRequest, prompt: PromptSize, candid
   );
   return {
     tokens: estimateTokens(prompt) + expected * choices,
-    costMicroUsd: dearest(candidates.map((model) => boundCost(request, prompt, model))),
+    costMicroUsd: dearest(candidates.map((model) => boundCost(request, { prompt, sent, model }))),
   };
 }
 
-/** More tokens than the request can come to with this model. */
-export function mostTokens(
-  { maxTokens, n }: CompletionRequest,
-  prompt: PromptSize,
-  { upstream: { contextWindow, maxOutputTokens } }: Model,
-): { readonly prompt: number; readonly completion: number } {
+/** One attempt: what is sent to which model. */
+export interface Sending {
+  readonly prompt: PromptSize;
+  readonly sent: SentSize;
+  readonly model: Model;
+}
+
+/** Tokens of one attempt. */
+export interface AttemptTokens {
+  readonly prompt: number;
+  readonly completion: number;
+}
+
+/** More tokens than an attempt can come to. */
+export function mostTokens({ n }: Capped, { prompt, sent, model }: Sending): AttemptTokens {
+  const { contextWindow, maxOutputTokens } = model.upstream;
   return {
     // What does not fit into its context window is refused by the provider, and costs nothing.
-    prompt: Math.min(boundTokens(prompt), contextWindow),
-    completion: Math.min(maxTokens ?? maxOutputTokens, maxOutputTokens) * (n ?? 1),
+    prompt: sent.searches ? contextWindow : Math.min(boundTokens(prompt, sent.textBytes), contextWindow),
+    completion: Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) * (n ?? 1),
   };
 }
 
-function boundCost(request: CompletionRequest, prompt: PromptSize, model: Model): number | undefined {
-  const { price } = model;
+/** The most that an attempt can cost, whatever kinds its tokens are. Undefined without a price. */
+export function boundCost(request: Capped, sending: Sending): number | undefined {
+  const { price } = sending.model;
   if (price === undefined) return undefined;
-  const most = mostTokens(request, prompt, model);
-  return costOfTokens([
-    [most.prompt, Math.max(price.input, price.cachedInput)],
-    [most.completion, Math.max(price.output, price.image)],
-  ]);
+  const { priceFactor, cacheWrite } = sending.sent;
+  const { mediaBytes, unbounded } = sending.prompt;
+  const most = mostTokens(request, sending);
+  const input = Math.max(
+    price.input,
+    price.cachedInput,
+    cacheWrite === "none" ? 0 : Math.max(price.cacheWrite, price.cacheWriteHour),
+    mediaBytes > 0 || unbounded ? price.audioInput : 0,
+  );
+  const output = Math.max(price.output, price.image, price.audioOutput);
+  return toMicroUsd(most.prompt * input + most.completion * output, priceFactor);
 }
 
 function dearest(costs: readonly (number | undefined)[]): number | undefined {

@@ -1,5 +1,7 @@
+import type { KeyPrincipal } from "../access/principal.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import type { Needs } from "../core/principal.ts";
 
 /** One call under way, from its arrival to the last byte of its answer. */
 export interface OpenCall {
@@ -11,6 +13,10 @@ export interface OpenCall {
   leave(): void;
   /** Ends it for another reason, which its caller is told. Without effect once the call is closed. */
   end(reason: Failure): void;
+  /** Ties the call to the key that it is made with: it ends when the key no longer works. */
+  authenticated(principal: KeyPrincipal): void;
+  /** Ties it to what the key has to allow, too. Without effect on a call without a key. */
+  readonly permitted: (needs: Needs) => void;
   /** Its answer is complete and being written. The deadline was for the completion, and ends this no more. */
   answering(): Answering;
   /** The answer is out; ends the deadline's timer. */
@@ -31,44 +37,93 @@ export function deadlinePassed(): Failure {
   return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.");
 }
 
+/** A call in flight that was made with a key. */
+export interface KeyedCall {
+  /** The key as it was last confirmed. */
+  principal: KeyPrincipal;
+  /** Undefined before a completion was permitted, and for what is no completion. */
+  readonly needs: Needs | undefined;
+  end(reason: Failure): void;
+}
+
+/** What an open call is told by and tells. */
+interface UnderwayPorts {
+  readonly clock: Clock;
+  readonly closed: (one: Underway) => void;
+}
+
 /** What ends one call: its deadline, or anything else, which ends the writing of its answer too. */
-class Underway {
+class Underway implements OpenCall {
+  principal: KeyPrincipal | undefined;
+  needs: Needs | undefined;
+  readonly expiresMs: number | undefined;
+  readonly #ports: UnderwayPorts;
   readonly #completion = new AbortController();
   /** Made when it is asked for: most answers are out at once. */
   #answer: AbortController | undefined;
   #ended: Failure | undefined;
+  #isOpen = true;
+  readonly #cancelTimer: (() => void) | undefined;
+
+  constructor(ports: UnderwayPorts, deadlineMs: number | undefined) {
+    this.#ports = ports;
+    if (deadlineMs === undefined) return;
+    this.expiresMs = ports.clock.monotonic() + deadlineMs;
+    const timerMs = Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS);
+    this.#cancelTimer = ports.clock.after(timerMs, () => this.#expire());
+  }
 
   get signal(): AbortSignal {
     return this.#completion.signal;
   }
 
-  answeringSignal(): AbortSignal {
-    this.#answer ??= new AbortController();
-    if (this.#ended !== undefined) this.#answer.abort(this.#ended);
-    return this.#answer.signal;
-  }
-
-  expire(): void {
-    this.#completion.abort(deadlinePassed());
+  leave(): void {
+    if (!this.#isOpen) return;
+    if (this.#ports.clock.monotonic() >= (this.expiresMs ?? Infinity) - OWN_DEADLINE_MS) this.#expire();
+    this.end(new Failure("cancelled", "The caller left."));
   }
 
   end(reason: Failure): void {
+    if (!this.#isOpen) return;
     this.#completion.abort(reason);
     this.#ended ??= reason;
     this.#answer?.abort(reason);
+  }
+
+  authenticated(principal: KeyPrincipal): void {
+    this.principal = principal;
+  }
+
+  readonly permitted = (needs: Needs): void => {
+    this.needs = needs;
+  };
+
+  answering(): Answering {
+    this.#answer ??= new AbortController();
+    if (this.#ended !== undefined) this.#answer.abort(this.#ended);
+    return { signal: this.#answer.signal, leave: () => this.leave() };
+  }
+
+  close(): void {
+    this.#cancelTimer?.();
+    this.#isOpen = false;
+    this.#ports.closed(this);
+  }
+
+  #expire(): void {
+    this.#completion.abort(deadlinePassed());
   }
 }
 
 /** The calls under way in this process, of all entrances: what a drain waits for. */
 export class Calls {
-  readonly #clock: Clock;
+  readonly #ports: UnderwayPorts;
   readonly #open = new Set<Underway>();
-  #opened = 0;
   /** Who waits for which calls to end. */
   readonly #waiting = new Set<{ readonly left: Set<Underway>; readonly resolve: () => void }>();
 
   constructor(clock: Clock) {
-    this.#clock = clock;
+    this.#ports = { clock, closed: (one) => this.#closed(one) };
   }
 
   /** How many calls are under way. */
@@ -76,45 +131,16 @@ export class Calls {
     return this.#open.size;
   }
 
-  /** How many calls there have been, those under way included. */
-  get opened(): number {
-    return this.#opened;
-  }
-
   /** Opens a call. `deadlineMs` is what is left of the caller's deadline, if it has one. */
   open(deadlineMs: number | undefined): OpenCall {
-    const one = new Underway();
+    const one = new Underway(this.#ports, deadlineMs);
     this.#open.add(one);
-    this.#opened += 1;
-    const expire = (): void => one.expire();
-    const expiresMs = deadlineMs === undefined ? undefined : this.#clock.monotonic() + deadlineMs;
-    const cancelTimer =
-      deadlineMs === undefined
-        ? undefined
-        : this.#clock.after(Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS), expire);
-    const leave = (): void => {
-      if (!this.#open.has(one)) return;
-      if (this.#clock.monotonic() >= (expiresMs ?? Infinity) - OWN_DEADLINE_MS) expire();
-      one.end(new Failure("cancelled", "The caller left."));
-    };
-    return {
-      signal: one.signal,
-      expiresMs,
-      leave,
-      end: (reason) => {
-        if (this.#open.has(one)) one.end(reason);
-      },
-      answering: () => ({ signal: one.answeringSignal(), leave }),
-      close: () => {
-        cancelTimer?.();
-        this.#open.delete(one);
-        for (const waiter of this.#waiting) {
-          if (!waiter.left.delete(one) || waiter.left.size > 0) continue;
-          this.#waiting.delete(waiter);
-          waiter.resolve();
-        }
-      },
-    };
+    return one;
+  }
+
+  /** The calls in flight that were made with a key. */
+  *keyed(): Generator<KeyedCall> {
+    for (const one of this.#open) if (one.principal !== undefined) yield one as KeyedCall;
   }
 
   /** Resolves when every call that is under way now has ended, whatever has begun since. */
@@ -131,5 +157,14 @@ export class Calls {
   /** Ends every call that is still under way: the drain's time is up. */
   abortAll(): void {
     for (const one of this.#open) one.end(new Failure("overloaded", "The gateway is shutting down."));
+  }
+
+  #closed(one: Underway): void {
+    this.#open.delete(one);
+    for (const waiter of this.#waiting) {
+      if (!waiter.left.delete(one) || waiter.left.size > 0) continue;
+      this.#waiting.delete(waiter);
+      waiter.resolve();
+    }
   }
 }

@@ -43,6 +43,8 @@ export function toGrant({
       models: models.length === 0 ? "all" : models,
       capabilities: CAPABILITIES.filter((capability) => capabilities.includes(WORDS[capability])),
       limits: fromLimits(limits),
+      // Likewise.
+      options: "default",
       expiresAtMs: expiresAt === undefined ? undefined : Number(expiresAt) * 1000,
       revokedAtMs: undefined,
     },

@@ -1,18 +1,19 @@
 import type { IncomingMessage } from "node:http";
 import type { Socket } from "node:net";
 import type { Clock } from "../core/clock.ts";
+import { declaredBytes } from "../edge/http/body.ts";
 import { arrivesTooSlowly } from "../edge/pace.ts";
 
 interface Arrival {
   readonly request: IncomingMessage;
-  readonly sinceMs: number;
+  sinceMs: number;
   /** What the connection had brought before. */
-  readonly fromBytes: number;
+  fromBytes: number;
 }
 
 /**
  * Requests whose bodies may still be on their way. Node bounds how long a whole request may take; one that brings a byte
- * now and then would have a connection for all of that time.
+ * now and then would have a connection, and the memory for its body, for all of that time.
  */
 export class Arrivals {
   readonly #clock: Clock;
@@ -32,9 +33,16 @@ export class Arrivals {
   takeSlow(): Socket[] {
     const slow: Socket[] = [];
     const nowMs = this.#clock.monotonic();
-    for (const [socket, { request, sinceMs, fromBytes }] of this.#arriving) {
+    for (const [socket, arrival] of this.#arriving) {
+      const { request, sinceMs, fromBytes } = arrival;
       const isOver = request.complete || socket.destroyed;
-      const isSlow = !isOver && arrivesTooSlowly(socket.bytesRead - fromBytes, nowMs - sinceMs);
+      // A body that is not read yet waits for us: its sender's time begins when it is.
+      if (!isOver && request.readableFlowing !== true) {
+        arrival.sinceMs = nowMs;
+        arrival.fromBytes = socket.bytesRead;
+        continue;
+      }
+      const isSlow = !isOver && arrivesTooSlowly(socket.bytesRead - fromBytes, nowMs - sinceMs, declaredBytes(request));
       if (isOver || isSlow) this.#arriving.delete(socket);
       if (isSlow) slow.push(socket);
     }

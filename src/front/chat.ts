@@ -2,15 +2,13 @@ import type { CompletionChunk, CompletionStart } from "../../gen/parley/v1/compl
 import type { Call } from "../core/call.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../core/hops.ts";
-import type { Principal } from "../core/principal.ts";
 import type { OpenCall } from "../edge/calls.ts";
-import { requireUncompressed } from "../edge/http/body.ts";
+import { declaredBytes, requireUncompressed } from "../edge/http/body.ts";
 import { openCall } from "../edge/http/call.ts";
-import { endOfTurn } from "../edge/end-of-turn.ts";
-import type { Place } from "../edge/overload/under-way.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../edge/routing.ts";
-import type { EdgeServices } from "../edge/services.ts";
+import { serveCompletion } from "../edge/serve-completion.ts";
+import type { EdgeServices, KeyPrincipal } from "../edge/services.ts";
 import type { Exchange } from "./exchange.ts";
 import { parseBody } from "../edge/http/json.ts";
 import { toErrorEvent } from "./openai/error.ts";
@@ -27,59 +25,56 @@ const STREAM_HEADERS = [
   // Reverse proxies of the nginx family would otherwise hold events back.
   "x-accel-buffering",
   "no",
+  "x-content-type-options",
+  "nosniff",
 ] as const;
 
 const NO_FACTS: RoutingFacts = [];
 
 /** `POST /v1/chat/completions`. */
-export async function chatCompletions(services: EdgeServices, exchange: Exchange, principal: Principal): Promise<void> {
+export async function chatCompletions(
+  services: EdgeServices,
+  exchange: Exchange,
+  principal: KeyPrincipal,
+): Promise<void> {
+  const { request, requestId, arrivedMs } = exchange;
   const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
   let requested: string | undefined;
-  let place: Place | undefined;
-  try {
-    requireJson(exchange);
-    const hops = readHops(exchange.request.headers[HOPS_HEADER]);
-    refuseCircles(hops);
-    place = await services.admission.enter(principal, open);
-    const read = await readRequest(exchange, open);
-    const { requestId, arrivedMs } = exchange;
-    const call: Call = {
-      principal,
-      requestId,
-      completionId: newCompletionId(),
-      entrance: "http",
-      signal: open.signal,
-      expiresMs: open.expiresMs,
-      arrivedMs,
-      hops,
-      admitted: (facts) => {
-        exchange.limits = facts;
-      },
-    };
-    requested = read.request.model;
-    if (read.stream) await streamed(services, exchange, { read, call, open, place });
-    else {
-      place.started();
-      await whole(services, exchange, { read, call, open });
-    }
-  } catch (reason) {
-    const failure = Failure.from(reason);
-    if (requested === undefined)
-      services.refused({ entrance: "http", requestId: exchange.requestId, target: exchange.path, failure, principal });
-    exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested));
-  } finally {
-    place?.end();
-    done();
-  }
-}
-
-/** Apart from what waits for the answer, which would keep the body for as long. */
-async function readRequest(exchange: Exchange, open: OpenCall): Promise<ReadRequest> {
-  const body = await exchange.body(open);
-  // All that has arrived goes on together. Who left while it waited may be noticed only now.
-  await endOfTurn();
-  open.signal.throwIfAborted();
-  return readChatRequest(parseBody(body));
+  let hops = 0;
+  await serveCompletion<ReadRequest>(services, {
+    entrance: "http",
+    requestId,
+    target: exchange.path,
+    open,
+    authenticate: () => principal,
+    bytes: declaredBytes(request),
+    async read(slot) {
+      requireJson(exchange);
+      refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
+      const body = await exchange.body(open, slot);
+      return () => readChatRequest(parseBody(body));
+    },
+    run(read) {
+      requested = read.request.model;
+      const call: Call = {
+        principal,
+        requestId,
+        completionId: newCompletionId(),
+        entrance: "http",
+        signal: open.signal,
+        expiresMs: open.expiresMs,
+        arrivedMs,
+        hops,
+        permitted: open.permitted,
+        admitted: (facts) => {
+          exchange.limits = facts;
+        },
+      };
+      return (read.stream ? streamed : whole)(services, exchange, { read, call, open });
+    },
+    fail: (failure) => exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested)),
+  });
+  done();
 }
 
 async function whole(
@@ -89,13 +84,13 @@ async function whole(
 ): Promise<void> {
   const completion = await services.completions.create(read.request, call);
   const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
-  await exchange.largeJson(writeChatCompletion(completion), facts, { clock: services.clock, call: open.answering() });
+  await exchange.largeJson(writeChatCompletion(completion), facts, { clock: services.clock, open });
 }
 
 async function streamed(
   services: EdgeServices,
   exchange: Exchange,
-  { read, call, open, place }: { read: ReadRequest; call: Call; open: OpenCall; place: Place },
+  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
 ): Promise<void> {
   const { clock } = services;
   let facts = NO_FACTS;
@@ -109,7 +104,6 @@ async function streamed(
     // The last words wait for the end of the stream, which comes when the completion is recorded.
     let last = "";
     await services.completions.stream(read.request, call, (batch) => {
-      place.started();
       const start = startOf(batch);
       if (start !== undefined) facts = routingOfStart(start, read.request.model, clock.monotonic() - call.arrivedMs);
       const text = chunks.write(batch);

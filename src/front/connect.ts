@@ -6,25 +6,30 @@ import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ListModelsResponseSchema, ModelService } from "../../gen/parley/v1/model_pb.js";
 import type { Call } from "../core/call.ts";
 import { Failure } from "../core/failure.ts";
-import type { Principal } from "../core/principal.ts";
 import { toConnectError } from "../edge/connect-error.ts";
 import type { OpenCall } from "../edge/calls.ts";
 import { toKey } from "../edge/current-key.ts";
 import { openCall } from "../edge/http/call.ts";
-import { answerConnect, connectHandlers, connectTimeoutMs } from "../edge/http/connect.ts";
-import { endOfTurn } from "../edge/end-of-turn.ts";
+import { declaredBytes } from "../edge/http/body.ts";
+import {
+  answerConnect,
+  type CheckedBody,
+  type ConnectExchange,
+  connectHandlers,
+  connectTimeoutMs,
+  readConnect,
+  runConnect,
+} from "../edge/http/connect.ts";
 import { newCompletionId } from "../edge/ids.ts";
 import { pulled } from "../edge/pulled.ts";
-import type { Place } from "../edge/overload/under-way.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
-import type { EdgeServices } from "../edge/services.ts";
-import { type Exchange, MAX_BODY_BYTES } from "./exchange.ts";
+import { serveCompletion } from "../edge/serve-completion.ts";
+import type { EdgeServices, KeyPrincipal } from "../edge/services.ts";
+import { type Exchange, MAX_BODY_BYTES, PRIVATE_HEADERS } from "./exchange.ts";
 
 interface Admitted {
   readonly call: Call;
   readonly open: OpenCall;
-  /** Its place among the completions that are under way; undefined for what is no completion. */
-  readonly place: Place | undefined;
 }
 
 /** What a request was admitted as, on its way through Connect's handlers. */
@@ -37,53 +42,60 @@ const COMPLETIONS = `/${CompletionService.typeName}/`;
  * The services over the Connect protocol, JSON and binary. The caller is known, and the body is read and measured, before
  * the library decodes it: `/v1` has no other limits.
  */
-export function connectHandler(services: EdgeServices): (exchange: Exchange, principal: Principal) => Promise<void> {
+export function connectHandler(services: EdgeServices): (exchange: Exchange, principal: KeyPrincipal) => Promise<void> {
   const handlers = connectHandlers((router) => addRoutes(router, services), { maxBodyBytes: MAX_BODY_BYTES });
 
   return async (exchange, principal) => {
     const { request, response, path, requestId, arrivedMs } = exchange;
     const { open, done } = openCall(services.calls, exchange, connectTimeoutMs(exchange));
-    let place: Place | undefined;
-    try {
-      if (path.startsWith(COMPLETIONS)) {
-        place = await services.admission.enter(principal, open);
-        await endOfTurn();
-      }
-      const call: Call = {
-        principal,
-        requestId,
-        completionId: newCompletionId(),
-        entrance: "connect",
-        signal: open.signal,
-        expiresMs: open.expiresMs,
-        arrivedMs,
-        admitted: (facts) => {
-          exchange.limits = facts;
-        },
-      };
-      await answerConnect(handlers.get(path)!, {
-        request,
-        response,
-        path,
-        call: open,
-        clock: services.clock,
-        maxBodyBytes: MAX_BODY_BYTES,
-        contextValues: createContextValues().set(ADMITTED, { call, open, place }),
-        headerList: (header) => exchange.headerList([], [...header]),
-      });
-    } catch (reason) {
-      // Whoever left needs no answer; what is left are bodies that were not read.
+    const call: Call = {
+      principal,
+      requestId,
+      completionId: newCompletionId(),
+      entrance: "connect",
+      signal: open.signal,
+      expiresMs: open.expiresMs,
+      arrivedMs,
+      permitted: open.permitted,
+      admitted: (facts) => {
+        exchange.limits = facts;
+      },
+    };
+    const handler = handlers.get(path)!;
+    const asked: ConnectExchange = {
+      request,
+      response,
+      path,
+      call: open,
+      clock: services.clock,
+      maxBodyBytes: MAX_BODY_BYTES,
+      contextValues: createContextValues().set(ADMITTED, { call, open }),
+      headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
+    };
+    const fail = (failure: Failure): void => {
+      // A caller that left needs no answer; what is left are bodies that were not read.
       if (response.headersSent || open.signal.aborted) response.destroy();
-      else {
+      else writeConnectError(exchange, failure);
+    };
+    if (path.startsWith(COMPLETIONS)) {
+      await serveCompletion<CheckedBody>(services, {
+        entrance: "connect",
+        requestId,
+        target: path,
+        open,
+        authenticate: () => principal,
+        bytes: declaredBytes(request),
+        read: (slot) => readConnect(handler, asked, slot),
+        run: (body) => runConnect(handler, asked, body),
+        fail,
+      });
+    } else
+      await answerConnect(handler, asked).catch((reason: unknown) => {
         const failure = Failure.from(reason);
-        const asker = path.startsWith(COMPLETIONS) ? { principal } : {};
-        services.refused({ entrance: "connect", requestId, target: path, failure, ...asker });
-        writeConnectError(exchange, failure);
-      }
-    } finally {
-      place?.end();
-      done();
-    }
+        if (!open.signal.aborted) services.refused({ entrance: "connect", requestId, target: path, failure });
+        fail(failure);
+      });
+    done();
   };
 }
 
@@ -98,18 +110,16 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   const elapsed = ({ arrivedMs }: Call): number => clock.monotonic() - arrivedMs;
   router.service(CompletionService, {
     create: (request, context) =>
-      answer(context, async ({ call, place }) => {
-        place?.started();
+      answer(context, async ({ call }) => {
         const completion = await completions.create(request, call);
         setFacts(context.responseHeader, routingOfCompletion(completion, request.model, elapsed(call)));
         return completion;
       }),
     async *stream(request, context) {
-      const { call, open, place } = admittedOf(context);
+      const { call, open } = admittedOf(context);
       try {
         const batches = pulled((emit) => completions.stream(request, call, emit), open);
         for await (const batch of batches) {
-          place?.started();
           for (const chunk of batch) {
             if (chunk.event.case === "start") {
               setFacts(context.responseHeader, routingOfStart(chunk.event.value, request.model, elapsed(call)));

@@ -2,9 +2,9 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/failure.ts";
 import type { LimitFacts } from "../core/limiter.ts";
-import type { Answering, OpenCall } from "../edge/calls.ts";
+import type { OpenCall } from "../edge/calls.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../edge/failure-table.ts";
-import { readBody } from "../edge/http/body.ts";
+import { type BodyMeter, readBody } from "../edge/http/body.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
 import type { JsonText } from "./openai/held-strings.ts";
 import { toErrorBody } from "./openai/error.ts";
@@ -15,8 +15,13 @@ export const MAX_BODY_BYTES = 32 * 1024 * 1024;
 /** How long the rest of a refused body is read and dropped, so that the caller can read why. */
 const LINGER_MS = 1000;
 
-/** A body that is not larger is read to its end when its request is refused for overload. */
+/** A body that is not larger is read to its end when its request is refused for now. */
 const DROPPED_BYTES = 64 * 1024;
+/** What waiting changes, and what refuses requests before their bodies are read. */
+const WAITS: ReadonlySet<Failure["code"]> = new Set(["overloaded", "rate_limited"]);
+
+/** Of every answer to a caller: caches keep none of it, and browsers do not guess its type. */
+export const PRIVATE_HEADERS = ["cache-control", "no-store", "x-content-type-options", "nosniff"] as const;
 
 type HeaderList = readonly (readonly [name: string, value: string])[];
 
@@ -77,7 +82,7 @@ export class Exchange {
   async largeJson(
     json: JsonText,
     headers: HeaderList,
-    pace: { readonly clock: Clock; readonly call: Answering },
+    { clock, open }: { readonly clock: Clock; readonly open: Pick<OpenCall, "answering"> },
   ): Promise<void> {
     const { response } = this;
     if (typeof json === "string" && isSmall(json)) {
@@ -90,14 +95,14 @@ export class Exchange {
       pieces.reduce((sum, piece) => sum + piece.length, 0),
       headers,
     );
-    await writeSlices(response, pieces, pace);
+    await writeSlices(response, pieces, { clock, call: open.answering() });
     response.end(() => {
       if (!response.destroyed) release(pieces);
     });
   }
 
   #head(status: number, bytes: number, headers: HeaderList): void {
-    const first = ["content-type", "application/json", "content-length", String(bytes)];
+    const first = ["content-type", "application/json", ...PRIVATE_HEADERS, "content-length", String(bytes)];
     this.response.writeHead(status, this.headerList(first, headers));
   }
 
@@ -121,7 +126,7 @@ export class Exchange {
     if (waitMs !== undefined)
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
     // Whoever is sent away for a moment keeps its connection.
-    const unread = this.#hasUnreadBody(failure.code === "overloaded" ? DROPPED_BYTES : 0);
+    const unread = this.#hasUnreadBody(WAITS.has(failure.code) ? DROPPED_BYTES : 0);
     if (unread) more.push(["connection", "close"]);
     this.#json(status, body, { headers: more, lingers: unread });
   }
@@ -144,9 +149,9 @@ export class Exchange {
     return list;
   }
 
-  /** Reads the body. Throws `request_too_large` or, when the caller leaves half-way, the call's reason. */
-  body(open: OpenCall): Promise<Buffer> {
-    return readBody(this, open, MAX_BODY_BYTES);
+  /** Reads the body. Throws `request_too_large`, what the meter throws or, when the caller leaves half-way, the call's reason. */
+  body(open: OpenCall, meter: BodyMeter): Promise<Buffer> {
+    return readBody(this, open, { maxBytes: MAX_BODY_BYTES, meter });
   }
 
   /**

@@ -62,8 +62,8 @@ const LIMITS = {
 /** What Node calls a request that has not arrived in its time. */
 const TOO_LATE = "ERR_HTTP_REQUEST_TIMEOUT";
 
-/** How long an idle connection is kept when memory is short. */
-const SHORT_KEEP_ALIVE_MS = 5_000;
+/** A refusal of HTTP/1.0 is reported once in this time: health checks come many times a second. */
+const OLD_TOLD_EVERY_MS = 60_000;
 
 /** How often a drain looks for connections that have become idle. */
 const SWEEP_MS = 50;
@@ -80,13 +80,10 @@ export async function startHttpServer(
   server.on("checkExpectation", (request, response) => front.handle(request, response));
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
   server.maxHeadersCount = 100;
+  server.prependListener("connection", (socket: Socket) => services.connections.add(socket));
   const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
   server.once("close", () => clearInterval(looking));
 
-  services.admission.onMemoryStep((step) => {
-    // Those that are idle now are not closed: a request may be on its way there.
-    server.keepAliveTimeout = step > 0 ? SHORT_KEEP_ALIVE_MS : LIMITS.keepAliveTimeout;
-  });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);
     server.listen(port, host, () => resolve());
@@ -112,6 +109,8 @@ class Front {
   readonly #answering = new WeakMap<Socket, ServerResponse>();
   readonly #arrivals: Arrivals;
   #draining = false;
+  /** When a request by HTTP/1.0 was last reported. */
+  #oldToldMs = -Infinity;
 
   constructor(services: EdgeServices, { corsOrigins, documents, console }: Omit<HttpOptions, "host" | "port">) {
     this.#services = services;
@@ -138,10 +137,7 @@ class Front {
 
   handle(request: IncomingMessage, response: ServerResponse): void {
     const requestId = requestIdFrom(single(request.headers["x-request-id"]));
-    const isLast =
-      this.#draining ||
-      this.#services.admission.memoryStep >= 2 ||
-      this.#answering.get(request.socket)?.shouldKeepAlive === false;
+    const isLast = this.#draining || this.#answering.get(request.socket)?.shouldKeepAlive === false;
     if (isLast) response.setHeader("connection", "close");
     const exchange = new Exchange(request, response, {
       requestId,
@@ -155,11 +151,23 @@ class Front {
 
   async #serve(exchange: Exchange): Promise<void> {
     const { request, path } = exchange;
+    if (isOld(request)) return this.#serveOld(exchange);
     refuseAmbiguous(request);
     if (this.#console?.handles(path)) return this.#console.handle(request, exchange.response, exchange.requestId);
     const { route, allow } = findRoute(path, request.method ?? "");
     if (route === undefined) return this.#notFound(exchange, allow);
     await this.#run(exchange, route);
+  }
+
+  /** Balancers check health by HTTP/1.0 unless told otherwise, often without a Host header. Nothing else is served by it. */
+  #serveOld(exchange: Exchange): void | Promise<void> {
+    const { route } = findRoute(exchange.path, exchange.request.method ?? "");
+    if (route?.name === "health" || route?.name === "ready") return this.#run(exchange, route);
+    const failure = new Failure("invalid_request", "HTTP/1.1 is required.");
+    const nowMs = this.#services.clock.monotonic();
+    if (nowMs < this.#oldToldMs + OLD_TOLD_EVERY_MS) return exchange.fail(failure);
+    this.#oldToldMs = nowMs;
+    throw failure;
   }
 
   async #run(exchange: Exchange, route: Route): Promise<void> {
@@ -170,6 +178,8 @@ class Front {
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
     const principal = await this.#services.authenticate(exchange.request.headers.authorization);
     exchange.limitsKnown = () => this.#services.limitsOf(principal);
+    if (route.name === "connect") return this.#connect(exchange, principal);
+    if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
     const { models } = this.#services;
     const caller = {
       principal,
@@ -179,8 +189,6 @@ class Front {
         exchange.limits = facts;
       },
     };
-    if (route.name === "connect") return this.#connect(exchange, principal);
-    if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
     if (route.name === "model") return exchange.json(200, toModelObject(await models.get(route.id, caller)));
     exchange.json(200, toModelList(await models.list(caller)));
   }
@@ -233,10 +241,13 @@ class Front {
   }
 }
 
+/** Whether it came by HTTP/1.0 or before. */
+function isOld({ httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
+  return httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1);
+}
+
 /** Node takes the first of two credentials or hosts; others on the way may have taken the second. */
-function refuseAmbiguous({ rawHeaders, url, headers, httpVersionMajor, httpVersionMinor }: IncomingMessage): void {
-  if (httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1))
-    throw new Failure("invalid_request", "HTTP/1.1 is required.");
+function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   let hosts = 0;
   let credentials = 0;
   for (let at = 0; at < rawHeaders.length; at += 2) {

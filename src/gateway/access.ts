@@ -3,6 +3,7 @@ import { createPasswordHasher } from "../access/password-hash.ts";
 import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
 import type { Config } from "../config/config.ts";
+import { isExposed } from "../config/warnings.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -14,7 +15,7 @@ interface AccessPorts {
 }
 
 /** What accounts and sessions stand on. Security events are kept, and written into the log too. */
-export function accessOf({ signUp }: Config, { store, clock, log }: AccessPorts): AccessContext {
+export function accessOf(config: Config, { store, clock, log }: AccessPorts): AccessContext {
   return {
     store: store.accounts,
     throttle: createThrottle(store.throttles, clock),
@@ -25,6 +26,7 @@ export function accessOf({ signUp }: Config, { store, clock, log }: AccessPorts)
       log.error({ ...event, cause }, "security event that could not be kept");
     }),
     clock,
-    signUp,
+    signUp: config.signUp,
+    isExposed: isExposed(config),
   };
 }

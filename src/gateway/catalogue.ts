@@ -4,7 +4,7 @@ import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
-import { connectUpstream } from "../providers/http.ts";
+import { connectUpstream, UNLIMITED } from "../providers/http.ts";
 import { openai } from "../providers/openai/provider.ts";
 import type { StreamTurns } from "../providers/stream-turns.ts";
 
@@ -40,14 +40,14 @@ export function buildCatalogue(config: Config, { simulatorUrl, streamTurns }: Ca
     const key = `${name} ${connectMs}`;
     let provider = connected.get(key);
     if (provider === undefined) {
-      const { dialect, baseUrl, allowPrivate, apiKeys, headers } = remote.get(name)!;
-      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, streamTurns });
+      const { dialect, baseUrl, allowPrivate, apiKeys, headers, connections } = remote.get(name)!;
+      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, streamTurns });
       connected.set(key, (provider = DIALECTS[dialect]({ upstream, apiKeys, headers })));
     }
     return provider;
   };
   return {
-    models: config.models.map((model) => toModel(model, connect(model))),
+    models: config.models.map((model) => toModel(model, connect(model), remote.get(model.provider)!)),
     async close() {
       await Promise.all([...connected.values()].map((provider) => provider.close()));
     },
@@ -58,11 +58,21 @@ function simulate(provider: Config["providers"][number], simulatorUrl: string | 
   const { name, dialect } = provider;
   if (simulatorUrl === undefined) throw new RangeError(`provider ${name} is simulated, and there is no simulator`);
   const baseUrl = dialect === "openai" ? `${simulatorUrl}/v1` : simulatorUrl;
-  return { name, dialect, simulated: false, baseUrl, apiKeys: ["simulated"], allowPrivate: true, headers: {} };
+  return {
+    name,
+    dialect,
+    simulated: false,
+    baseUrl,
+    apiKeys: ["simulator-credential"],
+    allowPrivate: true,
+    headers: {},
+    connections: UNLIMITED,
+    options: undefined,
+  };
 }
 
-function toModel(model: ModelConfig, provider: Provider): Model {
-  const { firstContentMs, idleMs, totalMs } = model.timeouts;
+function toModel(model: ModelConfig, provider: Provider, { options }: RemoteProvider): Model {
+  const { firstContentMs, idleMs, totalMs, settleMs } = model.timeouts;
   return {
     id: model.id,
     description: model.description,
@@ -70,7 +80,9 @@ function toModel(model: ModelConfig, provider: Provider): Model {
     providerName: model.provider,
     preview: model.preview,
     price: model.price,
-    timeouts: { firstContentMs, idleMs, totalMs },
+    timeouts: { firstContentMs, idleMs, totalMs, settleMs },
+    maxTokensPerSecond: model.maxTokensPerSecond,
+    options: options && new Set(options),
     provider,
     upstream: {
       name: model.upstreamModel,

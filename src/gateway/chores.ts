@@ -27,11 +27,11 @@ export function choresOf(
       run: () => store.ledger.catchUp().then(() => 0),
     },
     {
-      name: "remove sessions, invitations, throttles and security events that have ended",
-      everyMs: HOUR_MS,
+      name: "remove sessions, known browsers, invitations, throttles and security events that have ended",
+      everyMs: 10 * MINUTE_MS,
       async run() {
         const pruned = await pruneAccess({ store: store.accounts, clock, throttles: store.throttles });
-        return pruned.sessions + pruned.invitations + pruned.events + pruned.throttles;
+        return Object.values(pruned).reduce((sum, count) => sum + count, 0);
       },
     },
     {

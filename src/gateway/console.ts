@@ -11,6 +11,7 @@ import type { HealthRecorder } from "../core/upstream-health.ts";
 import type { EdgeServices, Refusal } from "../edge/services.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import type { Store } from "../store/store.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import type { Rates } from "./rates.ts";
 
 interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls"> {
@@ -23,15 +24,20 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls"> {
   readonly inForce: () => Config;
   readonly feed: RequestFeed;
   readonly observer: { refused(refusal: Refusal): void };
+  readonly log: Logger;
 }
 
 /** Where `npm start` builds the pages. */
 const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.url));
 
+const UNTRUSTED_PROXY =
+  "x-forwarded-for arrives, but no proxy is trusted: limits of sign-ins take everybody behind the proxy for one network; " +
+  "if a proxy of yours sends it, list its address in http.trusted_proxies";
+
 /** The dashboard on the parts of this gateway. */
 export async function consoleOf(
   { http, limits }: Config,
-  { access, store, router, health, rates, inForce, feed, observer, completions, calls }: ConsoleParts,
+  { access, store, router, health, rates, inForce, feed, observer, log, completions, calls }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(
@@ -50,6 +56,7 @@ export async function consoleOf(
       calls,
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),
+      untrustedProxy: () => log.warn({ setting: "http.trusted_proxies" }, UNTRUSTED_PROXY),
     },
     { ...http, files },
   );

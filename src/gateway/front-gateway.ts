@@ -1,22 +1,26 @@
 import { createAuthenticator } from "../access/key-cache.ts";
 import type { Config } from "../config/config.ts";
-import { systemClock } from "../core/clock.ts";
+import { type Clock, systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
+import type { RefusedRequests } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { Calls } from "../edge/calls.ts";
 import { bearerToken } from "../edge/credential.ts";
 import { toGrant } from "../edge/current-key.ts";
 import { LastLimits } from "../edge/last-limits.ts";
-import type { EdgeServices } from "../edge/services.ts";
+import type { EdgeServices, KeyPrincipal } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { coreTarget } from "../grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../grpc/remote-core.ts";
+import { KnownLevels } from "../limits/known-levels.ts";
+import { rememberLimited } from "../limits/limited.ts";
+import { createMemoryRates } from "../limits/memory.ts";
+import { createRequestRate } from "../limits/request-rate.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
+import { createConnections } from "./connections.ts";
 import { documentsOf } from "./documents.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
-import { startHousekeeping } from "./housekeeping.ts";
-import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
 import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 import { Notice } from "./notice.ts";
 import { createAdmission, toFacts } from "./overload.ts";
@@ -45,10 +49,9 @@ async function assemble(
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
-  const admission = createAdmission(config, { calls, clock, log });
+  const admission = createAdmission(config, { calls, clock, log, countsAccounts: false });
   undo.push(() => admission.close());
-  const housekeeping = startHousekeeping([idleMemoryChore({ calls, ...ownHeap })], { clock, log });
-  undo.push(() => housekeeping.close());
+  const connections = createConnections(config);
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => new Map(),
@@ -58,6 +61,7 @@ async function assemble(
     ratesDecidedLocally: () => 0,
     admissionWaiting: () => admission.state().waiting,
     shed: () => admission.state().refused,
+    connectionsRefused: () => connections.refused,
   });
   const observer = createObserver({ log, metrics, isModel: () => false });
   const keys = new ShownKeys();
@@ -70,15 +74,21 @@ async function assemble(
     lost: (failure, requestId) => observer.refused({ entrance: "http", requestId, target: "core", failure }),
   });
   undo.push(() => remote.close());
+  const requestRate = ownRequestRate(config, clock);
   const services: EdgeServices = {
     completions: remote.completions,
     models: remote.models,
     authenticate: authenticateWith(remote, keys),
     limitsOf: (principal) => limits.peek(principal),
+    requireRequestRate: (principal) => requestRate.requireRequestRate(principal),
     calls,
     admission,
+    connections,
     clock,
-    refused: (refusal) => observer.refused(refusal),
+    refused(refusal) {
+      observer.refused(refusal);
+      if (refusal.principal !== undefined) requestRate.countRefused(refusal.principal, refusal.failure);
+    },
   };
 
   let draining = false;
@@ -103,8 +113,8 @@ async function assemble(
       core: remote.state(),
       overload: toFacts(admission.state()),
     }),
-    firstKey: undefined,
     makeFirstKey: async () => undefined,
+    prepareSetup: async () => undefined,
     // Models and providers are the cores'.
     reload: async () => undefined,
     async drain() {
@@ -119,6 +129,14 @@ async function assemble(
     },
     close: closeAll,
   };
+}
+
+/** What this front refuses by itself its cores do not hear of: it counts that alone, by the same limits. */
+function ownRequestRate({ limits: { account, burstMs } }: Config, clock: Clock): RefusedRequests {
+  const limitedOf = rememberLimited(account);
+  const rates = createMemoryRates({ clock, burstMs });
+  const known = new KnownLevels(burstMs);
+  return createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
 }
 
 /** Asks the core whose key it is, and remembers its answer as long as a core remembers its store's. */
@@ -144,7 +162,7 @@ function authenticateWith(remote: RemoteCore, keys: ShownKeys): EdgeServices["au
 class ShownKeys {
   readonly #keys = new WeakMap<Principal, string>();
 
-  note(known: Principal, key: string): Principal {
+  note(known: KeyPrincipal, key: string): KeyPrincipal {
     // One of its own: the authenticator's is shared, and outlives the call.
     const principal = { ...known };
     this.#keys.set(principal, key);

@@ -1,15 +1,19 @@
 import { randomUUID } from "node:crypto";
 import { createAuthenticator } from "../access/key-cache.ts";
 import { createFirstKey } from "../access/keys.ts";
+import { prepareSetup, type SetupState } from "../access/setup-token.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config } from "../config/config.ts";
+import { readVersion } from "../config/version.ts";
 import { RequestFeed } from "../console/request-feed.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
+import type { Settling } from "../core/settling.ts";
 import { createHealthRecorder } from "../core/upstream-health.ts";
 import { Calls } from "../edge/calls.ts";
 import { bearerToken } from "../edge/credential.ts";
+import { startKeyWatch } from "../edge/key-watch.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
@@ -27,7 +31,7 @@ import { buildCatalogue } from "./catalogue.ts";
 import { choresOf } from "./chores.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
-import { idleMemoryChore, ownHeap } from "./idle-memory.ts";
+import { createConnections } from "./connections.ts";
 import { documentsOf } from "./documents.ts";
 import { Notice } from "./notice.ts";
 import { createAdmission, toFacts } from "./overload.ts";
@@ -46,8 +50,10 @@ export interface Gateway {
   readonly hasPages: boolean;
   /** Calls under way now. */
   activeCalls(): number | Promise<number>;
-  /** The secret of the key that was made because there was none. */
-  readonly firstKey: string | undefined;
+  /** Makes the first key when there has never been one; answers its secret. */
+  makeFirstKey(): Promise<string | undefined>;
+  /** How the first administrator is made, where the dashboard is served. */
+  prepareSetup(): Promise<SetupState | undefined>;
   /** From now on these are the models and providers; addresses and the rest stay until a restart. */
   reload(config: Config): Promise<void>;
   /** Takes no new work, lets calls under way end for as long as the configuration says, then ends them. */
@@ -60,13 +66,11 @@ export interface Gateway {
   readonly failed?: Promise<Error>;
 }
 
-/** A gateway that is one of several behind the same addresses: it has no operations port, and makes no first key unasked. */
+/** A gateway that is one of several behind the same addresses: it has no operations port. */
 export interface MemberGateway extends Gateway {
   readonly metrics: Metrics;
   /** What `/readyz` of the operations port says of this process. */
   readiness(): Readiness;
-  /** Makes the first key when there has never been one; answers its secret. */
-  makeFirstKey(): Promise<string | undefined>;
 }
 
 /** What a member shares with the others. */
@@ -102,7 +106,7 @@ export function startMember(
   return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role, shared }));
 }
 
-/** Gives a gateway that serves what a program has once: the operations port and the first key. */
+/** Gives a gateway that serves what a program has once: the operations port. */
 export async function serveAlone(
   member: MemberGateway,
   config: Config,
@@ -116,8 +120,7 @@ export async function serveAlone(
     }),
   );
   undo.push(() => operations.close());
-  // Last, when nothing can fail any more: a secret that nobody was shown would be a key that nobody has.
-  return { ...member, operationsPort: operations.port, firstKey: await member.makeFirstKey() };
+  return { ...member, operationsPort: operations.port };
 }
 
 async function assemble(
@@ -128,6 +131,9 @@ async function assemble(
   const clock = systemClock;
   const store = await openStore(config);
   undo.push(() => store.close());
+  const { versions } = store;
+  if (versions.before !== versions.after)
+    log.info({ schema_before: versions.before, schema: versions.after }, "database migrated");
   const accounting = await openAccounting(config, { store: store.ledger, clock, log });
   undo.push(() => accounting.close());
   const { ledger } = accounting;
@@ -146,10 +152,10 @@ async function assemble(
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
   const streamTurns = new StreamTurns();
-  const admission = createAdmission(config, { calls, clock, log, streamTurns });
+  const admission = createAdmission(config, { calls, clock, log, streamTurns, countsAccounts: true });
   undo.push(() => admission.close());
-  const chores = [...choresOf(config, { store, clock }), idleMemoryChore({ calls, ...ownHeap })];
-  const housekeeping = startHousekeeping(chores, { clock, log });
+  const connections = createConnections(config);
+  const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });
   undo.push(() => housekeeping.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
@@ -166,8 +172,12 @@ async function assemble(
     ledgerWaiting: () => ledger.state().waiting,
     ratesLocal: () => rates.isAlone(),
     ratesDecidedLocally: () => rates.decidedAlone(),
+    replicas: () => rates.replicas(),
+    database: () => store.health(),
+    info: { version: readVersion(), schema: String(versions.after) },
     admissionWaiting: () => admission.state().waiting,
     shed: () => admission.state().refused,
+    connectionsRefused: () => connections.refused,
   });
   const feed = new RequestFeed(clock);
   const health = createHealthRecorder(router, clock);
@@ -183,15 +193,27 @@ async function assemble(
     shared.keyChanges.subscribe((hash) => authenticator.invalidate(hash));
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
   }
+  undo.push(startKeyWatch({ calls, keys: authenticator, clock }));
+  const completions = createCompletions({ router, permit, limiter, ledger, recorder: observer, clock });
+  const { settling } = completions;
+  undo.push(() => {
+    settling.cut();
+    return settling.idle();
+  });
   const services: EdgeServices = {
-    completions: createCompletions({ router, permit, limiter, ledger, recorder: observer, clock }),
+    completions,
     models: createModels(router, limiter),
     authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
     limitsOf: (principal) => limiter.peek(principal),
+    requireRequestRate: (principal) => limiter.requireRequestRate(principal),
     calls,
     admission,
+    connections,
     clock,
-    refused: (refusal) => observer.refused(refusal),
+    refused(refusal) {
+      observer.refused(refusal);
+      if (refusal.principal !== undefined) limiter.countRefused(refusal.principal, refusal.failure);
+    },
   };
 
   let draining = false;
@@ -213,6 +235,7 @@ async function assemble(
           inForce: () => inForce,
           feed,
           observer,
+          log,
         });
   const documents = await documentsOf();
   const http =
@@ -237,15 +260,16 @@ async function assemble(
     readiness: () => ({
       ready: !draining,
       active_calls: calls.active,
-      rates: { counted_in: rates.place, alone: rates.isAlone() },
+      rates: { counted_in: rates.place, alone: rates.isAlone(), replicas: rates.replicas() },
+      database: store.health(),
       ledger: ledger.state(),
       breakers: Object.fromEntries(router.health()),
       overload: toFacts(admission.state()),
     }),
-    firstKey: undefined,
     async makeFirstKey() {
       return (await createFirstKey({ store: store.keys, clock }))?.secret;
     },
+    prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
     async reload(next) {
       const simulatorUrl = await simulator.url(next);
       // From here on without a pause, so that two reloads cannot replace the same catalogue.
@@ -266,6 +290,7 @@ async function assemble(
       await notice.wait();
       await drainCalls([grpc.drain(), ...(http === undefined ? [] : [http.drain()])], {
         calls,
+        settling,
         clock,
         drainMs: config.shutdown.drainMs,
       });
@@ -273,15 +298,27 @@ async function assemble(
     abort() {
       notice.cut();
       calls.abortAll();
+      settling.cut();
     },
     close: closeAll,
   };
 }
 
-/** Waits for the calls under way, ends those that take longer, and then for their connections, which are closing. */
+interface Draining {
+  readonly calls: Calls;
+  /** Absent where there are no providers. */
+  readonly settling?: Settling;
+  readonly clock: Clock;
+  readonly drainMs: number;
+}
+
+/**
+ * Waits for the calls under way, ends those that take longer, and then waits for their connections, which are closing, and
+ * for the providers' counts of what was ended.
+ */
 export async function drainCalls(
   connectionsEnded: readonly Promise<void>[],
-  { calls, clock, drainMs }: { readonly calls: Calls; readonly clock: Clock; readonly drainMs: number },
+  { calls, settling, clock, drainMs }: Draining,
 ): Promise<void> {
   const cancelTimer = clock.after(drainMs, () => calls.abortAll());
   await calls.idle();
@@ -292,4 +329,6 @@ export async function drainCalls(
   });
   await Promise.race([Promise.all(connectionsEnded), waited]);
   cancelWait();
+  // Bounded by the models' time to settle.
+  await settling?.idle();
 }

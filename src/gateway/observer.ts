@@ -49,7 +49,7 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
         first_content_ms: entry.firstContentMs === undefined ? undefined : Math.round(entry.firstContentMs),
         prompt_tokens: entry.usage?.promptTokens,
         completion_tokens: entry.usage?.completionTokens,
-        cost_micro_usd: entry.costMicroUsd,
+        cost_micro_usd: entry.entry?.costMicroUsd ?? entry.costMicroUsd,
         attempts: entry.attempts.map(({ model, outcome: ended, upstreamStatus, durationMs }) => ({
           model,
           outcome: ended,
@@ -60,6 +60,17 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
       };
       const alarms = ALARMING.has(outcome) || entry.attempts.some((attempt) => ALARMING.has(attempt.outcome));
       log.line(alarms ? "error" : "info", line, "completion");
+      const costMicroUsd = entry.entry?.costMicroUsd ?? 0;
+      const { reservedMicroUsd = Infinity } = entry;
+      // Booked in full all the same: the invoice will say so, too.
+      if (costMicroUsd > reservedMicroUsd) {
+        const facts = {
+          completion_id: completionId,
+          cost_micro_usd: costMicroUsd,
+          reserved_micro_usd: reservedMicroUsd,
+        };
+        log.warn(facts, "a completion cost more than was reserved for it; check the limits and prices of its models");
+      }
     },
 
     refused({ entrance, requestId, target, failure }) {
@@ -73,7 +84,9 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
 }
 
 function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): Parameters<Metrics["completion"]>[0] {
-  const { entrance, outcome, streamed, durationMs, firstContentMs, attempts, usage, costMicroUsd = 0 } = entry;
+  const { entrance, outcome, streamed, durationMs, firstContentMs, attempts, usage } = entry;
+  // As the ledger has it, so that they add up to the same.
+  const costMicroUsd = entry.entry?.costMicroUsd ?? entry.costMicroUsd ?? 0;
   // A name that nobody configured must not become a label: callers could make any number of them.
   const asked = isModel(entry.requestedModel) ? entry.requestedModel : "unknown";
   const model = entry.servedModel ?? attempts[0]?.model ?? asked;

@@ -1,17 +1,17 @@
 import { readFileSync } from "node:fs";
+import { freemem, totalmem } from "node:os";
+import { monitorEventLoopDelay } from "node:perf_hooks";
 import { constrainedMemory, memoryUsage, threadCpuUsage } from "node:process";
-import { totalmem } from "node:os";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Calls } from "../edge/calls.ts";
 import {
   AdmissionControl,
-  type LoopUse,
+  type AdmissionPorts,
   type OverloadChange,
   type OverloadState,
 } from "../edge/overload/admission-control.ts";
-import { usedShare } from "../edge/overload/memory-steps.ts";
 import type { StreamTurns } from "../providers/stream-turns.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
@@ -21,58 +21,104 @@ interface OverloadPorts {
   readonly log: Logger;
   /** Missing where no answers of providers are read. */
   readonly streamTurns?: StreamTurns;
+  /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
+  readonly countsAccounts: boolean;
 }
+
+const MIB = 1024 * 1024;
 
 /** Builds the admission control of this process, which says in the log when shedding begins and ends. */
 export function createAdmission(
-  { overload, workers }: Pick<Config, "overload" | "workers">,
-  { calls, clock, log, streamTurns }: OverloadPorts,
+  { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
+  { calls, clock, log, streamTurns, countsAccounts }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
-  return new AdmissionControl(overload, {
-    clock,
-    calls,
-    loopUse: watchLoopUse(streamTurns),
-    memoryShare: () => memoryShare(containerBytes),
-    atEndOfTurn: (callback) => void setImmediate(callback),
-    changed: (change) => tell(log, change),
-  });
+  const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
+  const arrivingBytes = arrivingBytesOf(Math.min(containerBytes, totalmem() / workers));
+  return new AdmissionControl(
+    { ...overload, accountConcurrency, arrivingBytes },
+    {
+      clock,
+      calls,
+      load: watchLoad(streamTurns),
+      memoryShare: () => memoryShare(readMemory(containerBytes)),
+      atEndOfTurn: (callback) => void setImmediate(callback),
+      changed: (change) => tell(log, change),
+    },
+  );
 }
 
-/** What one of so many processes may have of its container's memory; Infinity outside of containers. */
+/** Bodies that may be arriving at the same time take an eighth of the memory at most, and half a gibibyte. */
+function arrivingBytesOf(memoryBytes: number): { key: number; account: number; process: number } {
+  const process = Math.min(memoryBytes / 8, 512 * MIB);
+  return { process, account: Math.min(process / 2, 96 * MIB), key: Math.min(process / 4, 40 * MIB) };
+}
+
+/** What one of several processes may have of its container's memory; Infinity outside of containers. */
 function containerShareBytes(processes: number): number {
   const bytes = constrainedMemory();
   // Without a limit the system says a number larger than the machine, or none.
   return bytes > 0 && bytes < totalmem() ? bytes / processes : Infinity;
 }
 
-/** More is not believed: one of the two clocks may count in larger steps than the other. */
+/** A larger slowdown is not believed: one of the two clocks may count in larger steps than the other. */
 const MAX_SLOWDOWN = 10;
+const RESOLUTION_MS = 10;
 
-/** Tells how busy the event loop was since it was last asked, and how much of that time it had a processor. */
-function watchLoopUse(streamTurns: StreamTurns | undefined): () => LoopUse {
+/** Measures the event loop since the last call. Time in which other programs had the processor is not delay: refusing does not make it less. */
+function watchLoad(streamTurns: StreamTurns | undefined): AdmissionPorts["load"] {
+  const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   let before = performance.eventLoopUtilization();
   let usedBefore = threadCpuUsage();
   return () => {
+    histogram.enable();
     const now = performance.eventLoopUtilization();
     const used = threadCpuUsage();
     const { utilization, active } = performance.eventLoopUtilization(now, before);
     const usedMs = (used.user - usedBefore.user + used.system - usedBefore.system) / 1000;
+    const slowdown = Math.min(Math.max(active / Math.max(usedMs, 0.001), 1), MAX_SLOWDOWN);
+    const lateMs = histogram.count === 0 ? 0 : histogram.max / 1e6 - RESOLUTION_MS;
+    const delayMs = Math.max(lateMs, streamTurns?.takeLongestWaitMs() ?? 0) / slowdown;
+    histogram.reset();
     before = now;
     usedBefore = used;
-    return {
-      busyShare: utilization,
-      slowdown: Math.min(Math.max(active / Math.max(usedMs, 0.001), 1), MAX_SLOWDOWN),
-      waitedMs: streamTurns?.takeLongestWaitMs() ?? 0,
-    };
+    return { busyShare: utilization, delayMs };
   };
 }
 
 /** What V8's limit has for young objects: a process ends when the others have no room left. */
-const YOUNG_BYTES = 96 * 1024 * 1024;
+const YOUNG_BYTES = 96 * MIB;
 
-/** What the process keeps in memory of its own: pages of files, its programs first, can be taken back from it. */
-function ownBytes(): number {
+/** What the process uses of V8's heap and of the machine. */
+export interface MemoryUse {
+  /** Of V8's old generation. */
+  readonly heapBytes: number;
+  readonly heapLimitBytes: number;
+  /** Of the process alone, with buffers outside of V8's heap and without pages of files, which can be taken back. */
+  readonly ownBytes: number;
+  /** Infinity outside of containers. */
+  readonly containerBytes: number;
+  /** What the machine has left. */
+  readonly freeBytes: number;
+}
+
+/** The share that is used of the scarcest memory: 0 to 1. */
+export function memoryShare({ heapBytes, heapLimitBytes, ownBytes, containerBytes, freeBytes }: MemoryUse): number {
+  return Math.max(heapBytes / heapLimitBytes, ownBytes / Math.min(containerBytes, ownBytes + freeBytes));
+}
+
+function readMemory(containerBytes: number): MemoryUse {
+  const old = getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith("new_"));
+  return {
+    heapBytes: sum(old.map(({ space_used_size: bytes }) => bytes)),
+    heapLimitBytes: getHeapStatistics().heap_size_limit - YOUNG_BYTES,
+    ownBytes: readOwnBytes(),
+    containerBytes,
+    freeBytes: freemem(),
+  };
+}
+
+function readOwnBytes(): number {
   try {
     const [, kibibytes] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "latin1")) ?? [];
     if (kibibytes !== undefined) return Number(kibibytes) * 1024;
@@ -82,57 +128,39 @@ function ownBytes(): number {
   return memoryUsage.rss();
 }
 
-function memoryShare(containerBytes: number): number {
-  const old = getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith("new_"));
-  return usedShare([
-    {
-      usedBytes: sum(old.map(({ space_used_size: bytes }) => bytes)),
-      limitBytes: getHeapStatistics().heap_size_limit - YOUNG_BYTES,
-    },
-    { usedBytes: containerBytes === Infinity ? 0 : ownBytes(), limitBytes: containerBytes },
-  ]);
-}
-
-const MEMORY_WORDS = [
-  "memory is enough again",
-  "memory is short: idle connections are closed earlier",
-  "memory is short: connections are closed after their next answer",
-  "memory is short: no completion is begun",
-] as const;
-
 function tell(log: Logger, change: OverloadChange): void {
   if (change.what === "began") log.warn({ reason: change.reason }, "overload: completions are refused");
   else if (change.what === "ended") log.info({ refused: change.refused }, "overload is over");
   else {
     const line = { used_percent: Math.round(change.share * 100) };
-    log[change.step === 0 ? "info" : "warn"](line, MEMORY_WORDS[change.step]);
+    if (change.isShort) log.warn(line, "memory is short: keys with the largest requests in flight begin no completion");
+    else log.info(line, "memory is enough again");
   }
 }
-
-/** The words of the memory's steps in `/readyz`. */
-const MEMORY_STEPS = ["enough", "idle connections end earlier", "connections end", "no new completions"] as const;
 
 /** What `/readyz` of the operations port says of the load. */
 export interface OverloadFacts {
   readonly shedding: boolean;
   readonly waiting: number;
+  /** Completions that may be in flight. */
+  readonly limit: number;
   readonly refused: number;
-  readonly memory: (typeof MEMORY_STEPS)[number];
+  readonly memory: "enough" | "short";
 }
 
 /** The state in the words of `/readyz`. */
-export function toFacts({ shedding, waiting, refused, memoryStep }: OverloadState): OverloadFacts {
-  return { shedding, waiting, refused: sum(Object.values(refused)), memory: MEMORY_STEPS[memoryStep] };
+export function toFacts({ shedding, waiting, limit, refused, memoryIsShort }: OverloadState): OverloadFacts {
+  return { shedding, waiting, limit, refused: sum(Object.values(refused)), memory: memoryIsShort ? "short" : "enough" };
 }
 
 /** What several processes say as if they were one: sums, and the worst that any of them says. */
 export function mergeOverload(all: readonly OverloadFacts[]): OverloadFacts {
-  const step = Math.max(...all.map(({ memory }) => MEMORY_STEPS.indexOf(memory)));
   return {
     shedding: all.some(({ shedding }) => shedding),
     waiting: sum(all.map(({ waiting }) => waiting)),
+    limit: sum(all.map(({ limit }) => limit)),
     refused: sum(all.map(({ refused }) => refused)),
-    memory: MEMORY_STEPS[step]!,
+    memory: all.some(({ memory }) => memory === "short") ? "short" : "enough",
   };
 }
 

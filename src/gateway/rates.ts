@@ -17,7 +17,14 @@ export interface Rates {
   isAlone(): boolean;
   /** How many requests it has decided on alone so far. */
   decidedAlone(): number;
+  /** How many replicas share them, as last seen. */
+  replicas(): number;
 }
+
+/** How long a start waits for the shared state. */
+const JOIN_MS = 5_000;
+/** For how long after that Redis may be slow: replicas that start together keep each other waiting. */
+const STARTING_MS = 15_000;
 
 interface RatesPorts {
   readonly database: Store;
@@ -32,25 +39,52 @@ interface RatesPorts {
 /** Opens the rates where the configuration says: Redis if there is one, else PostgreSQL if there is that. */
 export async function openRates(config: Config, { database, clock, log, replica, shared }: RatesPorts): Promise<Rates> {
   const { burstMs } = config.limits;
-  const share = (place: RatesPlace, remote: RateStore): Rates => {
+  const share = async (place: RatesPlace, remote: RateStore, census?: () => Promise<number>): Promise<Rates> => {
     const store = createSharedRates({
       remote,
       clock,
       burstMs,
       replica,
-      onChange(state, replicas) {
-        if (state === "shared") log.info({ place }, "rates are counted together again");
-        else log.error({ place, replicas }, "rates cannot be counted together; this replica allows its share");
+      census,
+      onChange(state, { replicas, cause }) {
+        if (state === "shared") log.info({ place, replicas }, "rates are counted together again");
+        else
+          log.error(
+            { place, replicas, cause: describe(cause) },
+            "rates cannot be counted together; this replica allows its share",
+          );
       },
     });
-    return { store, place, isAlone: () => store.state() === "local", decidedAlone: () => store.localDecisions() };
+    await store.join(JOIN_MS);
+    return {
+      store,
+      place,
+      isAlone: () => store.state() === "local",
+      decidedAlone: () => store.localDecisions(),
+      replicas: () => store.replicas(),
+    };
   };
   if (config.redisUrl !== undefined) {
     // Hundreds of modules, for those who have one.
     const { openRedisRates } = await import("../limits/redis.ts");
-    return share("redis", await openRedisRates({ url: config.redisUrl, clock, burstMs }));
+    const remote = await openRedisRates({ url: config.redisUrl, clock, burstMs, startingMs: JOIN_MS + STARTING_MS });
+    if (database.kind === "sqlite") return share("redis", remote);
+    const counted = database.createRates({ burstMs });
+    return share("redis", remote, () => counted.renew({ replica, held: [] }));
   }
   if (database.kind === "postgres") return share("postgres", database.createRates({ burstMs }));
   if (shared !== undefined) return share("memory", shared);
-  return { store: createMemoryRates({ clock, burstMs }), place: "memory", isAlone: () => false, decidedAlone: () => 0 };
+  return {
+    store: createMemoryRates({ clock, burstMs }),
+    place: "memory",
+    isAlone: () => false,
+    decidedAlone: () => 0,
+    replicas: () => 1,
+  };
+}
+
+/** Why the shared state is away, in the store's words, which hold no secret. */
+function describe(reason: unknown): string {
+  if (!(reason instanceof Error)) return String(reason);
+  return reason.cause instanceof Error ? `${reason.message} ${reason.cause.message}` : reason.message;
 }

@@ -1,6 +1,7 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Http2Session, IncomingHttpHeaders, ServerHttp2Stream } from "node:http2";
 import type { Socket } from "node:net";
+import { keepAlive } from "./keepalive.ts";
 import { type GuardServices, StreamGuard } from "./stream-guard.ts";
 
 /** How often every connection is looked at. */
@@ -21,6 +22,9 @@ const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent:
 /** How many calls may be broken off as soon as they are begun: so many at once, and so many a second. */
 const QUICK_RESETS = { atOnce: 200, perMs: 0.05 } as const;
 
+/** A client that is gone without a word is noticed within two and a half minutes. */
+const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
+
 /** Node says here when a stream of any HTTP/2 server in this process begins. */
 const STREAM_BEGINS = "http2.server.stream.start";
 
@@ -35,25 +39,35 @@ interface StreamBegins {
  */
 export class ConnectionGuard {
   readonly #services: GuardServices;
+  readonly #maxAgeMs: number;
   readonly #connections = new Map<string, Connection>();
   readonly #ofSession = new WeakMap<Http2Session, Connection>();
   #cancelLook: (() => void) | undefined;
   readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
 
-  constructor(services: GuardServices) {
+  /** From `maxAgeMs` on, give or take a tenth, a connection is told to go. */
+  constructor(services: GuardServices, { maxAgeMs }: { readonly maxAgeMs: number }) {
     this.#services = services;
+    this.#maxAgeMs = maxAgeMs;
     subscribe(STREAM_BEGINS, this.#begins);
   }
 
   /** Guards a connection from its beginning to its end. */
   add(socket: Socket): void {
     const name = nameOf(socket);
-    const connection = new Connection(socket, this.#services.clock.monotonic());
+    const nowMs = this.#services.clock.monotonic();
+    const leavesMs = nowMs + this.#maxAgeMs * (0.9 + Math.random() * 0.2);
+    const connection = new Connection(socket, { nowMs, leavesMs });
     this.#connections.set(name, connection);
     socket.once("close", () => {
       if (this.#connections.get(name) === connection) this.#connections.delete(name);
     });
     if (this.#cancelLook === undefined) this.#lookLater();
+  }
+
+  /** Tells all connections to go. */
+  leave(): void {
+    for (const connection of this.#connections.values()) connection.leave();
   }
 
   close(): void {
@@ -71,6 +85,8 @@ export class ConnectionGuard {
       // Another server's.
       if (connection === undefined) return;
       this.#ofSession.set(session, connection);
+      connection.session = session;
+      keepAlive(session, KEEPALIVE);
     }
     connection.add(stream, headers, this.#services);
   }
@@ -92,6 +108,10 @@ function nameOf({ remoteAddress, remotePort, localPort }: Pick<Socket, "remoteAd
 
 class Connection {
   readonly socket: Socket;
+  /** Unknown before the first stream. */
+  session: Http2Session | undefined;
+  readonly #leavesMs: number;
+  #leaving = false;
   readonly #sinceMs: number;
   readonly #streams = new Set<StreamGuard>();
   #lookedMs: number;
@@ -105,8 +125,9 @@ class Connection {
   #quickResets = 0;
   #endedMs: number | undefined;
 
-  constructor(socket: Socket, nowMs: number) {
+  constructor(socket: Socket, { nowMs, leavesMs }: { readonly nowMs: number; readonly leavesMs: number }) {
     this.socket = socket;
+    this.#leavesMs = leavesMs;
     this.#sinceMs = nowMs;
     this.#lookedMs = nowMs;
   }
@@ -123,12 +144,30 @@ class Connection {
       if (guard.isQuickReset) this.#quickResets += 1;
       // Not only when it is looked at: each of them may cost as much as a call.
       if (this.#quickResets > QUICK_RESETS.atOnce) this.socket.destroy();
+      if (this.#leaving && this.#streams.size === 0) this.#goAway();
     });
+    // The stream has to be known before, so that GOAWAY names it as one that is still served.
+    if (this.#leaving) setImmediate(() => this.#goAway());
+  }
+
+  /**
+   * From the next stream on, or when there is none, the client is told to go. No sooner: there are clients that end all
+   * their calls when they cannot send a PING after GOAWAY, Node's among them.
+   */
+  leave(): void {
+    this.#leaving = true;
+    if (this.#streams.size === 0) this.#goAway();
+  }
+
+  /** One that has had no stream is told with its first: its call may be on its way. */
+  #goAway(): void {
+    this.session?.close();
   }
 
   look(nowMs: number): void {
     const { socket } = this;
     if (this.#isSilent(nowMs) || this.#isOverdue(nowMs) || this.#isFlood(nowMs)) return void socket.destroy();
+    if (!this.#leaving && nowMs >= this.#leavesMs) this.leave();
     for (const guard of this.#streams) guard.look(nowMs);
   }
 

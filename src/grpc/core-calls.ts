@@ -63,7 +63,7 @@ export class CoreCalls {
           path,
           requestSerialize,
           responseDeserialize,
-          () => request,
+          { bytes: 0, read: () => request },
           metadata,
           options,
           (error, message) => {
@@ -96,7 +96,7 @@ export class CoreCalls {
         path,
         requestSerialize,
         responseDeserialize,
-        () => request,
+        { bytes: 0, read: () => request },
         metadata,
         options,
       ) as ClientReadableStream<MessageShape<M["output"]>>;

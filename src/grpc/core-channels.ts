@@ -1,3 +1,5 @@
+import { subscribe, unsubscribe } from "node:diagnostics_channel";
+import type { Http2Session, ClientHttp2Stream, OutgoingHttpHeaders } from "node:http2";
 import {
   type ChannelOptions,
   Client,
@@ -7,6 +9,7 @@ import {
   setLogVerbosity,
 } from "@grpc/grpc-js";
 import { KeyService } from "../../gen/parley/v1/key_pb.js";
+import { keepAlive } from "./keepalive.ts";
 
 /**
  * Completions are never sent twice: a status of UNAVAILABLE does not say that the core has not begun, and a second one
@@ -29,16 +32,29 @@ const SERVICE_CONFIG = {
   ],
 };
 
+/** Begins the user agent of a front's calls, by which their connections are recognized. */
+const USER_AGENT = "parley-front";
+
+/**
+ * A core that hangs, or is gone without a word, fails its calls within half a minute: as UNAVAILABLE, which the library
+ * makes of this code.
+ */
+const KEEPALIVE = {
+  everyMs: 20_000,
+  answerMs: 10_000,
+  error: Object.assign(new Error("The core does not answer."), { code: "ETIMEDOUT" }),
+};
+
+/** Node says here when a stream of any HTTP/2 client in this process begins. */
+const STREAM_BEGINS = "http2.client.stream.start";
+
 const OPTIONS: ChannelOptions = {
+  "grpc.primary_user_agent": USER_AGENT,
   "grpc.service_config": JSON.stringify(SERVICE_CONFIG),
   "grpc.service_config_disable_resolution": 1,
   // Connections of its own: the library would share them with every channel of the same address.
   "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_http_proxy": 0,
-  // A core that is dead without a word is found within half a minute, also when nothing is asked of it.
-  "grpc.keepalive_time_ms": 20_000,
-  "grpc.keepalive_timeout_ms": 10_000,
-  "grpc.keepalive_permit_without_calls": 1,
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 2_000,
   "grpc.dns_min_time_between_resolutions_ms": 2_000,
@@ -53,6 +69,11 @@ const MAX_CALLS_PER_CHANNEL = 800;
 /** How well the cores can be reached. */
 export type CoreState = "reachable" | "connecting" | "unreachable";
 
+interface StreamBegins {
+  readonly stream: ClientHttp2Stream;
+  readonly headers: OutgoingHttpHeaders;
+}
+
 /** A place for one call on a connection. */
 export interface Lease {
   readonly client: Client;
@@ -64,11 +85,14 @@ export interface Lease {
 export class CoreChannels {
   readonly #target: string;
   readonly #channels: { readonly client: Client; calls: number }[] = [];
+  readonly #sessions = new WeakSet<Http2Session>();
+  readonly #begins = (message: unknown): void => this.#keepAlive(message as StreamBegins);
 
   constructor(target: string) {
     // What goes wrong reaches us as errors; the library's own lines on standard error are no log lines.
     setLogVerbosity(logVerbosity.NONE);
     this.#target = target;
+    subscribe(STREAM_BEGINS, this.#begins);
     this.#open();
   }
 
@@ -99,7 +123,16 @@ export class CoreChannels {
 
   /** Ends all connections, and the calls on them. */
   close(): void {
+    unsubscribe(STREAM_BEGINS, this.#begins);
     for (const { client } of this.#channels) client.close();
+  }
+
+  /** The library keeps its connections to itself. One that never had a call delays nothing. */
+  #keepAlive({ stream: { session }, headers }: StreamBegins): void {
+    if (session === undefined || this.#sessions.has(session)) return;
+    if (!String(headers["user-agent"]).startsWith(USER_AGENT)) return;
+    this.#sessions.add(session);
+    keepAlive(session, KEEPALIVE);
   }
 
   #open(): { readonly client: Client; calls: number } {

@@ -1,11 +1,6 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
-import {
-  type Completion,
-  type CompletionChunk,
-  type CompletionRequest,
-  CompletionService,
-} from "../../gen/parley/v1/completion_pb.js";
+import type { Completion, CompletionChunk, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import {
   type GetModelRequest,
   type ListModelsRequest,
@@ -21,20 +16,19 @@ import type { LimitFacts } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { toKey } from "../edge/current-key.ts";
 import { toLimitHeaders } from "../edge/limit-headers.ts";
-import { endOfTurn } from "../edge/end-of-turn.ts";
 import { newCompletionId, requestIdFrom } from "../edge/ids.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../edge/routing.ts";
-import type { EdgeServices, Refusal } from "../edge/services.ts";
+import { serveCompletion } from "../edge/serve-completion.ts";
+import type { EdgeServices, KeyPrincipal } from "../edge/services.ts";
 import { drained } from "../edge/drain.ts";
 import type { OpenCall } from "../edge/calls.ts";
-import type { Place } from "../edge/overload/under-way.ts";
 import type { Encoded } from "./definition.ts";
 import { toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
-
-/** Where completions are asked for. */
-const COMPLETIONS = `/${CompletionService.typeName}/`;
+type CompletionCall =
+  | ServerUnaryCall<Encoded<CompletionRequest>, Completion>
+  | ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>;
 
 /** What grpc-js calls the other side of a connection or a stream that has been closed. */
 const PEER_GONE = "unknown";
@@ -59,13 +53,26 @@ export function completionHandlers(services: EdgeServices): {
 } {
   return {
     create: (call, reply) =>
-      void answer(services, { call, reply }, async (request, principal, opened) => {
-        const completion = await services.completions.create(request, toCall(opened, principal));
-        const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
-        call.sendMetadata(toMetadata(opened, routingOfCompletion(completion, request.model, elapsedMs)));
-        return completion;
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const completion = await services.completions.create(request, toCall(opened, principal));
+          const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
+          call.sendMetadata(toMetadata(opened, routingOfCompletion(completion, request.model, elapsedMs)));
+          opened.answered();
+          reply(null, completion);
+        },
+        fail: (error) => reply(error),
       }),
-    stream: (call) => void answerStream(services, call),
+    stream: (call) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          await writeStream(services, call, { request, principal, opened });
+          opened.answered();
+          call.end();
+        },
+        // Not destroy(): that would leave the client waiting for a status.
+        fail: (error) => call.emit("error", error),
+      }),
   };
 }
 
@@ -106,81 +113,83 @@ export function keyHandlers(services: EdgeServices): {
   };
 }
 
+/** A call of a method that is no completion. */
 async function answer<I extends Message, O extends Message>(
   services: EdgeServices,
   { call, reply }: { call: ServerUnaryCall<Encoded<I>, O>; reply: sendUnaryData<O> },
   run: (request: I, principal: Principal, opened: Opened) => Promise<O>,
 ): Promise<void> {
   const opened = openCall(services, call);
-  let principal: Principal | undefined;
-  let place: Place | undefined;
-  let admitted = false;
+  let hasBegun = false;
   try {
-    principal = await services.authenticate(authorizationOf(call));
-    opened.limits = services.limitsOf(principal);
-    if (call.getPath().startsWith(COMPLETIONS)) {
-      place = await services.admission.enter(principal, opened.open);
-      await endOfTurn();
-      opened.open.signal.throwIfAborted();
-      place.started();
-    }
-    const request = call.request();
-    admitted = true;
+    const principal = await authenticate(services, call, opened);
+    const request = call.request.read();
+    hasBegun = true;
     const message = await run(request, principal, opened);
     opened.answered();
     reply(null, message);
   } catch (reason) {
     const failure = Failure.from(reason);
-    if (!admitted) refuse(services, call, { requestId: opened.requestId, failure, principal });
+    const { requestId } = opened;
+    if (!hasBegun) services.refused({ entrance: "grpc", requestId, target: call.getPath(), failure });
     opened.answered();
-    reply(toServiceError(failure, { requestId: opened.requestId, limits: failure.limits ?? opened.limits }));
-  } finally {
-    place?.end();
+    reply(toError(opened, failure));
   }
 }
 
-async function answerStream(
-  services: EdgeServices,
-  call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>,
-): Promise<void> {
+interface Completing {
+  readonly run: (request: CompletionRequest, principal: Principal, opened: Opened) => Promise<void>;
+  readonly fail: (error: ReturnType<typeof toServiceError>) => void;
+}
+
+/** A call for a completion. */
+async function complete(services: EdgeServices, call: CompletionCall, { run, fail }: Completing): Promise<void> {
   const opened = openCall(services, call);
-  const { requestId, open, arrivedMs } = opened;
-  let principal: Principal | undefined;
-  let place: Place | undefined;
-  let admitted = false;
-  try {
-    principal = await services.authenticate(authorizationOf(call));
-    opened.limits = services.limitsOf(principal);
-    const entered = await services.admission.enter(principal, open);
-    place = entered;
-    await endOfTurn();
-    open.signal.throwIfAborted();
-    const request = call.request();
-    admitted = true;
-    const { clock } = services;
-    await services.completions.stream(request, toCall(opened, principal), (batch) => {
-      entered.started();
-      let hasRoom = true;
-      for (const chunk of batch) {
-        if (chunk.event.case === "start") {
-          const facts = routingOfStart(chunk.event.value, request.model, clock.monotonic() - arrivedMs);
-          call.sendMetadata(toMetadata(opened, facts));
-        }
-        hasRoom = call.write(chunk);
+  const { requestId, open } = opened;
+  await serveCompletion<CompletionRequest>(services, {
+    entrance: "grpc",
+    requestId,
+    target: call.getPath(),
+    open,
+    authenticate: () => authenticate(services, call, opened),
+    // The library has read it by now; the stream's guard has charged its key meanwhile.
+    bytes: call.request.bytes,
+    isRead: true,
+    read: () => call.request.read,
+    run: (request, principal) => run(request, principal, opened),
+    fail(failure) {
+      opened.answered();
+      fail(toError(opened, failure));
+    },
+  });
+}
+
+async function writeStream(
+  { completions, clock }: EdgeServices,
+  call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>,
+  { request, principal, opened }: { request: CompletionRequest; principal: Principal; opened: Opened },
+): Promise<void> {
+  await completions.stream(request, toCall(opened, principal), (batch) => {
+    let hasRoom = true;
+    for (const chunk of batch) {
+      if (chunk.event.case === "start") {
+        const facts = routingOfStart(chunk.event.value, request.model, clock.monotonic() - opened.arrivedMs);
+        call.sendMetadata(toMetadata(opened, facts));
       }
-      return hasRoom ? undefined : drained(call, { clock, call: open, bytes: sizeOf(batch) });
-    });
-    opened.answered();
-    call.end();
-  } catch (reason) {
-    const failure = Failure.from(reason);
-    if (!admitted) refuse(services, call, { requestId, failure, principal });
-    opened.answered();
-    // Not destroy(): that would leave the client waiting for a status.
-    call.emit("error", toServiceError(failure, { requestId, limits: failure.limits ?? opened.limits }));
-  } finally {
-    place?.end();
-  }
+      hasRoom = call.write(chunk);
+    }
+    return hasRoom ? undefined : drained(call, { clock, call: opened.open, bytes: sizeOf(batch) });
+  });
+}
+
+async function authenticate(services: EdgeServices, call: AnyCall, opened: Opened): Promise<KeyPrincipal> {
+  const principal = await services.authenticate(authorizationOf(call));
+  opened.limits = services.limitsOf(principal);
+  return principal;
+}
+
+function toError({ requestId, limits }: Opened, failure: Failure): ReturnType<typeof toServiceError> {
+  return toServiceError(failure, { requestId, limits: failure.limits ?? limits });
 }
 
 function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
@@ -248,6 +257,7 @@ function toCall(opened: Opened, principal: Principal): Call {
     expiresMs: open.expiresMs,
     arrivedMs,
     hops,
+    permitted: open.permitted,
     admitted: (facts) => {
       opened.limits = facts;
     },
@@ -270,14 +280,4 @@ function toMetadata({ requestId, limits }: Opened, facts: RoutingFacts): Metadat
   for (const [name, value] of facts) metadata.set(name, value);
   if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
   return metadata;
-}
-
-function refuse(
-  services: EdgeServices,
-  call: AnyCall,
-  { requestId, failure, principal }: Pick<Refusal, "requestId" | "failure"> & { principal: Principal | undefined },
-): void {
-  const target = call.getPath();
-  const asker = principal !== undefined && target.startsWith(COMPLETIONS) ? { principal } : {};
-  services.refused({ entrance: "grpc", requestId, target, failure, ...asker });
 }

@@ -40,7 +40,7 @@ export function createHealthService(names: readonly string[]): HealthService {
       check(call, reply) {
         let service: string;
         try {
-          ({ service } = call.request());
+          ({ service } = call.request.read());
         } catch (reason) {
           return reply(toRefusal(reason, call));
         }
@@ -54,7 +54,7 @@ export function createHealthService(names: readonly string[]): HealthService {
       watch(call) {
         let service: string;
         try {
-          ({ service } = call.request());
+          ({ service } = call.request.read());
         } catch (reason) {
           return void call.emit("error", toRefusal(reason, call));
         }

@@ -36,7 +36,7 @@ export function reflectionHandlers(
       call.on("data", (encoded: Encoded<ServerReflectionRequest>) => {
         let request: ServerReflectionRequest;
         try {
-          request = encoded();
+          request = encoded.read();
         } catch (reason) {
           return void call.emit("error", toRefusal(reason, call));
         }

@@ -26,6 +26,8 @@ export interface GrpcOptions {
   readonly port: number;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
+  /** How long a connection takes new calls, give or take a tenth. */
+  readonly maxConnectionAgeMs: number;
 }
 
 /** The gRPC entrance, listening. */
@@ -33,7 +35,10 @@ export interface GrpcServer {
   readonly port: number;
   /** Health turns to NOT_SERVING; everything is still served. */
   announce(): void;
-  /** Health turns to NOT_SERVING and connections are told to go; calls under way go on. Resolves when all are closed. */
+  /**
+   * Health turns to NOT_SERVING, no connection is accepted, and each is told to go (GOAWAY) with its next call or when it
+   * has none: calls in flight go on. Resolves when all connections are closed.
+   */
   drain(): Promise<void>;
   /** Ends what is left. */
   close(): void;
@@ -44,7 +49,7 @@ const MINUTE_MS = 60_000;
 /** Starts the gRPC entrance: CompletionService, ModelService, KeyService, health and reflection. Rejects when it cannot listen. */
 export async function startGrpcServer(
   services: EdgeServices,
-  { host, port, maxReceiveBytes, maxSendBytes }: GrpcOptions,
+  { host, port, maxReceiveBytes, maxSendBytes, maxConnectionAgeMs }: GrpcOptions,
 ): Promise<GrpcServer> {
   // What goes wrong reaches us as errors; the library's own lines on standard error are no log lines.
   setLogVerbosity(logVerbosity.NONE);
@@ -54,11 +59,7 @@ export async function startGrpcServer(
     // Node's own default for a connection is four billion.
     "grpc.max_concurrent_streams": 1000,
     "grpc-node.max_session_memory": 64,
-    // A connection that is dead without a word is found; one that lives is renewed, so that load spreads again.
-    "grpc.keepalive_time_ms": 2 * MINUTE_MS,
-    "grpc.keepalive_timeout_ms": 20_000,
-    "grpc.max_connection_age_ms": 60 * MINUTE_MS,
-    "grpc.max_connection_age_grace_ms": 20 * MINUTE_MS,
+    // Age and dead connections are the guard's: the library would end streams that GOAWAY lets finish.
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
   });
   const served = [CompletionService, ModelService, KeyService];
@@ -73,13 +74,17 @@ export async function startGrpcServer(
     server.addService(definition, reflection);
   }
 
-  const guard = new ConnectionGuard(services);
+  const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs });
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   // The library's own listener hands out no connections, which have to be guarded.
-  const listener = createServer({ noDelay: true }, (socket: Socket) => {
-    guard.add(socket);
-    injector.injectConnection(socket);
-  });
+  const listener = createServer(
+    { noDelay: true, keepAlive: true, keepAliveInitialDelay: MINUTE_MS },
+    (socket: Socket) => {
+      if (!services.connections.add(socket)) return;
+      guard.add(socket);
+      injector.injectConnection(socket);
+    },
+  );
   await new Promise<void>((resolve, reject) => {
     listener.on("error", reject);
     listener.listen(port, host, () => resolve());
@@ -90,7 +95,7 @@ export async function startGrpcServer(
     async drain() {
       health.announceEnd();
       const closed = new Promise<void>((resolve) => listener.close(() => resolve()));
-      server.tryShutdown(() => undefined);
+      guard.leave();
       await closed;
     },
     close() {

@@ -2,23 +2,38 @@ import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type Ser
 import { Failure } from "../core/failure.ts";
 import { WRITE_STALL_MS } from "../edge/drain.ts";
 import { requestIdFrom } from "../edge/ids.ts";
+import type { Slot } from "../edge/overload/slot.ts";
 import { arrivesTooSlowly } from "../edge/pace.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { toServiceError } from "./status.ts";
 
 /** How long a request may take to arrive in whole: as long as over HTTP/1.1. */
 const ARRIVAL_MS = 60_000;
-/** How much of a request is read before it matters whose it is. Handlers ask when it is complete, and it may be large. */
-const ANYBODYS_BYTES = 64 * 1024;
+/** What is read of a request before its key is charged with its bytes. Handlers ask for the key when the request is complete. */
+const UNCHARGED_BYTES = 16 * 1024;
+/** A message on the wire: a byte of flags and four of length come before it. */
+const PREFIX_BYTES = 5;
 /** How long the rest of a refused request is read and dropped, so that the caller can read why. */
 const LINGER_MS = 1000;
 /** A call that its caller breaks off so soon was not meant. */
 const QUICK_MS = 250;
+const ENCODING = "grpc-encoding";
 /** Its streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
 
+/**
+ * A compressed message is a thousand times as large as what was charged for it, and the library inflates it before anybody
+ * has asked for the key. It answers `UNIMPLEMENTED` where it does not know an encoding, so it is told one that it does not
+ * know. Uncompressed messages pass.
+ */
+function refuseCompressed(headers: IncomingHttpHeaders): void {
+  const encoding = headers[ENCODING];
+  if (encoding !== undefined && encoding !== "identity")
+    headers[ENCODING] = `${String(encoding)} (send it uncompressed)`;
+}
+
 /** What a stream is guarded with. */
-export type GuardServices = Pick<EdgeServices, "authenticate" | "clock" | "refused">;
+export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "clock" | "refused">;
 
 /** One stream of a connection: its request has to arrive, and its answer has to be read. */
 export class StreamGuard {
@@ -27,6 +42,10 @@ export class StreamGuard {
   readonly #services: GuardServices;
   readonly #sinceMs: number;
   #bytes = 0;
+  /** The length of the only message of the request, with its prefix; undefined as long as it is not known. */
+  #declaredBytes: number | undefined;
+  /** Held while the request arrives. */
+  #slot: Slot | undefined;
   #arrived: boolean;
   #isWaiting = false;
   readonly #giveUp = (): void => this.stream.close(constants.NGHTTP2_CANCEL);
@@ -41,16 +60,23 @@ export class StreamGuard {
   ) {
     this.stream = stream;
     this.#headers = headers;
+    refuseCompressed(headers);
     this.#services = services;
     this.#sinceMs = services.clock.monotonic();
     this.#arrived = this.#target.startsWith(REFLECTION);
-    this.#take = ({ length }) => {
+    this.#take = (piece) => {
+      const { length } = piece;
       took(length);
       const before = this.#bytes;
       this.#bytes += length;
-      if (before <= ANYBODYS_BYTES && this.#bytes > ANYBODYS_BYTES) this.#askWhose();
+      if (before === 0 && length >= PREFIX_BYTES && !this.#arrived)
+        this.#declaredBytes = PREFIX_BYTES + piece.readUInt32BE(1);
+      if (before <= UNCHARGED_BYTES && this.#bytes > UNCHARGED_BYTES) void this.#charge();
+      else if (this.#slot !== undefined) this.#received(this.#slot);
     };
     stream.on("data", this.#take);
+    // Before the library, which calls the handler: it takes a slot of its own.
+    stream.once("end", this.#release).once("close", this.#release);
     this.#writeNothingAfterTheEnd();
   }
 
@@ -66,7 +92,7 @@ export class StreamGuard {
   }
 
   #lookAtRequest(elapsedMs: number): void {
-    if (!arrivesTooSlowly(this.#bytes, elapsedMs) && elapsedMs <= ARRIVAL_MS) return;
+    if (!arrivesTooSlowly(this.#bytes, elapsedMs, this.#declaredBytes) && elapsedMs <= ARRIVAL_MS) return;
     if (this.stream.state.remoteClose === 1) this.#arrived = true;
     else this.#refuse(new Failure("deadline_exceeded", "The request did not arrive in time."));
   }
@@ -94,12 +120,36 @@ export class StreamGuard {
     return this.#headers[":path"]?.toString() ?? "";
   }
 
-  #askWhose(): void {
-    this.#services.authenticate(this.#headers.authorization).catch((reason: unknown) => {
-      // Most clients hear nothing before they have said all.
-      this.#keepNothing();
-      this.stream.once("end", () => this.#refuse(Failure.from(reason)));
-    });
+  /** Takes a slot for the rest of the request. */
+  async #charge(): Promise<void> {
+    try {
+      const principal = await this.#services.authenticate(this.#headers.authorization);
+      if (this.stream.readableEnded || this.stream.destroyed) return;
+      this.#slot = this.#services.admission.receive(principal, this.#declaredBytes);
+      this.#received(this.#slot);
+    } catch (reason) {
+      this.#refuseAtItsEnd(reason);
+    }
+  }
+
+  #received(slot: Slot): void {
+    try {
+      slot.received(this.#bytes);
+    } catch (reason) {
+      this.#refuseAtItsEnd(reason);
+    }
+  }
+
+  readonly #release = (): void => {
+    this.#slot?.end();
+    this.#slot = undefined;
+  };
+
+  /** What still comes is dropped. Most clients hear nothing before they have said all. */
+  #refuseAtItsEnd(reason: unknown): void {
+    const failure = Failure.from(reason);
+    this.#keepNothing();
+    this.stream.once("end", () => this.#refuse(failure));
   }
 
   #refuse(failure: Failure): void {
@@ -132,6 +182,7 @@ export class StreamGuard {
   /** What still comes is read and dropped, and nobody is told of its end. */
   #keepNothing(): void {
     const { stream } = this;
+    this.#release();
     stream.removeAllListeners("data").removeAllListeners("end").on("data", this.#take).resume();
   }
 

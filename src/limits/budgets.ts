@@ -13,6 +13,11 @@ export interface BudgetDemand {
   readonly amountMicroUsd: number;
   /** How long it is held when no entry settles it: longer than the completion can last. */
   readonly lastsMs: number;
+  /**
+   * Adds to what is held for the completion already, and ends with it. Refused when nothing is, or only in an earlier month.
+   * Default: it is the completion's first.
+   */
+  readonly extends?: boolean;
 }
 
 export type BudgetDecision =

@@ -13,7 +13,7 @@ export interface HeldPlacesOptions {
 /** The places of this process's requests under way: says every ten seconds that they are still there, and so is it. */
 export class HeldPlaces {
   readonly #options: HeldPlacesOptions;
-  readonly #held = new Map<string, { readonly subjects: readonly string[]; readonly untilMs: number }>();
+  readonly #held = new Map<string, { readonly subjects: readonly RateSubject[]; readonly untilMs: number }>();
   #stopTimer: (() => void) | undefined;
   #closed = false;
 
@@ -25,10 +25,10 @@ export class HeldPlaces {
 
   /** From now on, until it is dropped, and for no longer than `lastsMs`. */
   add(id: string, subjects: readonly RateSubject[], lastsMs: number): void {
-    const limited = subjects.filter(({ concurrentRequests }) => concurrentRequests !== undefined);
-    if (limited.length === 0) return;
+    if (!subjects.some(holdsPlaces)) return;
+    const limited = subjects.filter(holdsPlaces);
     const untilMs = this.#options.clock.monotonic() + lastsMs;
-    this.#held.set(id, { subjects: limited.map(({ subject }) => subject), untilMs });
+    this.#held.set(id, { subjects: limited, untilMs });
   }
 
   drop(id: string): void {
@@ -46,11 +46,15 @@ export class HeldPlaces {
     const held = [];
     for (const [id, { subjects, untilMs }] of this.#held) {
       if (untilMs <= nowMs) this.#held.delete(id);
-      else for (const subject of subjects) held.push({ id, subject });
+      else for (const { subject, accountId } of subjects) held.push({ id, subject, accountId });
     }
     // What could not be said now is said again well before the leases end.
     await rates.renew({ replica, held }).catch(() => undefined);
     if (this.#closed) return;
     this.#stopTimer = clock.after(RENEW_MS * (0.9 + random() * 0.1), () => void this.#renew());
   }
+}
+
+function holdsPlaces({ concurrentRequests }: RateSubject): boolean {
+  return concurrentRequests !== undefined;
 }

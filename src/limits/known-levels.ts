@@ -29,6 +29,16 @@ export class KnownLevels {
     }
   }
 
+  /** One request less for each of these, until more is heard. */
+  spend(subjects: readonly RateSubject[], nowMs: number): void {
+    const levels = subjects.map((subject): SubjectLevels => {
+      const requests = this.#levelOf("requests", subject, nowMs);
+      const spent = requests && { ...requests, level: requests.level - 1 };
+      return { subject: subject.subject, requests: spent, tokens: this.last("tokens", subject.subject, nowMs) };
+    });
+    this.note(levels, nowMs);
+  }
+
   /** Of each kind of limit the state of the subject that is nearer to its end; of two that are as near, the first. */
   facts(subjects: readonly RateSubject[], nowMs: number): LimitFacts {
     return { requests: this.#tightest("requests", subjects, nowMs), tokens: this.#tightest("tokens", subjects, nowMs) };

@@ -1,11 +1,13 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Demand, LimitFacts, Limiter, Reservation } from "../core/limiter.ts";
-import type { Limits, Principal } from "../core/principal.ts";
+import type { Limits } from "../core/principal.ts";
 import type { BudgetHold, BudgetStore } from "./budgets.ts";
 import { HeldPlaces } from "./held-places.ts";
 import { KnownLevels } from "./known-levels.ts";
-import type { RateDemand, RateStore, RateSubject } from "./rates.ts";
+import { rememberLimited } from "./limited.ts";
+import type { RateDemand, RateStore } from "./rates.ts";
+import { createRequestRate } from "./request-rate.ts";
 import { toBudgetFailure, toRateFailure, toUncheckedFailure, toUnpricedFailure } from "./refusals.ts";
 
 export interface LimiterOptions {
@@ -38,6 +40,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
   const { rates, budgets, defaults, burstMs, clock, replicaId, random = Math.random } = options;
   const known = new KnownLevels(burstMs);
   const limitedOf = rememberLimited(defaults);
+  const requestRate = createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
   const places = new HeldPlaces({ rates, clock, replica: replicaId, random });
 
   const takeRates = async (demand: RateDemand): Promise<LimitFacts> => {
@@ -60,25 +63,34 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     rates.release({ id, subjects, reservedTokens: tokens, usedTokens, usedRequests }).catch(() => undefined);
   };
 
-  const holdMoney = async (demand: Demand, holds: readonly BudgetHold[], facts: LimitFacts): Promise<void> => {
+  const holdMoney = async (
+    demand: Demand,
+    { holds, facts, extended }: { holds: readonly BudgetHold[]; facts: LimitFacts; extended?: true },
+  ): Promise<void> => {
     const { completionId: id, costMicroUsd: amountMicroUsd = 0, lastsMs } = demand;
     if (holds.length === 0 || amountMicroUsd === 0) return;
-    const decision = await budgets.hold({ id, holds, amountMicroUsd, lastsMs }).catch((reason: unknown) => {
-      // It may have been held all the same.
-      budgets.cancel(id).catch(() => undefined);
-      throw toUncheckedFailure(reason, facts);
-    });
+    const decision = await budgets
+      .hold({ id, holds, amountMicroUsd, lastsMs, ...(extended && { extends: true }) })
+      .catch((reason: unknown) => {
+        // It may have been held all the same. What extends a hold ends with it.
+        if (extended !== true) budgets.cancel(id).catch(() => undefined);
+        throw toUncheckedFailure(reason, facts);
+      });
     if (!decision.admitted) throw toBudgetFailure(decision, { amountMicroUsd, nowMs: clock.now(), limits: facts });
   };
 
   return {
     async reserve(demand): Promise<Reservation> {
       const { subjects, holds } = limitedOf(demand.principal);
-      if (holds[0] !== undefined && demand.costMicroUsd === undefined) throw toUnpricedFailure(holds[0].subject);
+      if (holds[0] !== undefined && demand.costMicroUsd === undefined) {
+        const failure = toUnpricedFailure(holds[0].subject);
+        requestRate.countRefused(demand.principal, failure);
+        throw failure;
+      }
       const rateDemand: RateDemand = { id: demand.completionId, subjects, tokens: demand.tokens };
       const facts = await takeRates(rateDemand);
       try {
-        await holdMoney(demand, holds, facts);
+        if (holds.length > 0) await holdMoney(demand, { holds, facts });
       } catch (reason) {
         // The request stays counted where a budget is spent: else whoever goes on asking would be held by nothing.
         giveBack(rateDemand, 0, reason instanceof Failure && reason.code === "budget_spent" ? 1 : 0);
@@ -94,61 +106,12 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
           places.drop(rateDemand.id);
           giveBack(rateDemand, usedTokens, 1);
         },
+        extend: (costMicroUsd) => holdMoney({ ...demand, costMicroUsd }, { holds, facts, extended: true }),
       };
     },
+    hasBudget: (principal) => limitedOf(principal).holds.length > 0,
     peek: (principal) => known.facts(limitedOf(principal).subjects, clock.monotonic()),
+    ...requestRate,
     close: () => places.close(),
   };
-}
-
-/** What is limited for a principal: nothing that the key or its account is not limited in is in it. */
-interface Limited {
-  readonly subjects: readonly RateSubject[];
-  readonly holds: readonly BudgetHold[];
-}
-
-/** Works it out once for each principal: the same one comes with all requests of a key, until the key is read again. */
-function rememberLimited(defaults: Limits): (principal: Principal) => Limited {
-  const known = new WeakMap<Principal, Limited>();
-  return (principal) => {
-    let limited = known.get(principal);
-    if (limited === undefined) {
-      const subjects = subjectsOf(principal, defaults);
-      known.set(principal, (limited = { subjects: toRateSubjects(subjects), holds: toHolds(subjects) }));
-    }
-    return limited;
-  };
-}
-
-type Subjects = readonly (readonly [subject: string, limits: Limits])[];
-
-/** The key and its account, each with the limits that apply to it. */
-function subjectsOf(principal: Principal, defaults: Limits): Subjects {
-  const { lineId, limits, accountId, accountLimits } = principal;
-  const ofAccount: Limits = {
-    requestsPerMinute: accountLimits.requestsPerMinute ?? defaults.requestsPerMinute,
-    tokensPerMinute: accountLimits.tokensPerMinute ?? defaults.tokensPerMinute,
-    concurrentRequests: accountLimits.concurrentRequests ?? defaults.concurrentRequests,
-    monthlyBudgetMicroUsd: accountLimits.monthlyBudgetMicroUsd ?? defaults.monthlyBudgetMicroUsd,
-  };
-  return [
-    [`key:${lineId}`, limits],
-    [`account:${accountId}`, ofAccount],
-  ];
-}
-
-function toRateSubjects(subjects: Subjects): RateSubject[] {
-  return subjects
-    .map(([subject, { requestsPerMinute, tokensPerMinute, concurrentRequests }]): RateSubject => {
-      return { subject, requestsPerMinute, tokensPerMinute, concurrentRequests };
-    })
-    .filter(({ requestsPerMinute, tokensPerMinute, concurrentRequests }) =>
-      [requestsPerMinute, tokensPerMinute, concurrentRequests].some((limit) => limit !== undefined),
-    );
-}
-
-function toHolds(subjects: Subjects): BudgetHold[] {
-  return subjects.flatMap(([subject, { monthlyBudgetMicroUsd }]) =>
-    monthlyBudgetMicroUsd === undefined ? [] : [{ subject, limitMicroUsd: monthlyBudgetMicroUsd }],
-  );
 }

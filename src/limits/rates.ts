@@ -2,6 +2,8 @@
 export interface RateSubject {
   /** `key:…` or `account:…`. */
   readonly subject: string;
+  /** The account, or the key's: what a store may keep the subjects of one demand together by. */
+  readonly accountId: string;
   readonly requestsPerMinute: number | undefined;
   readonly tokensPerMinute: number | undefined;
   readonly concurrentRequests: number | undefined;
@@ -80,6 +82,7 @@ export interface RateStore {
 export interface Held {
   readonly id: string;
   readonly subject: string;
+  readonly accountId: string;
 }
 
 /** How long a place is held without a word of its holder: a process that is gone keeps nobody out for longer. */

@@ -1,9 +1,12 @@
 import { createClient } from "@redis/client";
 import type { Clock } from "../core/clock.ts";
+import { afterLoopTime } from "./loop-time.ts";
 import { RateStoreError } from "./rates.ts";
 import { type RedisScript, redisScripts } from "./redis-scripts.ts";
 
 const COMMAND_MS = 50;
+/** How long one may take while the process starts: its own code is slow then, and its neighbours may be starting too. */
+const STARTING_COMMAND_MS = 500;
 /** Commands without an answer, those no longer waited for included. */
 const MAX_IN_FLIGHT = 2000;
 /** A connection that has not answered for so long is given up: its other end may be gone without a word. */
@@ -16,9 +19,16 @@ export interface RedisConnectionOptions {
   /** `redis://` or `rediss://`, with a password if there is one; never shown. */
   readonly url: string;
   readonly clock: Clock;
-  /** How long a command may take. Default: 50. */
+  /** How long a command may take, in time of this process's event loop. Default: 50. */
   readonly commandMs?: number | undefined;
+  /** For how long from now on a command may take half a second. Default: 0. */
+  readonly startingMs?: number | undefined;
 }
+
+/** What nodes of a cluster refuse commands with. */
+const CLUSTER_WORDS: ReadonlySet<string> = new Set(["MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"]);
+export const CLUSTER_REFUSED =
+  "redis.url names a node of a Redis Cluster, which is not supported; use one server, or a proxy that hides the cluster";
 
 type Client = ReturnType<typeof createRedisClient>;
 
@@ -37,6 +47,7 @@ export class RedisConnection {
   readonly #url: string;
   readonly #clock: Clock;
   readonly #commandMs: number;
+  readonly #startedMs: number;
   #client: Client;
   #inFlight = 0;
   /** When the connection last gave a sign of life, or was first asked for one. */
@@ -46,13 +57,14 @@ export class RedisConnection {
   #closed = false;
 
   /** Begins to connect. Throws a RateStoreError when the URL is none. */
-  constructor({ url, clock, commandMs = COMMAND_MS }: RedisConnectionOptions) {
+  constructor({ url, clock, commandMs = COMMAND_MS, startingMs = 0 }: RedisConnectionOptions) {
     // Not left to the client: its error would show the URL.
     if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol))
       throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
     this.#url = url;
     this.#clock = clock;
     this.#commandMs = commandMs;
+    this.#startedMs = clock.monotonic() + startingMs;
     this.#heardAtMs = clock.monotonic();
     this.#client = this.#open();
   }
@@ -68,11 +80,13 @@ export class RedisConnection {
     const answer = this.#send(this.#client, script, [String(keys.length), ...keys, ...args]);
     const { promise, resolve, reject } = Promise.withResolvers<ScriptReply>();
     let answered = false;
-    const stopTimer = this.#clock.after(this.#commandMs, () => {
-      // What has arrived is read first: a process that was busy for so long is not the fault of Redis.
+    const isStarting = this.#clock.monotonic() < this.#startedMs;
+    const limitMs = isStarting ? Math.max(STARTING_COMMAND_MS, this.#commandMs) : this.#commandMs;
+    const stopTimer = afterLoopTime(this.#clock, limitMs, () => {
+      // What has arrived is read first.
       setImmediate(() => {
         if (answered) return;
-        reject(new RateStoreError(`Redis did not answer within ${this.#commandMs} ms.`));
+        reject(new RateStoreError(`Redis did not answer within ${limitMs} ms.`));
         if (onLate !== undefined) answer.then(onLate).catch(() => undefined);
       });
     });
@@ -91,6 +105,17 @@ export class RedisConnection {
     this.#client.once("ready", resolve);
     await promise;
     stopTimer();
+  }
+
+  /** Whether it is connected to a node of a cluster. False when the server does not tell, or does not answer. */
+  async isCluster(): Promise<boolean> {
+    if (!this.#client.isReady) return false;
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const stopTimer = this.#clock.after(CONNECT_MS, () => resolve(undefined));
+    this.#client.sendCommand(["INFO", "server"]).then(resolve, () => resolve(undefined));
+    const text = await promise;
+    stopTimer();
+    return typeof text === "string" && /^redis_mode:cluster/m.test(text);
   }
 
   /** Ends the connection; commands without an answer are rejected. */
@@ -164,5 +189,6 @@ function toReconnectMs(retries: number): number {
 function toReason(reason: unknown): string {
   if (!(reason instanceof Error)) return "unknown";
   if ("code" in reason && typeof reason.code === "string") return reason.code;
-  return /^[A-Z]{3,20}\b/.exec(reason.message)?.[0] ?? reason.constructor.name;
+  const word = /^[A-Z]{3,20}\b/.exec(reason.message)?.[0] ?? reason.constructor.name;
+  return CLUSTER_WORDS.has(word) ? `${word}, ${CLUSTER_REFUSED}` : word;
 }

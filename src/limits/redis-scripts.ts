@@ -133,19 +133,21 @@ end
 return 0
 `;
 
-/**
- * KEYS: the set of replicas, then the places of each id. ARGV: time or "", lease, replica, ids. Answers how many
- * replicas.
- */
+/** KEYS: the places of each id. ARGV: time or "", lease, nothing, ids. */
 const RENEW = `${SHARED}
+for i = 1, #KEYS do
+  dropEnded(KEYS[i])
+  redis.call("ZADD", KEYS[i], whole(now + lease), ARGV[i + 3])
+  redis.call("PEXPIRE", KEYS[i], whole(lease + SPARE))
+end
+return 0
+`;
+
+/** KEYS: the set of replicas. ARGV: time or "", lease, replica. Answers how many replicas there are. */
+const JOIN = `${SHARED}
 dropEnded(KEYS[1])
 redis.call("ZADD", KEYS[1], whole(now + lease), ARGV[3])
 redis.call("PEXPIRE", KEYS[1], whole(lease + SPARE))
-for i = 2, #KEYS do
-  dropEnded(KEYS[i])
-  redis.call("ZADD", KEYS[i], whole(now + lease), ARGV[i + 2])
-  redis.call("PEXPIRE", KEYS[i], whole(lease + SPARE))
-end
 return redis.call("ZCARD", KEYS[1])
 `;
 
@@ -154,4 +156,9 @@ function toScript(text: string): RedisScript {
 }
 
 /** Each decides at one moment: Redis runs nothing else meanwhile. */
-export const redisScripts = { take: toScript(TAKE), release: toScript(RELEASE), renew: toScript(RENEW) } as const;
+export const redisScripts = {
+  take: toScript(TAKE),
+  release: toScript(RELEASE),
+  renew: toScript(RENEW),
+  join: toScript(JOIN),
+} as const;

@@ -10,12 +10,10 @@ import {
   type RateSubject,
   type SubjectLevels,
 } from "./rates.ts";
-import { RedisConnection, type ScriptReply } from "./redis-connection.ts";
+import { CLUSTER_REFUSED, RedisConnection, type ScriptReply } from "./redis-connection.ts";
 import { redisScripts } from "./redis-scripts.ts";
 
-/** One hash tag for all keys: a script may only touch keys of one slot, so in a cluster all of them are on one node. */
-const PREFIX = "parley:{rates}:";
-const REPLICAS_KEY = `${PREFIX}replicas`;
+const REPLICAS_KEY = "parley:replicas";
 /** A renewal of more takes several commands, so that none keeps Redis busy for long. */
 const RENEWED_AT_ONCE = 500;
 /** How long opening waits for the first connection. */
@@ -30,17 +28,23 @@ export interface RedisRatesOptions {
   readonly burstMs: number;
   /** How long a command may take. Default: 50. */
   readonly commandMs?: number;
+  /** For how long from now on a command may take half a second: see `joinsWithinMs` of the shared rates. Default: 0. */
+  readonly startingMs?: number;
   /** Milliseconds instead of the server's time: for tests. */
   readonly nowMs?: () => number;
 }
 
 /**
  * The state of rates in Redis or Valkey, by its clock. Every method rejects with a RateStoreError within 50 ms when it
- * does not answer. Goes on without a connection: one is tried for until it is closed.
+ * does not answer, and opening with one when it is a node of a cluster. Goes on without a connection: one is tried for until it is closed.
  */
-export async function openRedisRates({ url, clock, burstMs, commandMs, nowMs }: RedisRatesOptions): Promise<RateStore> {
-  const connection = new RedisConnection({ url, clock, commandMs });
+export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: RedisRatesOptions): Promise<RateStore> {
+  const connection = new RedisConnection({ url, clock, ...times });
   await connection.settled(FIRST_CONNECTION_MS);
+  if (await connection.isCluster()) {
+    connection.close();
+    throw new RateStoreError(`${CLUSTER_REFUSED}.`);
+  }
   const head = (third: string): string[] => [
     nowMs === undefined ? "" : String(Math.floor(nowMs())),
     String(LEASE_MS),
@@ -66,16 +70,18 @@ export async function openRedisRates({ url, clock, burstMs, commandMs, nowMs }: 
       return readDecision(reply, demand, burstMs);
     },
     async renew({ replica, held }) {
+      const join = connection.run(redisScripts.join, { keys: [REPLICAS_KEY], args: head(replica) });
       const renewals: Promise<ScriptReply>[] = [];
       // Sent at once: a place that is released meanwhile must not be renewed after that.
-      for (let from = 0; from === 0 || from < held.length; from += RENEWED_AT_ONCE) {
-        const some = held.slice(from, from + RENEWED_AT_ONCE);
-        const keys = [REPLICAS_KEY, ...some.map(({ subject }) => toPlacesKey(subject))];
-        const args = [...head(replica), ...some.map(({ id }) => id)];
-        renewals.push(connection.run(redisScripts.renew, { keys, args }));
+      for (const places of Map.groupBy(held, ({ accountId }) => accountId).values()) {
+        for (let from = 0; from < places.length; from += RENEWED_AT_ONCE) {
+          const some = places.slice(from, from + RENEWED_AT_ONCE);
+          const args = [...head(""), ...some.map(({ id }) => id)];
+          renewals.push(connection.run(redisScripts.renew, { keys: some.map(toPlacesKey), args }));
+        }
       }
-      const counts = await Promise.all(renewals);
-      return Math.max(...counts.map(Number), 1);
+      const [count] = await Promise.all([join, ...renewals]);
+      return Math.max(Number(count), 1);
     },
     async close() {
       connection.close();
@@ -83,12 +89,17 @@ export async function openRedisRates({ url, clock, burstMs, commandMs, nowMs }: 
   };
 }
 
-function toPlacesKey(subject: string): string {
-  return `${PREFIX}places:${subject}`;
+/** A hash tag for each account: a script may only touch keys of one slot, and a reservation is of a key and its account. */
+function toPrefix({ accountId }: Pick<RateSubject, "accountId">): string {
+  return `parley:{${accountId}}:`;
+}
+
+function toPlacesKey(subject: Pick<RateSubject, "accountId" | "subject">): string {
+  return `${toPrefix(subject)}places:${subject.subject}`;
 }
 
 function toKeys(subjects: readonly RateSubject[]): string[] {
-  return subjects.flatMap(({ subject }) => [`${PREFIX}buckets:${subject}`, toPlacesKey(subject)]);
+  return subjects.flatMap((one) => [`${toPrefix(one)}buckets:${one.subject}`, toPlacesKey(one)]);
 }
 
 function toNeeds(subject: RateSubject, { tokens }: RateDemand, burstMs: number): string[] {

@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import { type Bucket, UNITS } from "./bucket.ts";
 import { KnownLevels } from "./known-levels.ts";
 import { createMemoryRates } from "./memory.ts";
-import { LEASE_MS, type RateStore, type RateSubject } from "./rates.ts";
+import { LEASE_MS, type RateStore, type RateSubject, RENEW_MS } from "./rates.ts";
 import { StoreBreaker } from "./store-breaker.ts";
 
 /** Where rates are decided: for all replicas together, or each for itself while what they share is away. */
@@ -16,12 +16,31 @@ export interface SharedRatesOptions {
   readonly burstMs: number;
   /** This process among those that share the state. */
   readonly replica: string;
-  /** Called when the state changes: for the log. `replicas` is by how many the limits are divided meanwhile. */
-  readonly onChange?: (state: RatesState, replicas: number) => void;
+  /** Counts the replicas somewhere else, too, for when the shared state is away from the beginning. Default: nowhere. */
+  readonly census?: (() => Promise<number>) | undefined;
+  /**
+   * Called when the state changes: for the log. `replicas` is by how many the limits are divided meanwhile, and `cause` why
+   * the shared state is away.
+   */
+  readonly onChange?: (state: RatesState, facts: { readonly replicas: number; readonly cause: unknown }) => void;
 }
+
+/** How often replicas are counted: for so long a new one is unknown to the others. */
+const COUNT_MS = 2_000;
+/** For how long a smaller number of replicas is not believed: one may be late, and what they share may have been emptied. */
+const KEPT_MS = 2 * LEASE_MS;
+/** How long joining waits from one attempt to the next. */
+const JOIN_AGAIN_MS = 200;
 
 /** A store that never rejects, and says how it decides. */
 export interface SharedRates extends RateStore {
+  /**
+   * Counts this process among the replicas and learns how many there are, for as long as it is open. Resolves when the
+   * shared state has been reached once, or after `waitMs`: before, this process must not decide on its own.
+   */
+  join(waitMs: number): Promise<void>;
+  /** By how many the limits are divided while the shared state is away. */
+  replicas(): number;
   /** For readiness and metrics. */
   state(): RatesState;
   /** How many requests were decided on by this process's own share so far: also those that found the shared state slow. */
@@ -29,14 +48,15 @@ export interface SharedRates extends RateStore {
 }
 
 /**
- * A remote store and, while it is away, this process's share of the limits: each divided by the number of replicas last
- * seen, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says,
+ * A remote store and, while it is away, this process's share of the limits: each divided by the largest number of replicas
+ * seen in the last minute in which it was there, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says,
  * or n per minute when the limit is smaller than that. A bucket begins with this replica's share of what it last saw in
  * the shared one: what others have taken since, or all of it where it saw nothing, is admitted once more. Places of
  * requests that run on from before are not counted in the local shares. A fleet that has never reached the remote store
- * does not know its size: then each replica takes the whole limit for itself.
+ * and has no census does not know its size: then each replica takes the whole limit for itself.
  */
-export function createSharedRates({ remote, clock, burstMs, replica, onChange }: SharedRatesOptions): SharedRates {
+export function createSharedRates(options: SharedRatesOptions): SharedRates {
+  const { remote, clock, burstMs, replica, census, onChange } = options;
   const known = new KnownLevels(burstMs);
   const createLocal = (): RateStore => {
     const toShare = (kind: "requests" | "tokens", subject: string): Bucket | undefined => {
@@ -55,22 +75,27 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
   const takenLocally = new Map<string, readonly RateSubject[]>();
   let localDecisions = 0;
   let replicas = 1;
-  /** Until then others may not have come back yet, and fewer are seen than there are. */
-  let settledAtMs = 0;
+  /** Until then fewer are not believed. */
+  let keptUntilMs = -Infinity;
   const noteReplicas = (seen: number): void => {
-    if (seen > replicas || clock.monotonic() >= settledAtMs) replicas = seen;
+    const nowMs = clock.monotonic();
+    if (seen < replicas && nowMs < keptUntilMs) return;
+    replicas = seen;
+    keptUntilMs = nowMs + KEPT_MS;
   };
+  let cause: unknown;
   const breaker = new StoreBreaker({
     clock,
     async probe() {
       const seen = await remote.renew({ replica, held: [] });
-      settledAtMs = clock.monotonic() + LEASE_MS;
+      // Others may not have come back yet.
+      keptUntilMs = clock.monotonic() + KEPT_MS;
       noteReplicas(seen);
     },
     onChange(open) {
       // The next time it begins with what is known then.
       if (!open) local = createLocal();
-      onChange?.(open ? "local" : "shared", replicas);
+      onChange?.(open ? "local" : "shared", { replicas, cause: open ? cause : undefined });
     },
   });
 
@@ -81,15 +106,45 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
       const answer = await question();
       breaker.succeeded();
       return answer;
-    } catch {
+    } catch (reason) {
+      cause = reason;
       breaker.failed();
       return undefined;
     }
   };
 
+  let stopCounting = (): void => undefined;
+  const keepCounting = (askedMs: number): void => {
+    stopCounting = clock.after(COUNT_MS, () => {
+      const isDue = clock.monotonic() - askedMs >= RENEW_MS;
+      keepCounting(isDue ? clock.monotonic() : askedMs);
+      void count(isDue);
+    });
+  };
+  const count = async (withCensus: boolean): Promise<void> => {
+    const [seen, elsewhere] = await Promise.all([
+      ask(() => remote.renew({ replica, held: [] })),
+      withCensus ? census?.().catch(() => undefined) : undefined,
+    ]);
+    const most = Math.max(seen ?? 0, elsewhere ?? 0);
+    if (most > 0) noteReplicas(most);
+  };
+
   return {
     state: () => (breaker.open ? "local" : "shared"),
     localDecisions: () => localDecisions,
+    replicas: () => replicas,
+    async join(waitMs) {
+      const untilMs = clock.monotonic() + waitMs;
+      noteReplicas(Math.max((await census?.().catch(() => undefined)) ?? 1, replicas));
+      keepCounting(clock.monotonic());
+      for (;;) {
+        const seen = await remote.renew({ replica, held: [] }).catch(() => undefined);
+        if (seen !== undefined) return noteReplicas(seen);
+        if (clock.monotonic() >= untilMs) return;
+        await new Promise<void>((resolve) => void clock.after(JOIN_AGAIN_MS, resolve));
+      }
+    },
     async take(demand) {
       const decision = await ask(() => remote.take(demand));
       if (decision !== undefined) {
@@ -124,6 +179,7 @@ export function createSharedRates({ remote, clock, burstMs, replica, onChange }:
     },
     async close() {
       breaker.close();
+      stopCounting();
       await Promise.all([local.close(), remote.close()]);
     },
   };
@@ -134,6 +190,7 @@ function shareOf(subject: RateSubject, replicas: number): RateSubject {
     limit === undefined ? undefined : Math.max(Math.floor(limit / replicas), 1);
   return {
     subject: subject.subject,
+    accountId: subject.accountId,
     requestsPerMinute: share(subject.requestsPerMinute),
     tokensPerMinute: share(subject.tokensPerMinute),
     concurrentRequests: share(subject.concurrentRequests),

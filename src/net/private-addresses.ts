@@ -1,35 +1,53 @@
 import { BlockList, isIP } from "node:net";
 
-/** Addresses that no public service has: loopback, private, carrier-grade, link-local, multicast, reserved. */
-const PRIVATE = new BlockList();
+/** IPv4 networks without public services, by IANA's registry of special-purpose addresses. */
+const PRIVATE_V4 = new BlockList();
 for (const [network, prefix] of [
   ["0.0.0.0", 8],
   ["10.0.0.0", 8],
-  ["100.64.0.0", 10],
+  ["100.64.0.0", 10], // carrier-grade NAT
   ["127.0.0.0", 8],
   ["169.254.0.0", 16],
   ["172.16.0.0", 12],
-  ["192.0.0.0", 24],
+  ["192.0.0.0", 24], // protocol assignments
+  ["192.0.2.0", 24], // documentation
+  ["192.88.99.0", 24], // relays of 6to4
   ["192.168.0.0", 16],
-  ["198.18.0.0", 15],
-  ["224.0.0.0", 3],
+  ["198.18.0.0", 15], // benchmarks
+  ["198.51.100.0", 24], // documentation
+  ["203.0.113.0", 24], // documentation
+  ["224.0.0.0", 3], // multicast and reserved
 ] as const) {
-  PRIVATE.addSubnet(network, prefix, "ipv4");
+  PRIVATE_V4.addSubnet(network, prefix, "ipv4");
 }
+
+/** The IPv6 networks of which public addresses are assigned. */
+const GLOBAL_V6 = new BlockList();
+GLOBAL_V6.addSubnet("2000::", 3, "ipv6");
+
+/** Parts of `GLOBAL_V6` without public services. Some hold IPv4 addresses, which may be private. */
+const PRIVATE_V6 = new BlockList();
 for (const [network, prefix] of [
-  ["::", 96],
-  ["64:ff9b::", 96],
-  ["fc00::", 7],
-  ["fe80::", 10],
-  ["ff00::", 8],
+  ["2001::", 23], // protocol assignments; Teredo is 2001::/32
+  ["2001:db8::", 32], // documentation
+  ["2002::", 16], // 6to4
+  ["3fff::", 20], // documentation
 ] as const) {
-  PRIVATE.addSubnet(network, prefix, "ipv6");
+  PRIVATE_V6.addSubnet(network, prefix, "ipv6");
 }
+
+/** IPv4 addresses written as IPv6 ones: `::ffff:10.0.0.1`. */
+const MAPPED_V4 = new BlockList();
+MAPPED_V4.addSubnet("::ffff:0:0", 96, "ipv6");
 
 /**
  * Whether `address`, an IPv4 or IPv6 address, cannot be that of a public service. IPv4 addresses written as IPv6 ones
- * (`::ffff:10.0.0.1`) count as what they are.
+ * count as what they are. Of IPv6, only assigned global addresses are public: none that translate to IPv4 (NAT64, 6to4,
+ * Teredo, SIIT).
  */
 export function isPrivateAddress(address: string): boolean {
-  return PRIVATE.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  if (isIP(address) !== 6) return PRIVATE_V4.check(address, "ipv4");
+  // BlockList holds a mapped address against its IPv4 networks.
+  if (MAPPED_V4.check(address, "ipv6")) return PRIVATE_V4.check(address, "ipv6");
+  return !GLOBAL_V6.check(address, "ipv6") || PRIVATE_V6.check(address, "ipv6");
 }

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { Base64 } from "../core/base64.ts";
-import { parseExactly } from "./exact-json.ts";
+import { tooComplex } from "./broken-answer.ts";
+import { isTooComplex, parseExactly } from "./exact-json.ts";
 
 /** So many characters without a quote are worth looking at: shorter pictures cost little anyway. */
 const LONG = 64 * 1024;
@@ -15,10 +16,11 @@ const BYTE_ORDER_MARK = "\ufeff";
 /**
  * A whole answer parsed as JSON, numbers as they are written. A long string called `data` that is base64 becomes a
  * `Base64` of the same bytes: several megabytes of a picture are neither joined, nor made text, nor parsed. Throws what
- * `JSON.parse` throws.
+ * `JSON.parse` throws, and `upstream_protocol` for what is larger than MAX_ANSWER_JSON.
  */
 export function parseAnswer(pieces: readonly Buffer[]): unknown {
   const { text, held } = holdLongStrings(pieces);
+  if (isTooComplex(text)) throw tooComplex();
   if (held.size === 0) return parseExactly(text);
   let found = 0;
   const json = parseExactly(text, (key, value) => {
@@ -37,13 +39,15 @@ interface HeldStrings {
   readonly held: ReadonlyMap<string, Base64>;
 }
 
+const NOTHING_HELD: HeldStrings["held"] = new Map();
+
 /**
  * Takes long strings of base64 out of a JSON text. Between two quotes, of which the first is not escaped, base64 can only
  * be a whole string, or the text is no JSON: outside of strings a comma, a colon or a bracket is between any two quotes.
  */
 function holdLongStrings(pieces: readonly Buffer[]): HeldStrings {
+  if (pieces.length < 2) return { text: toText(pieces), held: NOTHING_HELD };
   const held = new Map<string, Base64>();
-  if (pieces.length < 2) return { text: toText(pieces), held };
   const rest: Buffer[] = [];
   /** What has come since the last quote. */
   let run: Buffer[] = [];

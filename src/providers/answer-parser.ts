@@ -15,6 +15,7 @@ export class AnswerError extends Error {}
 const MAX_HEAD = 16 * 1024;
 /** A chunk's size with its extensions may be so long, in bytes. */
 const MAX_SIZE_LINE = 1024;
+const MAX_INFORMATIONAL = 16;
 
 const STATUS_LINE = /^HTTP\/1\.([01]) ([1-9]\d\d)(?: [\t\x20-\x7e\x80-\xff]*)?$/;
 const HEADER_LINE = /^([!#$%&'*+\-.^_`|~0-9A-Za-z]+):([\t\x20-\x7e\x80-\xff]*)$/;
@@ -38,6 +39,8 @@ export class AnswerParser {
   /** How many bytes of the body or of the chunk are to come. */
   #left = 0;
   #trailerBytes = 0;
+  #informational = 0;
+  #isLast = false;
   #keepAliveMs = 0;
   /** The beginning of something that is not all there. */
   #rest = NOTHING;
@@ -54,7 +57,10 @@ export class AnswerParser {
     return this.#phase === "over";
   }
 
-  /** How long the connection may be kept after this answer, by what it says: 0 when it may not, Infinity when nothing was said. */
+  /**
+   * How long the connection may be kept after this answer, Infinity when it does not say. 0 after all but a 2xx whose length
+   * is certain: broken servers and proxies send bodies after other ones that their status or headers deny.
+   */
   get keepAliveMs(): number {
     return this.#keepAliveMs;
   }
@@ -63,6 +69,7 @@ export class AnswerParser {
   reset(): void {
     this.#phase = "head";
     this.#rest = NOTHING;
+    this.#informational = 0;
   }
 
   /**
@@ -128,19 +135,27 @@ export class AnswerParser {
     if (code === undefined) throw new AnswerError("The status line is none of HTTP/1.1.");
     const headers = readHeaders(lines);
     const status = Number(code);
-    if (status === 101) throw new AnswerError("The answer changes the protocol, unasked.");
-    // Informational: the answer itself is to come.
-    if (status < 200) return end + 4;
-    this.#begin(status, minor === "1", headers);
-    this.#sink.onHead(status, headers);
+    if (status < 200) this.#skip(status, headers);
+    else this.#begin(status, minor === "1", headers);
     return end + 4;
+  }
+
+  /** Checks an informational answer; the answer itself is to come. */
+  #skip(status: number, headers: AnswerHeaders): void {
+    if (status === 101) throw new AnswerError("The answer changes the protocol, unasked.");
+    if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined)
+      throw new AnswerError("An informational answer says that it has a body.");
+    if (++this.#informational > MAX_INFORMATIONAL)
+      throw new AnswerError(`There are more than ${MAX_INFORMATIONAL} informational answers.`);
+    if (status !== 100 && status !== 103) this.#isLast = true;
   }
 
   /** How the body is framed (RFC 9112, 6.3), and whether the connection outlives it. */
   #begin(status: number, persistent: boolean, headers: AnswerHeaders): void {
     const length = headers["content-length"];
     const coding = headers["transfer-encoding"];
-    this.#keepAliveMs = persistent ? readKeepAlive(headers) : 0;
+    if (status >= 300 || status === 204 || status === 205) this.#isLast = true;
+    this.#keepAliveMs = persistent && !this.#isLast ? readKeepAlive(headers) : 0;
     if (coding !== undefined) {
       if (!persistent || length !== undefined || String(coding).toLowerCase() !== "chunked")
         throw new AnswerError("The headers contradict each other about the body's length.");
@@ -156,6 +171,7 @@ export class AnswerParser {
     if (status === 204 || status === 304) this.#phase = "over";
     // Its end is the connection's.
     if (this.#phase === "body") this.#keepAliveMs = 0;
+    this.#sink.onHead(status, headers);
   }
 
   #readBody(input: Buffer, at: number): number {

@@ -15,6 +15,11 @@ export function unreadable(): Failure {
   return new Failure("upstream_protocol", "The upstream provider's answer could not be read.");
 }
 
+/** An answer, or an event, with more in it than is parsed. */
+export function tooComplex(): Failure {
+  return new Failure("upstream_protocol", "The upstream provider's answer is nested too deep or has too many values.");
+}
+
 /** A whole answer without a reason for its end. */
 export function incomplete(): Failure {
   return new Failure("upstream_protocol", "The upstream provider's answer is not complete.");

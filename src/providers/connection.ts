@@ -8,34 +8,40 @@ export interface WireRequest {
   readonly body: Buffer;
   /** The longest silence between two reads of the answer's body. */
   readonly idleMs: number;
+  /** Whose turn it takes where requests wait for a connection. */
+  readonly key: string;
+  /** Connections are shared only by requests with the same one. */
+  readonly pool: string;
 }
+
+/** What a request is on: a connection, or the queue for one. */
+export type Carrier = Pick<Connection, "pause" | "resume" | "destroy">;
 
 /** What hears of a request's answer. After `onEnd` or `onError` it hears nothing more. */
 export interface AnswerListener extends AnswerSink {
-  /** What the request is on; carries nothing else until its answer is over. Set by whoever sends it, perhaps twice. */
-  connection: Connection | undefined;
+  /** Carries nothing else until the answer is over. Set by the pool, more than once where it had to wait. */
+  connection: Carrier | undefined;
+  /** The request is about to be written: from here on the server may have it. */
+  onSent(): void;
   onEnd(): void;
   onError(error: Error): void;
 }
 
 /** What hears of a connection. */
 interface ConnectionOwner {
+  /** The time for DNS, TCP and TLS together. */
+  readonly connectMs: number;
   /** Its request is over, and it may be used for another one for so long: Infinity when the server has not said. */
   onIdle(connection: Connection, keepAliveMs: number): void;
-  /** It broke before anything was written of this request, although it was there already. Called after `onClosed`. */
-  onUnsent(request: WireRequest, listener: AnswerListener): void;
+  /** It broke before anything was written of this request, which another one has to carry. Called after `onClosed`. */
+  send(request: WireRequest, listener: AnswerListener): void;
   /** It is closed, or about to be: nothing can be sent over it any more. Called once. */
   onClosed(connection: Connection): void;
 }
 
-/** How the connection broke, when it was not the system that said so. */
-export class ConnectionError extends Error {
-  readonly code: "CONNECT_TIMEOUT" | "SILENCE" | "CLOSED";
-
-  constructor(code: ConnectionError["code"], message: string) {
-    super(message);
-    this.code = code;
-  }
+/** How a connection broke, when it was not the system that said so. `toTransportFailure` knows the codes. */
+export function connectionError(code: string, message: string): Error {
+  return Object.assign(new Error(message), { code });
 }
 
 /** A head and a body up to this length (bytes) are sent as one piece: a copy costs less than a second piece does. */
@@ -44,8 +50,16 @@ const ONE_PIECE = 16 * 1024;
 /** What all connections read into, one after another: a buffer for each read costs more than all of the parsing. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** One HTTP/1.1 connection to a provider, which takes one request at a time. */
-export class Connection implements AnswerSink {
+/** One HTTP/1.1 connection to a provider, which begins to connect at once and takes one request at a time. */
+export class Connection implements AnswerSink, Carrier {
+  readonly pool: string;
+  /** By the monotonic clock; when it was last free, and is to be closed if it still is, is set by its owner. */
+  readonly openedAtMs = performance.now();
+  freeAtMs = 0;
+  closeAtMs = Infinity;
+  /** How many requests it has carried, and how long the last one's answer took to begin. */
+  requests = 0;
+  beginMs = 0;
   readonly #owner: ConnectionOwner;
   readonly #socket: Socket;
   readonly #parser = new AnswerParser(this);
@@ -57,41 +71,46 @@ export class Connection implements AnswerSink {
   #unsent: WireRequest | undefined;
   #listener: AnswerListener | undefined;
   #idleMs = 0;
+  #writtenAtMs = 0;
+  /** Whether the answer began before all of its request was written: then it may be the answer to something else. */
+  #isEarly = false;
+  #hasBegun = false;
   #isPaused = false;
   #isClosed = false;
 
-  /** Begins to connect. `connectMs` is the time for DNS, TCP and TLS together. */
-  constructor(dialer: Dialer, connectMs: number, owner: ConnectionOwner) {
+  constructor(dialer: Dialer, pool: string, owner: ConnectionOwner) {
+    this.pool = pool;
     this.#owner = owner;
     this.#socket = dialer.open({
       buffer: READ_BUFFER,
       callback: (size) => this.#read(size === READ_BUFFER.length ? READ_BUFFER : READ_BUFFER.subarray(0, size)),
     });
     this.#connecting = setTimeout(
-      () => this.#break(new ConnectionError("CONNECT_TIMEOUT", `no connection within ${connectMs} ms`)),
-      connectMs,
+      () => this.#break(connectionError("CONNECT_TIMEOUT", `no connection within ${owner.connectMs} ms`)),
+      owner.connectMs,
     );
     this.#socket
       .once(dialer.readyEvent, () => this.#begin())
       .on("timeout", () => this.#onSilence())
       .on("end", () => this.#onEnd())
       .on("error", (error) => this.#break(error))
-      .once("close", () => this.#break(new ConnectionError("CLOSED", "the connection is closed")));
+      .once("close", () => this.#break(connectionError("CLOSED", "the connection is closed")));
   }
 
   /** Sends a request. Only for a connection that has none. */
   send(request: WireRequest, listener: AnswerListener): void {
     this.#listener = listener;
+    this.#hasBegun = false;
     this.#idleMs = request.idleMs;
+    this.requests += 1;
     this.#parser.reset();
     this.#unsent = request;
     // Sockets are read between this turn of the event loop and the end of the next.
     if (this.#connecting === undefined) setImmediate(this.#sendUnsent);
   }
 
-  /** Closes itself when no request comes for so long. */
-  keep(ms: number): void {
-    this.#socket.setTimeout(ms);
+  get isFree(): boolean {
+    return this.#listener === undefined;
   }
 
   /** Reads no further for now, but for what was read already: an answer that is not read stalls its sender. */
@@ -121,7 +140,11 @@ export class Connection implements AnswerSink {
   }
 
   onHead(status: number, headers: AnswerHeaders): void {
-    this.#socket.setTimeout(this.#idleMs);
+    this.beginMs = performance.now() - this.#writtenAtMs;
+    this.#isEarly = this.#socket.writableLength > 0;
+    this.#hasBegun = true;
+    // It goes on while the connection is free, and begins anew with each read and write: to change it costs more than both.
+    if (this.#socket.timeout !== this.#idleMs) this.#socket.setTimeout(this.#idleMs);
     this.#listener?.onHead(status, headers);
   }
 
@@ -142,7 +165,8 @@ export class Connection implements AnswerSink {
   };
 
   #write({ head, body }: WireRequest): void {
-    this.#socket.setTimeout(0);
+    this.#listener?.onSent();
+    this.#writtenAtMs = performance.now();
     const whole = `${head}content-length: ${body.length}\r\n\r\n`;
     if (whole.length + body.length <= ONE_PIECE) {
       const bytes = Buffer.allocUnsafe(whole.length + body.length);
@@ -160,7 +184,8 @@ export class Connection implements AnswerSink {
   /** Answers whether to go on reading. */
   #read(bytes: Buffer): boolean {
     // Nobody asked: whatever this is, it must not be taken for the answer to the next request.
-    if (this.#listener === undefined || this.#unsent !== undefined) this.#break(unasked());
+    if (this.#listener === undefined || this.#unsent !== undefined)
+      this.#break(connectionError("CLOSED", "the other side sent something unasked"));
     else this.#parse(bytes);
     return !this.#isPaused;
   }
@@ -168,7 +193,7 @@ export class Connection implements AnswerSink {
   #parse(bytes: Buffer): void {
     try {
       const isAll = this.#parser.read(bytes);
-      if (this.#parser.isOver) this.#finish(isAll && this.#socket.writableLength === 0 ? this.#parser.keepAliveMs : 0);
+      if (this.#parser.isOver) this.#finish(isAll && !this.#isEarly ? this.#parser.keepAliveMs : 0);
     } catch (error) {
       this.#break(error as Error);
     }
@@ -185,15 +210,16 @@ export class Connection implements AnswerSink {
   }
 
   #onSilence(): void {
+    // Only silence within an answer counts. The next read or write starts the timer again.
+    if (this.#listener === undefined || !this.#hasBegun) return;
     // Whoever does not read has nobody to blame for it.
     if (this.#isPaused) this.#socket.setTimeout(this.#idleMs);
-    else if (this.#listener === undefined) this.destroy();
-    else this.#break(new ConnectionError("SILENCE", `nothing came for ${this.#idleMs} ms`));
+    else this.#break(connectionError("SILENCE", `nothing came for ${this.#idleMs} ms`));
   }
 
   #onEnd(): void {
     if (this.#listener !== undefined && this.#parser.end()) return this.#finish(0);
-    this.#break(new ConnectionError("CLOSED", "the other side has closed the connection"));
+    this.#break(connectionError("CLOSED", "the other side has closed the connection"));
   }
 
   #break(error: Error): void {
@@ -202,8 +228,6 @@ export class Connection implements AnswerSink {
     this.destroy();
     if (listener === undefined) return;
     if (unsent === undefined) listener.onError(error);
-    else this.#owner.onUnsent(unsent, listener);
+    else this.#owner.send(unsent, listener);
   }
 }
-
-const unasked = (): ConnectionError => new ConnectionError("CLOSED", "the other side sent something unasked");

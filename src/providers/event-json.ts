@@ -1,5 +1,5 @@
-import { unreadable } from "./broken-answer.ts";
-import { parsed } from "./lenient.ts";
+import { tooComplex, unreadable } from "./broken-answer.ts";
+import { isTooComplex, parseExactly } from "./exact-json.ts";
 
 /** One dialect's marker for the end of a stream, which proxies add to the others' streams as well. */
 export function isEndMarker(data: string): boolean {
@@ -15,12 +15,16 @@ export class EventJson {
 
   /**
    * The event's data; undefined when it is empty or not JSON. Throws `upstream_protocol` when an event before it was
-   * not JSON.
+   * not JSON, or when this one is larger than MAX_ANSWER_JSON.
    */
   read(data: string): unknown {
     if (this.#broken) throw unreadable();
-    const json = parsed(data);
-    this.#broken = json === undefined && data.trim() !== "";
-    return json;
+    if (isTooComplex(data)) throw tooComplex();
+    try {
+      return parseExactly(data);
+    } catch {
+      this.#broken = data.trim() !== "";
+      return undefined;
+    }
   }
 }

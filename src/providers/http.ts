@@ -1,9 +1,10 @@
 import { isIP } from "node:net";
 import { Failure } from "../core/failure.ts";
+import type { CallProgress } from "../core/provider.ts";
 import { isPrivateAddress } from "../net/private-addresses.ts";
 import type { AnswerHeaders } from "./answer-parser.ts";
-import type { AnswerListener, Connection } from "./connection.ts";
-import { Connections } from "./connections.ts";
+import type { AnswerListener, Carrier } from "./connection.ts";
+import { type ConnectionLimits, Connections } from "./connections.ts";
 import { lookupPublic } from "./public-lookup.ts";
 import { ReadingTurns, TURN_BYTES } from "./reading-turns.ts";
 import { RequestHeads } from "./request-head.ts";
@@ -18,6 +19,8 @@ export interface UpstreamOptions {
   readonly allowPrivate: boolean;
   /** Time for DNS, TCP and TLS together. */
   readonly connectMs: number;
+  /** How many connections there may be, for how long, and whether each account has its own. Default: no limits, shared. */
+  readonly connections?: ConnectionLimits & { readonly perAccount: boolean };
   /** Shared by all that the event loop has to read. Default: of its own. */
   readonly streamTurns?: Pick<StreamTurns, "take">;
 }
@@ -32,8 +35,14 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal;
   /** The longest silence between two reads of the body. */
   readonly idleMs: number;
-  /** Whose turn the answer's parts take when there are more than there is time for. Default: of all that say nothing. */
+  readonly progress?: CallProgress | undefined;
+  /**
+   * Whose turn it takes for a connection when all are in use, and for the answer's parts when there are more than there is
+   * time for. Default: of all that say nothing.
+   */
   readonly lineId?: string | undefined;
+  /** Where accounts have connections of their own: which one's it uses. Default: of all that say nothing. */
+  readonly accountId?: string | undefined;
 }
 
 /** The most that is read of an answer that is not a stream, and of one event of a stream. Pictures come as base64. */
@@ -41,6 +50,9 @@ export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
 
 /** Unread bytes of one answer above which its socket is not read further. */
 const HIGH_WATER_BYTES = 64 * 1024;
+
+/** As many connections as there are requests, shared by all accounts. */
+export const UNLIMITED = { max: Infinity, maxAgeMs: Infinity, maxRequests: Infinity, perAccount: false };
 
 /** How long a finished answer may take to end its body before its connection is given up. */
 const LINGER_MS = 1000;
@@ -61,6 +73,7 @@ export function connectUpstream({
   baseUrl,
   allowPrivate,
   connectMs,
+  connections: limits = UNLIMITED,
   streamTurns = new StreamTurns(),
 }: UpstreamOptions): Upstream {
   const url = new URL(baseUrl);
@@ -68,17 +81,20 @@ export function connectUpstream({
   if (!allowPrivate && isIP(host) && isPrivateAddress(host)) throw new Error(`${baseUrl} is a private address`);
   if (!allowPrivate && url.protocol !== "https:") throw new Error(`${baseUrl} is plain http`);
   const heads = new RequestHeads(url);
-  const connections = new Connections({ url, ...(!allowPrivate && { lookup: lookupPublic }) }, connectMs);
+  const origin = { url, ...(!allowPrivate && { lookup: lookupPublic }) };
+  const connections = new Connections(origin, connectMs, limits);
   const turns = new ReadingTurns();
   return {
-    post: ({ path, headers, body, signal, idleMs, lineId = "" }, accept) =>
+    post: ({ path, headers, body, signal, idleMs, progress, lineId = "", accountId = "" }, accept) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
-        const exchange = new Exchange({ signal, turns, streamTurns, lineId }, resolve, reject);
+        if (progress !== undefined) progress.unsent = true;
+        const exchange = new Exchange({ signal, turns, streamTurns, progress, lineId }, resolve, reject);
         try {
           const head = heads.write(path, headers, accept);
           const bytes = typeof body === "string" ? Buffer.from(body) : body;
-          connections.send({ head, body: bytes, idleMs }, exchange);
+          const pool = limits.perAccount ? accountId : "";
+          connections.send({ head, body: bytes, idleMs, key: lineId, pool }, exchange);
         } catch (error) {
           exchange.onError(error as Error);
         }
@@ -108,6 +124,7 @@ interface ExchangePorts {
   readonly signal: AbortSignal;
   readonly turns: ReadingTurns;
   readonly streamTurns: Pick<StreamTurns, "take">;
+  readonly progress: CallProgress | undefined;
   readonly lineId: string;
 }
 
@@ -115,10 +132,11 @@ interface ExchangePorts {
 class Exchange implements AnswerListener, UpstreamAnswer {
   status = 0;
   headers: AnswerHeaders = {};
-  connection: Connection | undefined;
+  connection: Carrier | undefined;
   readonly #signal: AbortSignal;
   readonly #turns: ReadingTurns;
   readonly #streamTurns: Pick<StreamTurns, "take">;
+  readonly #progress: CallProgress | undefined;
   readonly #lineId: string;
   readonly #resolve: (answer: UpstreamAnswer) => void;
   readonly #reject: (reason: unknown) => void;
@@ -138,17 +156,22 @@ class Exchange implements AnswerListener, UpstreamAnswer {
   #turnBytes = 0;
 
   constructor(
-    { signal, turns, streamTurns, lineId }: ExchangePorts,
+    { signal, turns, streamTurns, progress, lineId }: ExchangePorts,
     resolve: (answer: UpstreamAnswer) => void,
     reject: (reason: unknown) => void,
   ) {
     this.#signal = signal;
     this.#turns = turns;
     this.#streamTurns = streamTurns;
+    this.#progress = progress;
     this.#lineId = lineId;
     this.#resolve = resolve;
     this.#reject = reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
+  }
+
+  onSent(): void {
+    if (this.#progress !== undefined) this.#progress.unsent = false;
   }
 
   onHead(status: number, headers: AnswerHeaders): void {

@@ -1,3 +1,5 @@
+import type { Redact } from "./redaction.ts";
+
 /** What is read of an upstream's text. */
 export const MAX_READ_CHARS = 2000;
 
@@ -48,7 +50,10 @@ const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
     /(?<![\w:.])\[?(?:(?:[\da-f]{1,4}:){7}[\da-f]{1,4}|(?=[\da-f:]{0,40}::)(?=:{0,2}[\da-f])(?:[\da-f]{0,4}:){2,7}[\da-f]{0,4})(?![\w:])(?:\](?::\d{1,5})?)?/gi,
     "[address]",
   ],
-  [/\b(?:[a-z\d-]{1,63}\.){1,8}(?:internal|local|lan|corp)\b(?::\d{1,5})?/gi, "[address]"],
+  [
+    /\b(?:[a-z\d-]{1,63}\.){1,8}(?:internal|intranet|local|localdomain|lan|corp|svc|consul)\b(?::\d{1,5})?/gi,
+    "[address]",
+  ],
   [/\b(?:(?:[a-z\d-]{1,63}\.){1,8}[a-z]{2,24}|localhost|[a-z\d]{1,30}-[a-z\d-]{1,30}):\d{2,5}\b/gi, "[address]"],
 
   // Places in a file system. Paths of an API and of a JSON document are of use to a caller, and stay.
@@ -73,11 +78,12 @@ const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
 const MONEY = /quota|billing|credit|balance|payment/i;
 
 /**
- * An upstream's text as a caller may see it: without keys, addresses, paths, account names and e-mail addresses, and
+ * An upstream's text as a caller may see it: first without what `redact` knows of the provider's credentials, then without
+ * what looks like keys, addresses, paths, account names and e-mail addresses, and
  * short. Empty when there is nothing to show, or when it speaks of money.
  */
-export function scrub(text: string): string {
-  const read = cutText(text, MAX_READ_CHARS);
+export function scrub(text: string, redact: Redact): string {
+  const read = redact(cutText(text, MAX_READ_CHARS));
   if (MONEY.test(read) || /<(?:!doctype|html|head|body)\b/i.test(read)) return "";
   const shown = SECRETS.reduce((out, [pattern, word]) => out.replace(pattern, word), read);
   return cutText(shown.replace(/[\s\p{Cc}]+/gu, " ").trim(), MAX_SHOWN_CHARS);

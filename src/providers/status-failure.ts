@@ -1,4 +1,5 @@
 import { Failure, type FailureCode, type FailureOptions } from "../core/failure.ts";
+import { keepAll, type Redact } from "./redaction.ts";
 import { scrub } from "./scrub.ts";
 
 /**
@@ -24,6 +25,14 @@ export interface UpstreamError {
   readonly final?: boolean;
 }
 
+/** Where in an answer an error stands that began as a success, and what must not be shown of it. */
+export interface InBand {
+  /** Whether content came before it. */
+  readonly begun: boolean;
+  /** Of the provider's credentials. Default: nothing. */
+  readonly redact?: Redact;
+}
+
 /** How long an upstream is left alone whose limit does not pass by itself. */
 const LASTING_RETRY_MS = 30_000;
 
@@ -34,21 +43,22 @@ const NOT_SERVED = "The upstream provider does not serve this gateway's account.
 const NOT_ALLOWED = "The upstream provider does not let this gateway's account do this.";
 
 /** The failure that an answer with an error's status means: the one classification that all dialects share. */
-export function toStatusFailure(error: UpstreamError): Failure {
-  return toFailure(error, { upstreamStatus: error.status });
+export function toStatusFailure(error: UpstreamError, redact: Redact = keepAll): Failure {
+  return toFailure(error, { upstreamStatus: error.status, refused: true }, redact);
 }
 
 /**
  * The failure that an error inside an answer means whose status was 200. Before any content it is named as its status
  * would be. Once content has `begun`, its text only says that generating failed.
  */
-export function toInnerFailure(error: UpstreamError, { begun }: { readonly begun: boolean }): Failure {
-  const failure = toFailure(error, { upstreamStatus: 200 });
-  if (!begun) return failure;
+export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }: InBand): Failure {
+  if (!begun) return toFailure(error, { upstreamStatus: 200, refused: true }, redact);
+  const failure = toFailure(error, { upstreamStatus: 200 }, redact);
   const { code, detail, violations, retryAfterMs, transient, requestBound, upstreamStatus } = failure;
   return new Failure(code, FAILED_GENERATING, {
     transient,
     requestBound,
+    refused: false,
     ...(detail !== undefined && { detail }),
     // Ours; those of other rejections hold the upstream's words.
     ...(detail === "context_length_exceeded" && { violations }),
@@ -57,8 +67,12 @@ export function toInnerFailure(error: UpstreamError, { begun }: { readonly begun
   });
 }
 
-function toFailure(error: UpstreamError, where: Pick<FailureOptions, "upstreamStatus">): Failure {
-  const { code, message, ...options } = classify(error);
+function toFailure(
+  error: UpstreamError,
+  where: Pick<FailureOptions, "upstreamStatus" | "refused">,
+  redact: Redact,
+): Failure {
+  const { code, message, ...options } = classify(error, redact);
   return new Failure(code, message, { ...options, ...where });
 }
 
@@ -67,20 +81,20 @@ interface Classified extends FailureOptions {
   readonly message: string;
 }
 
-function classify(error: UpstreamError): Classified {
+function classify(error: UpstreamError, redact: Redact): Classified {
   const { status, subject } = error;
   switch (status) {
     case 400:
     case 413:
     case 415:
     case 422:
-      return toRejection(error);
+      return toRejection(error, redact);
     case 401:
       return refusedUs(NOT_AUTHENTICATED);
     case 402:
       return refusedUs(NOT_SERVED);
     case 403:
-      return subject === "content" ? rejected(error) : refusedUs(NOT_ALLOWED);
+      return subject === "content" ? rejected(error, redact) : refusedUs(NOT_ALLOWED);
     case 404:
       return refusedUs("The upstream provider does not know the model.");
     case 408:
@@ -104,7 +118,7 @@ function classify(error: UpstreamError): Classified {
 }
 
 /** A rejection is about the request, unless it is about our credential, our account, or what we made of the request. */
-function toRejection(error: UpstreamError): Classified {
+function toRejection(error: UpstreamError, redact: Redact): Classified {
   // Told by words only, it may be the caller's text that speaks: that says nothing about the upstream.
   const requestBound = error.toldBy === "words";
   switch (error.subject) {
@@ -119,24 +133,24 @@ function toRejection(error: UpstreamError): Classified {
     }
     case "context": {
       const violations = [{ field: "messages", description: "too long for the model's context window" }];
-      const message = scrub(error.message) || "The conversation is longer than the model's context window.";
+      const message = scrub(error.message, redact) || "The conversation is longer than the model's context window.";
       return { code: "upstream_rejected", message, detail: "context_length_exceeded", violations };
     }
     case "content":
     case "overload":
     case undefined:
-      return rejected(error);
+      return rejected(error, redact);
   }
 }
 
 /** In the upstream's own words, as a caller may see them, or in ours when nothing is left of them. */
-function rejected({ status, message: words, param = "" }: UpstreamError): Classified {
+function rejected({ status, message: words, param = "" }: UpstreamError, redact: Redact): Classified {
   const plain =
     status === 413
       ? "The request is too large for the upstream provider."
       : "The upstream provider rejected the request.";
-  const message = scrub(words) || plain;
-  const violations = param === "" ? [] : [{ field: param, description: message }];
+  const message = scrub(words, redact) || plain;
+  const violations = param === "" || redact(param) !== param ? [] : [{ field: param, description: message }];
   return { code: "upstream_rejected", message, violations };
 }
 

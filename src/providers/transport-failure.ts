@@ -11,6 +11,14 @@ export function toTransportFailure(error: Error, answered: boolean): Failure {
       transient: true,
     });
   }
+  if (code === "NO_CONNECTION") {
+    // Says nothing about the provider. It has waited already, so that another wait helps less than another model.
+    return new Failure("upstream_unavailable", "All connections to the upstream provider are in use.", {
+      cause: error,
+      transient: false,
+      requestBound: true,
+    });
+  }
   if (code === "SILENCE") {
     return new Failure("upstream_timeout", "The upstream provider went silent in the middle of its answer.", {
       cause: error,

@@ -2,11 +2,11 @@ import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Translation } from "../core/provider.ts";
-import type { Mode, Plan } from "../core/router.ts";
+import { restrict } from "../core/provider-options.ts";
+import type { Asked, Plan } from "../core/router.ts";
 
 /** The candidates in order, with the primary's translation: what a request will try. */
-export interface AttemptPlan extends Plan {
-  readonly mode: Mode;
+export interface AttemptPlan extends Plan, Asked {
   readonly primary: Translation;
 }
 
@@ -15,19 +15,42 @@ export interface AttemptPlan extends Plan {
  * A pure function. Throws `invalid_request` when the primary cannot take the request, or, when it is strict, would
  * have to leave out or clamp a field.
  */
-export function planAttempts(request: CompletionRequest, candidates: readonly Model[], mode: Mode): AttemptPlan {
+export function planAttempts(request: CompletionRequest, candidates: readonly Model[], asked: Asked): AttemptPlan {
   const [first] = candidates;
   if (first === undefined) throw new RangeError("a plan needs at least one candidate");
-  const primary = first.provider.translate(request, first.upstream, mode);
-  const refusal = request.strict ? refuseLosses(first, primary) : undefined;
+  const primary = translate(request, first, asked);
+  return { request, candidates, ...asked, primary, sent: primary.sent };
+}
+
+/**
+ * The request as this model may be sent it. Throws `invalid_request` when the model cannot take it, or, when it is strict,
+ * would lose something.
+ */
+export function translate(request: CompletionRequest, model: Model, { mode, rules }: Asked): Translation {
+  const restricted = restrict(request, model, rules);
+  if (request.strict && restricted.omitted.length > 0) throw notAllowed(restricted.omitted);
+  let translation = model.provider.translate(restricted.request, model.upstream, mode);
+  if (restricted.omitted.length > 0)
+    translation = { ...translation, omitted: [...restricted.omitted, ...translation.omitted] };
+  const refusal = request.strict ? refuseLosses(model, translation) : undefined;
   if (refusal !== undefined) throw refusal;
-  return { request, candidates, mode, primary };
+  return translation;
+}
+
+/** The failure of a strict request that asks for what its key or the provider is not configured for. */
+function notAllowed(fields: readonly string[]): Failure {
+  const description = "is not allowed for this API key and provider, and the request is strict";
+  const violations = fields.map((field): FieldViolation => ({ field, description }));
+  return new Failure("invalid_request", `${fields[0]}: ${description}.`, { violations });
 }
 
 /** The failure of a strict request whose translation would lose something; undefined when it loses nothing. */
-export function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure | undefined {
+function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure | undefined {
   const violations: FieldViolation[] = [
-    ...omitted.map((field) => ({ field, description: `is not supported by ${model.id}, and the request is strict` })),
+    ...omitted.map((field) => ({
+      field,
+      description: `is not supported by ${model.id}, and the request is strict`,
+    })),
     ...clamped.map(({ field, to }) => ({
       field,
       description: `would be moved to ${to} for ${model.id}, and the request is strict`,

@@ -11,7 +11,7 @@ import type { Answer, Emit } from "../core/provider.ts";
 import type { Plan, Router, RouterCall } from "../core/router.ts";
 import type { Rest } from "../core/upstream-health.ts";
 import { AnswerBuilder } from "../core/whole.ts";
-import { type AttemptPorts, AttemptRun, type RunningAttempt } from "./attempts.ts";
+import { type AttemptPorts, AttemptRun, type RunningAttempt, UnseenAnswer } from "./attempts.ts";
 import { type BackoffOptions } from "./backoff.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
 import type { Clock } from "../core/clock.ts";
@@ -61,7 +61,9 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
         for (;;) {
           const attempt = await run.next();
           try {
-            const answer = await fetchAnswer(attempt);
+            const work = fetchAnswer(attempt);
+            attempt.work = work;
+            const answer = await attempt.limit.race(work);
             return { model: attempt.model, answer, report: run.served(attempt) };
           } catch (reason) {
             run.failed(attempt, reason, { committed: false });
@@ -82,13 +84,15 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
           // Once it has emitted, a failure is final.
           let committed = false;
           try {
-            const take = ofOurs((batch) => {
+            const give = ofOurs((batch) => {
               if (committed) return emit(batch);
               committed = true;
               run.committed(attempt);
               return emit([startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch]);
             });
-            await attempt.model.provider.stream(attempt.call, take);
+            const work = attempt.model.provider.stream(attempt.call, whileWanted(attempt, give));
+            attempt.work = work;
+            await attempt.limit.race(work);
             if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
           } catch (reason) {
             run.failed(attempt, reason, { committed });
@@ -117,17 +121,40 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
  * The whole answer of one attempt. One that was asked for as a stream, because it may take long, is put together here:
  * the limit for the first content ends with the first content, and from then on only silence is too long.
  */
-async function fetchAnswer({ model, call, pass, limit, translation }: RunningAttempt): Promise<Answer> {
+async function fetchAnswer(attempt: RunningAttempt): Promise<Answer> {
+  const { model, call, pass, limit, translation } = attempt;
   if (!translation.streamed) return model.provider.create(call);
   const builder = new AnswerBuilder();
   const take = ofOurs((batch) => {
     limit.stop();
     pass.committed();
     for (const chunk of batch) builder.add(chunk);
+    (attempt.unseen ??= new UnseenAnswer()).add(batch);
     return undefined;
   });
-  await model.provider.stream(call, take);
+  await model.provider.stream(call, whileWanted(attempt, take));
   return builder.build();
+}
+
+/**
+ * The same for as long as the attempt's answer is wanted. What the provider says after that is measured and dropped, and it
+ * waits for no caller.
+ */
+function whileWanted(attempt: RunningAttempt, emit: Emit): Emit {
+  const { limit } = attempt;
+  return (batch) => {
+    if (!limit.isOver) {
+      try {
+        const room = emit(batch);
+        return room && limit.unlessOver(room);
+      } catch (reason) {
+        if (!limit.isOver) throw reason;
+        return undefined;
+      }
+    }
+    (attempt.unseen ??= new UnseenAnswer()).add(batch);
+    return undefined;
+  };
 }
 
 /** The same, but that a fault of ours is a Failure: an adapter takes anything else for an answer that it cannot read. */

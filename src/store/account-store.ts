@@ -2,12 +2,14 @@ import type { Kysely } from "kysely";
 import type { AccountStore } from "../access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../access/key-store.ts";
 import { toAccountRecord, toAccountRow, toChangedAccountColumns } from "./account-rows.ts";
+import { createBrowsers } from "./browser-store.ts";
 import { retryWhileBusy } from "./busy.ts";
 import type { Database } from "./database.ts";
 import { createEvents } from "./event-store.ts";
 import { createInvitations } from "./invitation-store.ts";
 import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
 import type { Schema } from "./schema.ts";
+import { createSetupTokens } from "./setup-token-store.ts";
 import { createSessions } from "./session-store.ts";
 
 /** Accounts in the database. A change that matters to keys is told to those who keep keys in memory. */
@@ -15,6 +17,8 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
   const { query } = database;
   return {
     ...createSessions(database),
+    ...createBrowsers(database),
+    ...createSetupTokens(database),
     ...createInvitations(database),
     ...createEvents(database),
 

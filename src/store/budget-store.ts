@@ -3,6 +3,7 @@ import { Batcher } from "./batcher.ts";
 import { retryWhileBusy } from "./busy.ts";
 import { chunksOf } from "./chunks.ts";
 import type { Database } from "./database.ts";
+import type { LedgerFolding } from "./ledger-folding.ts";
 import { StoreError } from "./store-error.ts";
 
 /** How long a completion waits for its money. */
@@ -15,7 +16,7 @@ const MAX_TRIES = 3;
 const MAX_UNCANCELLED = 10_000;
 
 /** Budgets in the database. Rejects with a StoreError. */
-export function createBudgetStore(database: Database): BudgetStore {
+export function createBudgetStore(database: Database, folding: LedgerFolding): BudgetStore {
   /** Holds that may be there and must not be. */
   const uncancelled = new Set<string>();
   const cancelAll = async (): Promise<void> => {
@@ -31,13 +32,19 @@ export function createBudgetStore(database: Database): BudgetStore {
   const batcher = new Batcher<BudgetDemand, BudgetDecision>({
     async decide(demands) {
       await cancelAll();
-      return decideAll(database, demands);
+      const decisions = await decideAll(database, demands);
+      const refused = demands.filter((_, index) => !decisions[index]!.admitted);
+      if (database.kind === "sqlite" || refused.length === 0) return decisions;
+      // What ended a moment ago holds its worst case until it is folded. SQLite folds before it decides.
+      if (!(await folding.catchUp())) return decisions;
+      const again = (await decideAll(database, refused)).values();
+      return decisions.map((decision) => (decision.admitted ? decision : again.next().value!));
     },
     limitMs: LIMIT_MS,
     toError: (message, cause) => (cause instanceof StoreError ? cause : new StoreError(message, { cause })),
     // A cancellation may have come before it.
-    onLate({ id }, { admitted }) {
-      if (admitted) cancel(id).catch(() => undefined);
+    onLate({ id, extends: extended }, { admitted }) {
+      if (admitted && extended !== true) cancel(id).catch(() => undefined);
     },
   });
   return {

@@ -17,9 +17,26 @@ export async function holdBudgets(statements: Statements, demands: readonly Budg
   const subjects = [...new Set(demands.flatMap(({ holds }) => holds.map(({ subject }) => subject)))].toSorted(compare);
   const now = await nowMs(statements);
   const month = monthOf(now);
+  // Holds before spending, as every transaction takes them.
+  const extendable = await findExtendable(statements, { demands, month });
   const taken = await lockTaken(statements, { subjects, month });
   if (taken.size < subjects.length) return { missing: subjects.filter((subject) => !taken.has(subject)), month };
-  return { decisions: await decideInOrder(statements, demands, { taken, month, nowMs: now }) };
+  return { decisions: await decideInOrder(statements, demands, { taken, month, nowMs: now, extendable }) };
+}
+
+/** The holds of this month, by their IDs, that demands want to extend. Almost always there is nothing to look for. */
+async function findExtendable(
+  statements: Statements,
+  { demands, month }: { readonly demands: readonly BudgetDemand[]; readonly month: string },
+): Promise<ReadonlySet<string>> {
+  const found = new Set<string>();
+  const ids = demands.flatMap(({ id, extends: extended }) => (extended === true ? [id] : []));
+  for (const batch of batchesOf(statements, ids)) {
+    const sql = `select id from budget_holds where id in ${listOf(batch.length)} and month = ? order by id, subject`;
+    const rows = await statements.run<{ readonly id: string }>(`${sql} ${forUpdate(statements)}`, [...batch, month]);
+    for (const { id } of rows) found.add(id);
+  }
+  return found;
 }
 
 /** Gives back what is held for these completions. */
@@ -59,15 +76,25 @@ async function lockTaken(
   return taken;
 }
 
+interface Deciding {
+  readonly taken: Map<string, number>;
+  readonly month: string;
+  readonly nowMs: number;
+  readonly extendable: ReadonlySet<string>;
+}
+
 async function decideInOrder(
   statements: Statements,
   demands: readonly BudgetDemand[],
-  { taken, month, nowMs: now }: { readonly taken: Map<string, number>; readonly month: string; readonly nowMs: number },
+  { taken, month, nowMs: now, extendable }: Deciding,
 ): Promise<BudgetDecision[]> {
   const changes = new SpendingChanges();
   const rows: BudgetHoldRow[] = [];
-  const decisions = demands.map(({ id, holds, amountMicroUsd, lastsMs }): BudgetDecision => {
-    const full = holds.find(({ subject, limitMicroUsd }) => taken.get(subject)! + amountMicroUsd > limitMicroUsd);
+  const decisions = demands.map(({ id, holds, amountMicroUsd, lastsMs, extends: extended = false }): BudgetDecision => {
+    const isLost = extended && !extendable.has(id);
+    const full = holds.find(
+      ({ subject, limitMicroUsd }) => isLost || taken.get(subject)! + amountMicroUsd > limitMicroUsd,
+    );
     if (full !== undefined) return { admitted: false, ...full, takenMicroUsd: taken.get(full.subject)! };
     for (const { subject } of holds) {
       taken.set(subject, taken.get(subject)! + amountMicroUsd);
@@ -77,6 +104,13 @@ async function decideInOrder(
     return { admitted: true };
   });
   await changes.apply(statements);
-  await insertRows(statements, { into: "budget_holds", rows });
+  await insertRows(statements, {
+    into: "budget_holds",
+    rows,
+    ...(extendable.size > 0 && {
+      ending: `on conflict (id, subject) do update set
+        amount_micro_usd = budget_holds.amount_micro_usd + excluded.amount_micro_usd`,
+    }),
+  });
   return decisions;
 }

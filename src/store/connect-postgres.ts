@@ -3,13 +3,14 @@ import { Database } from "./database.ts";
 import { type PoolOptions, PostgresConnections } from "./postgres-pool.ts";
 import { createPostgresStatements } from "./postgres-statements.ts";
 import type { Schema } from "./schema.ts";
-import { runTransaction } from "./transactions.ts";
+import { type Perform, runTransaction } from "./transactions.ts";
 
 /** Connections to a PostgreSQL database, which are made when they are needed. */
 export function connectPostgres(options: PoolOptions): Database {
-  const dialect = new PostgresDialect({ pool: new PostgresConnections(options) });
+  const pool = new PostgresConnections(options);
+  const dialect = new PostgresDialect({ pool });
   const query = new Kysely<Schema>({ dialect });
-  return new Database("postgres", query, (name, input) =>
-    query.transaction().execute((transaction) => runTransaction(createPostgresStatements(transaction), name, input)),
-  );
+  const perform: Perform = (name, input) =>
+    query.transaction().execute((transaction) => runTransaction(createPostgresStatements(transaction), name, input));
+  return new Database("postgres", query, { perform, isUp: () => pool.isUp });
 }

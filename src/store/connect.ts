@@ -64,7 +64,9 @@ async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): 
 
 function connectSqlite(file: string, limitMs: number | undefined): Database {
   const dialect = new SqliteThreadDialect({ file, limitMs });
-  return new Database("sqlite", new Kysely({ dialect }), (name, input) => dialect.perform(name, input));
+  return new Database("sqlite", new Kysely({ dialect }), {
+    perform: (name, input) => dialect.perform(name, input),
+  });
 }
 
 /** SQLite would make the file readable for everybody; its companions (-wal, -shm) take over the file's mode. */

@@ -12,9 +12,17 @@ export class Database {
   /** Runs one of the transactions that have a name, and again when another process was in its way. */
   readonly perform: Perform;
 
-  constructor(kind: "sqlite" | "postgres", query: Kysely<Schema>, perform: Perform) {
+  /** Whether the last statement reached the server. SQLite has none that could be away. */
+  readonly isUp: () => boolean;
+
+  constructor(
+    kind: "sqlite" | "postgres",
+    query: Kysely<Schema>,
+    { perform, isUp = () => true }: { readonly perform: Perform; readonly isUp?: () => boolean },
+  ) {
     this.kind = kind;
     this.query = query;
+    this.isUp = isUp;
     this.perform = (name, input) => retryWhileBusy(() => perform(name, input));
   }
 

@@ -24,9 +24,23 @@ export function createEvents({ query }: Database): Pick<AccountStore, "record" |
       return (await retryWhileBusy(() => newest.execute())).map(toSecurityEvent);
     },
 
-    async pruneEvents(beforeMs) {
+    async pruneEvents({ beforeMs, mostAnonymous }) {
       const old = query.deleteFrom("security_events").where("at_ms", "<", beforeMs);
-      return Number((await retryWhileBusy(() => old.executeTakeFirst())).numDeletedRows);
+      const { numDeletedRows } = await retryWhileBusy(() => old.executeTakeFirst());
+      const newest = query
+        .selectFrom("security_events")
+        .select("id")
+        .where("account_id", "is", null)
+        .where("actor_id", "is", null)
+        .orderBy("at_ms", "desc")
+        .orderBy("id")
+        .limit(mostAnonymous);
+      const excess = query
+        .deleteFrom("security_events")
+        .where("account_id", "is", null)
+        .where("actor_id", "is", null)
+        .where("id", "not in", newest);
+      return Number(numDeletedRows + (await retryWhileBusy(() => excess.executeTakeFirst())).numDeletedRows);
     },
   };
 }

@@ -7,6 +7,9 @@ const MAX_PAUSE_MS = 5_000;
 /** A connection can be dead without either side's knowing; a question finds out. */
 const QUESTION_MS = 10_000;
 
+/** A pooler that hands out a connection for each transaction forgets who listens. */
+const STILL_LISTENING = "select 1 from pg_listening_channels() as channel where channel = $1";
+
 /** Hears on a connection of its own of the keys that other processes change; connects again whenever it is lost. */
 export class KeyListener {
   readonly #url: string;
@@ -15,11 +18,17 @@ export class KeyListener {
   #timer: NodeJS.Timeout | undefined;
   #pauseMs = FIRST_PAUSE_MS;
   #closed = false;
+  #isListening = false;
 
   constructor(url: string, changes: Pick<KeyChanges, "announce">) {
     this.#url = url;
     this.#changes = changes;
     void this.#connect();
+  }
+
+  /** Whether changes of other processes are heard of now. */
+  get isListening(): boolean {
+    return this.#isListening;
   }
 
   close(): void {
@@ -41,6 +50,7 @@ export class KeyListener {
       this.#lose(client);
       return;
     }
+    this.#isListening = true;
     this.#pauseMs = FIRST_PAUSE_MS;
     // Whatever was said while nobody listened.
     this.#changes.announce(ANY_KEY);
@@ -50,8 +60,8 @@ export class KeyListener {
   #askLater(client: pg.Client): void {
     if (this.#client !== client || this.#closed) return;
     this.#timer = setTimeout(() => {
-      client.query("select 1").then(
-        () => this.#askLater(client),
+      client.query(STILL_LISTENING, [KEY_CHANNEL]).then(
+        ({ rows }) => (rows.length > 0 ? this.#askLater(client) : this.#lose(client)),
         () => this.#lose(client),
       );
     }, QUESTION_MS);
@@ -61,6 +71,7 @@ export class KeyListener {
   #lose(client: pg.Client): void {
     if (this.#client !== client) return;
     this.#client = undefined;
+    this.#isListening = false;
     dropClient(client);
     clearTimeout(this.#timer);
     if (this.#closed) return;

@@ -66,6 +66,12 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
       return row && toRecord(row);
     },
 
+    async findWithHash(id) {
+      const found = keysWithAccount(database).where("api_keys.id", "=", id);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && { ...toFoundKey(row), hash: row.hash };
+    },
+
     async names(ids) {
       const names = new Map<string, string>();
       for (const chunk of chunksOf(ids)) {
@@ -106,29 +112,37 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
       });
     },
 
-    revoke(id, atMs) {
-      return changes.during(database, async (transaction) => {
-        const revoked = await transaction
+    async family(lineId) {
+      await folding.caughtUp();
+      const found = keysWithUse(database).where((key) => key.or([key("id", "=", lineId), key("line_id", "=", lineId)]));
+      return (await retryWhileBusy(() => found.execute())).map(toRecord);
+    },
+
+    async revoke(ids, atMs) {
+      let revoked: readonly { readonly id: string; readonly hash: string }[] = [];
+      await changes.during(database, async (transaction) => {
+        revoked = await transaction
           .updateTable("api_keys")
           .set({ revoked_at_ms: atMs })
-          .where("id", "=", id)
+          .where("id", "in", ids)
           .where("revoked_at_ms", "is", null)
-          .returning("hash")
+          .returning(["id", "hash"])
           .execute();
         return revoked.map(({ hash }) => hash);
       });
+      return revoked.map(({ id }) => id);
     },
 
-    update(id, wanted) {
+    update(id, wanted, { limitedByAdministrator: expected } = {}) {
       return changes.during(database, async (transaction) => {
-        const updated = await transaction
+        let update = transaction
           .updateTable("api_keys")
           // The ID as well: an update of nothing is not SQL.
           .set({ id, ...toChangedColumns(wanted) })
           .where("id", "=", id)
-          .where("revoked_at_ms", "is", null)
-          .returning("hash")
-          .execute();
+          .where("revoked_at_ms", "is", null);
+        if (expected !== undefined) update = update.where("limited_by_administrator", "=", Number(expected));
+        const updated = await update.returning("hash").execute();
         return updated.map(({ hash }) => hash);
       });
     },
@@ -179,12 +193,21 @@ function toFoundKey(row: KeyWithAccount): FoundKey {
   };
 }
 
-function toChangedColumns({ name, models, capabilities, limits }: Changes): Partial<KeyRow> {
+function toChangedColumns({
+  name,
+  models,
+  capabilities,
+  limits,
+  options,
+  limitedByAdministrator,
+}: Changes): Partial<KeyRow> {
   return {
     ...(name !== undefined && { name }),
     ...(models !== undefined && { models: toModels(models) }),
     ...(capabilities !== undefined && { capabilities: JSON.stringify(capabilities) }),
     ...(limits !== undefined && toLimitColumns(limits)),
+    ...(limitedByAdministrator !== undefined && { limited_by_administrator: Number(limitedByAdministrator) }),
+    ...(options !== undefined && { options: toOptions(options) }),
   };
 }
 
@@ -197,12 +220,14 @@ function toRow({ record, hash }: NewKey): KeyRow {
     display: record.display,
     models: toModels(record.models),
     capabilities: JSON.stringify(record.capabilities),
+    options: toOptions(record.options),
     created_at_ms: record.createdAtMs,
     expires_at_ms: record.expiresAtMs ?? null,
     revoked_at_ms: record.revokedAtMs ?? null,
     replaced_by: record.replacedBy ?? null,
     last_used_at_ms: record.lastUsedAtMs ?? null,
     line_id: record.lineId === record.id ? null : record.lineId,
+    limited_by_administrator: Number(record.limitedByAdministrator),
     ...toLimitColumns(record.limits),
   };
 }
@@ -211,16 +236,22 @@ function toModels(models: KeyRecord["models"]): string | null {
   return models === "all" ? null : JSON.stringify(models);
 }
 
+function toOptions(options: KeyRecord["options"]): string | null {
+  return options === "default" ? null : JSON.stringify(options);
+}
+
 function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): KeyRecord {
   return {
     id: row.id,
     accountId: row.account_id,
     name: row.name,
     display: row.display,
-    // Both lists were written by `toRow`.
+    // All lists were written by `toRow`.
     models: row.models === null ? "all" : (JSON.parse(row.models) as string[]),
     capabilities: JSON.parse(row.capabilities) as KeyRecord["capabilities"],
     limits: fromLimitColumns(row),
+    limitedByAdministrator: row.limited_by_administrator === 1,
+    options: row.options === null ? "default" : (JSON.parse(row.options) as KeyRecord["options"]),
     createdAtMs: row.created_at_ms,
     expiresAtMs: row.expires_at_ms ?? undefined,
     revokedAtMs: row.revoked_at_ms ?? undefined,

@@ -15,19 +15,20 @@ const MAX_UNFOLDED = 500;
 export interface LedgerFolding {
   /** Is told that a segment of so many entries was written. */
   appended(entries: number): void;
-  /** Resolves when all that was written before, by any process, can be read. Rejects when that cannot be had. */
-  catchUp(): Promise<void>;
+  /**
+   * Resolves when all that was written before, by any process, can be read, and answers whether anything had to be folded
+   * for it. Rejects when that cannot be had.
+   */
+  catchUp(): Promise<boolean>;
   /** The same for readers: never rejects, because the reading itself tells them what is wrong with the database. */
   caughtUp(): Promise<void>;
   /** Folds what this process has written, and plans nothing more. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Folds by itself a moment after entries were written. On PostgreSQL there are no segments, and nothing is to be done. */
+/** Folds by itself a moment after entries were written. */
 export function createLedgerFolding(database: Database): LedgerFolding {
-  if (database.kind === "sqlite") return new SegmentFolding(database);
-  const nothing = (): Promise<void> => Promise.resolve();
-  return { appended: () => undefined, catchUp: nothing, caughtUp: nothing, close: nothing };
+  return new SegmentFolding(database);
 }
 
 class SegmentFolding implements LedgerFolding {
@@ -53,14 +54,16 @@ class SegmentFolding implements LedgerFolding {
     else this.#plan();
   }
 
-  async catchUp(): Promise<void> {
+  async catchUp(): Promise<boolean> {
     const waiting = sql`select 1 from ledger_segments limit 1`;
     const { rows } = await retryWhileBusy(() => waiting.execute(this.#database.query));
-    if (rows.length > 0) await this.#fold();
+    if (rows.length === 0) return false;
+    await this.#fold();
+    return true;
   }
 
   async caughtUp(): Promise<void> {
-    await this.catchUp().catch(() => undefined);
+    await this.catchUp().catch(() => false);
   }
 
   async close(): Promise<void> {

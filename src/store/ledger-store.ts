@@ -24,12 +24,13 @@ export function createLedgerStore({ database, reports, folding }: LedgerPlaces):
   return {
     async insert(entries) {
       if (entries.length === 0) return;
-      if (database.kind === "postgres") return database.perform("insertEntries", entries);
       await database.perform("appendSegment", JSON.stringify(entries));
       folding.appended(entries.length);
     },
 
-    catchUp: () => folding.catchUp(),
+    async catchUp() {
+      await folding.catchUp();
+    },
 
     async list(selection) {
       await folding.caughtUp();
@@ -55,6 +56,7 @@ export function createLedgerStore({ database, reports, folding }: LedgerPlaces):
     },
 
     async prune(beforeMs) {
+      await folding.caughtUp();
       const oldest = query
         .selectFrom("completions")
         .select("id")

@@ -55,7 +55,8 @@ async function takeSteps(
   }
   const versions = transaction as unknown as Kysely<VersionTable>;
   const version = checkVersion(await readVersion(kind, transaction), migrations.length);
-  for (const migration of migrations.slice(version)) await migration.up(transaction as unknown as Kysely<unknown>);
+  for (const migration of migrations.slice(version))
+    await migration.up(transaction as unknown as Kysely<unknown>, kind);
   await sql`create table if not exists parley_schema (version integer not null)`.execute(transaction);
   await versions.deleteFrom("parley_schema").execute();
   await versions.insertInto("parley_schema").values({ version: migrations.length }).execute();

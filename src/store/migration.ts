@@ -5,5 +5,5 @@ export interface Migration {
   /** What it does, for people. */
   readonly name: string;
   /** Runs in a transaction, on either database. */
-  up(database: Kysely<unknown>): Promise<void>;
+  up(database: Kysely<unknown>, kind: "sqlite" | "postgres"): Promise<void>;
 }

@@ -13,7 +13,21 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ENOTFOUND: "this host is not known",
   EAI_AGAIN: "the host's name cannot be looked up at the moment",
   ETIMEDOUT: "it cannot be reached",
+  "57014": "a statement took too long",
+  "55P03": "a lock is held for too long",
 };
+
+/** The driver's own time limits, which have no code. */
+const DRIVER_TIMEOUTS: ReadonlySet<string> = new Set([
+  "Query read timeout",
+  "timeout expired",
+  "timeout exceeded when trying to connect",
+  "Connection terminated due to connection timeout",
+]);
+/** The protocol was violated: a pooler says so of a setting that it does not pass on. */
+const PROTOCOL_VIOLATION = "08P01";
+const POOLER =
+  "a pooler such as PgBouncer refuses our settings; set its ignore_startup_parameters = statement_timeout and its pool_mode = session";
 
 /** Classes of SQLSTATE after which a connection is of no use: connection, resources of the server, its operator. */
 const LOST_CLASSES = new Set(["08", "53", "57"]);
@@ -37,5 +51,7 @@ function reason(error: unknown): string {
   const { code, message } = (error ?? {}) as { code?: string; message?: string };
   const remedy = REMEDIES[code ?? ""];
   if (remedy !== undefined) return remedy;
-  return /time/i.test(message ?? "") ? "it does not answer in time" : message || code || "unknown reason";
+  if (code === PROTOCOL_VIOLATION && message?.includes("startup parameter")) return `${POOLER} (${message})`;
+  if (code === undefined && DRIVER_TIMEOUTS.has(message ?? "")) return "it does not answer in time";
+  return message || code || "unknown reason";
 }

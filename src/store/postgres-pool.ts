@@ -50,6 +50,7 @@ export class PostgresConnections implements PostgresPool {
   readonly #pool: pg.Pool;
   readonly #where: string;
   readonly #clients = new Set<pg.PoolClient>();
+  #isUp = true;
 
   constructor({ connections, ...options }: PoolOptions) {
     this.#where = describePostgresUrl(options.url);
@@ -64,10 +65,16 @@ export class PostgresConnections implements PostgresPool {
     this.#pool.on("remove", (client) => void this.#clients.delete(client));
   }
 
+  /** Whether the last statement reached the server. */
+  get isUp(): boolean {
+    return this.#isUp;
+  }
+
   async connect(): Promise<PostgresPoolClient> {
     try {
       return this.#lend(await this.#pool.connect());
     } catch (error) {
+      this.#isUp = false;
       throw toStoreError(this.#where, error);
     }
   }
@@ -87,9 +94,12 @@ export class PostgresConnections implements PostgresPool {
       // The rollback of a transaction whose connection has gone.
       if (lost !== undefined) throw lost;
       try {
-        return await client.query(sql, [...parameters]);
+        const result = await client.query(sql, [...parameters]);
+        this.#isUp = true;
+        return result;
       } catch (error) {
         if (!isConnectionError(error)) throw error;
+        this.#isUp = false;
         lost = toStoreError(this.#where, error);
         dropClient(client);
         throw lost;

@@ -6,6 +6,8 @@ export interface Schema {
   readonly accounts: AccountRow;
   readonly api_keys: KeyRow;
   readonly sessions: SessionRow;
+  readonly known_browsers: KnownBrowserRow;
+  readonly setup_tokens: SetupTokenRow;
   readonly invitations: InvitationRow;
   readonly throttles: ThrottleRow;
   readonly security_events: SecurityEventRow;
@@ -46,6 +48,8 @@ export interface KeyRow extends LimitColumns {
   /** A list of model IDs; null for all. */
   readonly models: string | null;
   readonly capabilities: string;
+  /** A list of what requests may ask of providers; null for the default. */
+  readonly options: string | null;
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;
@@ -54,6 +58,8 @@ export interface KeyRow extends LimitColumns {
   readonly last_used_at_ms: number | null;
   /** The first key of those that rotations made one from the other; null for that one itself. */
   readonly line_id: string | null;
+  /** Whether an administrator has restricted it, which a member cannot lift. */
+  readonly limited_by_administrator: number;
 }
 
 export interface SessionRow {
@@ -64,6 +70,17 @@ export interface SessionRow {
   readonly authenticated_at_ms: number;
   readonly network: string | null;
   readonly browser: string | null;
+}
+
+export interface KnownBrowserRow {
+  readonly hash: string;
+  readonly account_id: string;
+  readonly signed_in_at_ms: number;
+}
+
+export interface SetupTokenRow {
+  readonly hash: string;
+  readonly expires_at_ms: number;
 }
 
 export interface InvitationRow {

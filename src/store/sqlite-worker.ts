@@ -1,7 +1,6 @@
 // Runs in a thread of its own: SQLite waits for the disk and for locks on the thread that calls it.
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
-import { giveBackWhenIdle } from "./idle-heap.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Statements } from "./statements.ts";
 import { runTransaction, type TransactionInput, type TransactionName } from "./transactions.ts";
@@ -40,16 +39,11 @@ interface Prepared {
 /** Preparing costs more than running most statements. Those of a batch differ by its size, so not all are kept. */
 const MAX_PREPARED = 200;
 
-/** After so long without a request the thread gives memory back. */
-const IDLE_MS = 5_000;
-
 const { file } = workerData as { file: string };
 const prepared = new Map<string, Prepared>();
-const noteWork = giveBackWhenIdle(IDLE_MS);
 let database: DatabaseSync | undefined;
 
 parentPort?.on("message", (request: SqliteRequest) => {
-  noteWork();
   if (request === "close") {
     database?.close();
     parentPort?.close();

@@ -32,11 +32,20 @@ export interface Store {
   createRates(options: { readonly burstMs: number }): RateStore;
   /** With PostgreSQL of the changes of all processes that share it, else of this process only. */
   readonly keyChanges: KeyChangeFeed;
+  /** How it can be reached. */
+  health(): StoreHealth;
   /** What opening it has done. */
   readonly versions: MigrationResult;
   /** What is damaged in SQLite's file, in its own words; empty when nothing is. Reads all of it. */
   findDamage(): Promise<readonly string[]>;
   close(): Promise<void>;
+}
+
+export interface StoreHealth {
+  /** Whether the last statement reached the database. */
+  readonly up: boolean;
+  /** Whether keys that other processes change are heard of at once; undefined where there are none to listen to. */
+  readonly listening: boolean | undefined;
 }
 
 /**
@@ -59,7 +68,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore(ledger),
-    budgets: createBudgetStore(database),
+    budgets: createBudgetStore(database, folding),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {
@@ -68,6 +77,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
         return changes.subscribe(changed);
       },
     },
+    health: () => ({ up: database.isUp(), listening: listener?.isListening }),
     versions,
     findDamage: async () => findDamage(await connectUnlimited(location)),
     async close() {

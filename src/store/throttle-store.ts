@@ -7,7 +7,7 @@ import { StoreError } from "./store-error.ts";
 /** Two processes can only be the first to make a row once. */
 const MAX_TRIES = 5;
 
-/** Sign-ins that failed, in the database. */
+/** Counts of password attempts, in the database. */
 export function createThrottleStore(database: Database): ThrottleStore {
   const { query } = database;
 
@@ -44,16 +44,31 @@ export function createThrottleStore(database: Database): ThrottleStore {
         const state = await tryUpdate(subject, change);
         if (state !== undefined) return state;
       }
-      throw new StoreError("The count of sign-ins that failed keeps changing.");
+      throw new StoreError("The count of password attempts keeps changing.");
     },
 
     async remove(subject) {
-      await retryWhileBusy(() => query.deleteFrom("throttles").where("subject", "=", subject).execute());
+      const removal = query
+        .deleteFrom("throttles")
+        .where((is) => is.or([is("subject", "=", subject), is("subject", "like", `${subject}/%`)]));
+      await retryWhileBusy(() => removal.execute());
     },
 
-    async prune(beforeMs) {
+    async prune({ beforeMs, most }) {
       const old = query.deleteFrom("throttles").where("changed_at_ms", "<", beforeMs);
-      return Number((await retryWhileBusy(() => old.executeTakeFirst())).numDeletedRows);
+      const { numDeletedRows } = await retryWhileBusy(() => old.executeTakeFirst());
+      const counting = query.selectFrom("throttles").select((is) => is.fn.countAll<number | bigint>().as("count"));
+      const { count } = await retryWhileBusy(() => counting.executeTakeFirstOrThrow());
+      const excess = Number(count) - most;
+      if (excess <= 0) return Number(numDeletedRows);
+      const least = query
+        .selectFrom("throttles")
+        .select("subject")
+        .orderBy("count")
+        .orderBy("changed_at_ms")
+        .limit(excess);
+      const removed = query.deleteFrom("throttles").where("subject", "in", least);
+      return Number(numDeletedRows + (await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
     },
   };
 }

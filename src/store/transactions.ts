@@ -1,5 +1,4 @@
 import { cancelHolds, holdBudgets, reapHolds } from "./budget-transactions.ts";
-import { insertEntries } from "./ledger-insert.ts";
 import { appendSegment, foldSegments } from "./ledger-segments.ts";
 import type { Statements } from "./statements.ts";
 
@@ -8,7 +7,7 @@ import type { Statements } from "./statements.ts";
  * SQLite's thread, and run there: with their statements sent one by one, most of their cost would be in the messages. What
  * they take and answer can be sent to a thread, and they wait for nothing but their statements.
  */
-const TRANSACTIONS = { insertEntries, appendSegment, foldSegments, holdBudgets, cancelHolds, reapHolds };
+const TRANSACTIONS = { appendSegment, foldSegments, holdBudgets, cancelHolds, reapHolds };
 
 export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];

@@ -49,6 +49,7 @@ export function createUsageStore({ database, reports, folding }: LedgerPlaces): 
     },
 
     async prune(beforeMs) {
+      await folding.caughtUp();
       const key = sql`(hour_ms, account_id, key_id, model, outcome)`;
       const removed = sql`delete from usage_hours where ${key} in (
         select hour_ms, account_id, key_id, model, outcome from usage_hours

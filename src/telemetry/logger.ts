@@ -12,11 +12,11 @@ export interface Logger extends Pino {
 
 /**
  * JSON lines on standard error, which leaves standard output to people. Never blocks; what is lost when the process is
- * killed is the lines of the last tenth of a second. With a number of a worker each line says it.
+ * killed is the lines of the last tenth of a second. Each line says whose process it is, and a worker's its number.
  */
 export function createLogger(level: string, worker?: number): Logger {
   const lines = new LineBatches(2, { isShared: worker !== undefined });
-  const time = timestamps(worker === undefined ? "" : `,"worker":${worker}`);
+  const time = timestamps(`,"pid":${process.pid}${worker === undefined ? "" : `,"worker":${worker}`}`);
   const log = pino(
     {
       level,

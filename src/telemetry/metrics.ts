@@ -49,16 +49,33 @@ export interface Gauges {
   readonly ratesLocal: () => boolean;
   /** Requests that were decided on so, or because the shared state was slow once. */
   readonly ratesDecidedLocally: () => number;
+  /** How many replicas share the rates, as last seen. Default: not told. */
+  readonly replicas?: () => number;
+  /** How the database can be reached, and whether changed keys are heard of. Default: not told. */
+  readonly database?: () => { readonly up: boolean; readonly listening: boolean | undefined };
+  /** What this program is, as labels. Default: not told. */
+  readonly info?: { readonly version: string; readonly schema: string };
   /** Completions that wait to be begun. */
   readonly admissionWaiting: () => number;
   /** Completions that were not begun because of overload, by reason. */
   readonly shed: () => Readonly<Record<string, number>>;
+  /** Connections that were closed because there were too many. */
+  readonly connectionsRefused: () => number;
 }
 
 const SECONDS = [0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300];
 
 export function createMetrics(gauges: Gauges): Metrics {
-  const { activeCalls, breakers, ledgerWaiting, ratesLocal, ratesDecidedLocally, admissionWaiting, shed } = gauges;
+  const {
+    activeCalls,
+    breakers,
+    ledgerWaiting,
+    ratesLocal,
+    ratesDecidedLocally,
+    admissionWaiting,
+    shed,
+    connectionsRefused,
+  } = gauges;
   const registry = new Registry();
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
@@ -177,6 +194,62 @@ export function createMetrics(gauges: Gauges): Metrics {
       for (const [reason, count] of Object.entries(shed())) this.inc({ reason }, count);
     },
   });
+  const refusedConnections = new Counter({
+    name: "parley_connections_refused_total",
+    help: "Connections that were closed because too many were open, in all or of one address.",
+    registers: [],
+    collect() {
+      this.reset();
+      this.inc(connectionsRefused());
+    },
+  });
+  registry.registerMetric(refusedConnections);
+  const { replicas, database, info } = gauges;
+  if (replicas !== undefined) {
+    const seen = new Gauge({
+      name: "parley_replicas",
+      help: "Processes that share the rates, as last seen: by how many limits are divided while they cannot be counted together.",
+      aggregator: "max",
+      registers: [],
+      collect() {
+        this.set(replicas());
+      },
+    });
+    registry.registerMetric(seen);
+  }
+  if (database !== undefined) {
+    const up = new Gauge({
+      name: "parley_database_up",
+      help: "1 when the last statement reached the database.",
+      aggregator: "min",
+      registers: [],
+      collect() {
+        this.set(Number(database().up));
+      },
+    });
+    const listening = new Gauge({
+      name: "parley_key_changes_heard",
+      help: "0 while changed keys are not heard of at once, but within five seconds: PostgreSQL's LISTEN is lost.",
+      aggregator: "min",
+      registers: [],
+      collect() {
+        this.set(Number(database().listening ?? true));
+      },
+    });
+    registry.registerMetric(up);
+    registry.registerMetric(listening);
+  }
+  if (info !== undefined) {
+    const program = new Gauge({
+      name: "parley_info",
+      help: "1, with the version of the program and of the database's schema.",
+      labelNames: ["version", "schema"],
+      aggregator: "max",
+      registers: [],
+    });
+    program.set(info, 1);
+    registry.registerMetric(program);
+  }
   registry.registerMetric(entering);
   registry.registerMetric(refusedByLoad);
   registry.registerMetric(decidedLocally);

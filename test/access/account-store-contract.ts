@@ -210,6 +210,61 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
     });
   });
 
+  describe(`known browsers in ${name}`, () => {
+    const keep = (hash: string, accountId: string, more: { at?: number; formerHash?: string; most?: number } = {}) =>
+      store.keepBrowser(
+        { hash, accountId, signedInAtMs: NOW_MS + (more.at ?? 0) },
+        { formerHash: more.formerHash, most: more.most ?? 10 },
+      );
+    beforeEach(async () => {
+      await store.insert(account("acct_a"));
+      await store.insert(account("acct_b"));
+    });
+
+    it("belong to all accounts that signed in with them, also under a new hash", async () => {
+      await keep("b1", "acct_a");
+      await keep("b2", "acct_b", { formerHash: "b1" });
+      expect(await store.accountsOfBrowser("b1")).toEqual([]);
+      expect([...(await store.accountsOfBrowser("b2"))].toSorted()).toEqual(["acct_a", "acct_b"]);
+      await keep("b2", "acct_a", { at: 5 });
+      expect(await store.accountsOfBrowser("b2")).toHaveLength(2);
+      expect(await store.accountsOfBrowser("none")).toEqual([]);
+    });
+
+    it("are at most so many of an account, the latest", async () => {
+      await keep("other", "acct_b");
+      for (const at of [1, 2, 3, 4]) await keep(`b${at}`, "acct_a", { at, most: 2 });
+      const known = await Promise.all(["b1", "b2", "b3", "b4", "other"].map((hash) => store.accountsOfBrowser(hash)));
+      expect(known.map(({ length }) => length)).toEqual([0, 0, 1, 1, 1]);
+    });
+
+    it("are removed with all of an account, and by their age", async () => {
+      await keep("b1", "acct_a");
+      await keep("b1", "acct_b");
+      await keep("b2", "acct_b", { at: 9 });
+      await store.removeBrowsers("acct_a");
+      expect(await store.accountsOfBrowser("b1")).toEqual(["acct_b"]);
+      expect(await store.pruneBrowsers(NOW_MS + 5)).toBe(1);
+      expect(await store.accountsOfBrowser("b1")).toEqual([]);
+      expect(await store.accountsOfBrowser("b2")).toEqual(["acct_b"]);
+    });
+  });
+
+  describe(`setup tokens in ${name}`, () => {
+    it("are found until they expire and are replaced, or all are removed", async () => {
+      const token = (hash: string, expiresAtMs: number) => ({ hash, expiresAtMs });
+      await store.insertSetupToken(token("t1", NOW_MS + 5), NOW_MS);
+      await store.insertSetupToken(token("t2", NOW_MS + 9), NOW_MS + 4);
+      expect(await store.findSetupToken("t1")).toEqual(token("t1", NOW_MS + 5));
+      await store.insertSetupToken(token("t3", NOW_MS + 9), NOW_MS + 5);
+      expect(await store.findSetupToken("t1")).toBeUndefined();
+      expect(await store.findSetupToken("t2")).toEqual(token("t2", NOW_MS + 9));
+      await store.removeSetupTokens();
+      expect(await store.findSetupToken("t2")).toBeUndefined();
+      expect(await store.findSetupToken("t3")).toBeUndefined();
+    });
+  });
+
   describe(`invitations in ${name}`, () => {
     it("come back as they were inserted, newest first", async () => {
       const [older, newer] = [
@@ -285,8 +340,26 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
 
     it("are pruned by age", async () => {
       for (const atMs of [NOW_MS, NOW_MS + 1, NOW_MS + 2]) await store.record(event("any", atMs));
-      expect(await store.pruneEvents(NOW_MS + 2)).toBe(2);
+      expect(await store.pruneEvents({ beforeMs: NOW_MS + 2, mostAnonymous: 10 })).toBe(2);
       expect(await store.events({ limit: 10 })).toHaveLength(1);
+    });
+
+    it("are pruned by number where they are about no account", async () => {
+      await store.insert(account("acct_a"));
+      for (const at of [1, 2, 3, 4]) await store.record(event("unknown", NOW_MS + at));
+      await store.record(event("known", NOW_MS, "acct_a"));
+      await store.record({ ...event("acted", NOW_MS), actorId: "acct_a" });
+      expect(await store.pruneEvents({ beforeMs: NOW_MS, mostAnonymous: 2 })).toBe(2);
+      const left = (await store.events({ limit: 10 })).map(({ type, atMs }) => [type, atMs - NOW_MS]);
+      expect(left).toHaveLength(4);
+      expect(left).toEqual(
+        expect.arrayContaining([
+          ["unknown", 4],
+          ["unknown", 3],
+          ["known", 0],
+          ["acted", 0],
+        ]),
+      );
     });
   });
 
@@ -313,9 +386,33 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       await under.throttles.remove("older");
       await under.throttles.remove("none");
       expect(await under.throttles.find("older")).toBeUndefined();
-      expect(await under.throttles.prune(NOW_MS)).toBe(1);
+      expect(await under.throttles.prune({ beforeMs: NOW_MS, most: 10 })).toBe(1);
       expect(await under.throttles.find("old")).toBeUndefined();
       expect(await under.throttles.find("new")).toBeDefined();
+    });
+
+    it("are removed with all below them, and with nothing else", async () => {
+      const subjects = ["account:a", "account:a/x", "account:a/y", "account:ab", "account:b/x"];
+      for (const subject of subjects)
+        await under.throttles.update(subject, () => ({ count: 1, blockedUntilMs: 0, changedAtMs: NOW_MS }));
+      await under.throttles.remove("account:a");
+      const left = await Promise.all(subjects.map((subject) => under.throttles.find(subject)));
+      expect(left.map((state) => state !== undefined)).toEqual([false, false, false, true, true]);
+    });
+
+    it("are bounded in number: the lowest counts go first, of these the oldest", async () => {
+      const states = {
+        high: [9, NOW_MS],
+        older: [1, NOW_MS + 1],
+        newer: [1, NOW_MS + 2],
+        middle: [3, NOW_MS],
+      } as const;
+      for (const [subject, [count, changedAtMs]] of Object.entries(states))
+        await under.throttles.update(subject, () => ({ count, blockedUntilMs: 0, changedAtMs }));
+      expect(await under.throttles.prune({ beforeMs: NOW_MS, most: 2 })).toBe(2);
+      const left = await Promise.all(Object.keys(states).map((subject) => under.throttles.find(subject)));
+      expect(left.map((state) => state !== undefined)).toEqual([true, false, false, true]);
+      expect(await under.throttles.prune({ beforeMs: NOW_MS, most: 2 })).toBe(0);
     });
   });
 }

@@ -65,6 +65,10 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       return new Map(counts.filter(([, count]) => count > 0));
     },
     find: async (id) => rows.get(id)?.record,
+    findWithHash: async (id) => {
+      const row = rows.get(id);
+      return row && { ...row, accountLimits: NO_LIMITS, accountDisabled: false };
+    },
     names: async (ids) =>
       new Map(
         [...rows.values()].map(({ record: { id, name } }) => [id, name] as const).filter(([id]) => ids.includes(id)),
@@ -83,7 +87,16 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       if (changed) rows.set(successor.record.id, successor);
       return changed;
     },
-    revoke: async (id, atMs) => change(id, (record) => record.revokedAtMs === undefined, { revokedAtMs: atMs }),
-    update: async (id, changes) => change(id, (record) => record.revokedAtMs === undefined, changes),
+    family: async (lineId) => [...rows.values()].map(({ record }) => record).filter((each) => each.lineId === lineId),
+    revoke: async (ids, atMs) =>
+      ids.filter((id) => change(id, (record) => record.revokedAtMs === undefined, { revokedAtMs: atMs })),
+    update: async (id, changes, { limitedByAdministrator: expected } = {}) =>
+      change(
+        id,
+        (record) =>
+          record.revokedAtMs === undefined &&
+          (expected ?? record.limitedByAdministrator) === record.limitedByAdministrator,
+        changes,
+      ),
   };
 }

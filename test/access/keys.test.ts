@@ -1,5 +1,5 @@
 import * as fc from "fast-check";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { displayApiKey, generateApiKey, hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { createKey, GRACES, keyState, revokeKey, rotateKey, updateKey, type Grace } from "../../src/access/keys.ts";
 import { permit } from "../../src/access/permissions.ts";
@@ -127,6 +127,75 @@ describe("keys", () => {
     await expect(revokeKey(keys, "key_none")).rejects.toThrow("there is no key key_none");
   });
 
+  it("end with the keys that they have replaced and that still work", async () => {
+    const { keys, store, clock } = setUp();
+    const first = await createKey(keys, { name: "a" });
+    const second = await rotateKey(keys, first.record.id, "0");
+    const third = await rotateKey(keys, second.record.id, "7d");
+    const fourth = await rotateKey(keys, third.record.id, "24h");
+    clock.advance(1);
+    const revoked = await revokeKey(keys, third.record.id);
+    expect(revoked).toEqual([third, second].map(({ record }) => record.id));
+    const states = async () =>
+      Promise.all(
+        [first, second, third, fourth].map(async ({ record: { id } }) =>
+          keyState((await store.find(id))!, clock.now()),
+        ),
+      );
+    // The first had ended by itself before, and the successor is what the rotation was for.
+    expect(await states()).toEqual(["expired", "revoked", "revoked", "active"]);
+  });
+
+  it("can be revoked alone", async () => {
+    const { keys, store, clock } = setUp();
+    const first = await createKey(keys, { name: "a" });
+    const second = await rotateKey(keys, first.record.id, "24h");
+    expect(await revokeKey(keys, second.record.id, "key only")).toEqual([second.record.id]);
+    expect(keyState((await store.find(first.record.id))!, clock.now())).toBe("active");
+  });
+
+  it.each([
+    { by: "models", choices: { models: ["m"] }, lifting: { models: "all" } },
+    { by: "capabilities", choices: { capabilities: ["chat"] }, lifting: { capabilities: ["chat", "images"] } },
+    { by: "a budget", choices: { limits: { ...NO_LIMITS, monthlyBudgetMicroUsd: 1 } }, lifting: { limits: NO_LIMITS } },
+  ] as const)("that an administrator has limited by $by are not changed by a member", async ({ choices, lifting }) => {
+    const { keys, store } = setUp();
+    const made = await createKey(keys, { name: "a", ...choices, by: "administrator" });
+    const changed = await createKey(keys, { name: "b" });
+    await updateKey(keys, changed.record.id, { ...choices, by: "administrator" });
+    const rotated = await rotateKey(keys, made.record.id, "0");
+    for (const { record } of [rotated, changed]) {
+      await expect(updateKey(keys, record.id, lifting)).rejects.toMatchObject({ code: "permission_denied" });
+      await expect(updateKey(keys, record.id, choices)).rejects.toMatchObject({ code: "permission_denied" });
+      await updateKey(keys, record.id, { name: "c" });
+      expect(await store.find(record.id)).toMatchObject({ name: "c", ...choices, limitedByAdministrator: true });
+      await updateKey(keys, record.id, { ...lifting, by: "administrator" });
+      await updateKey(keys, record.id, choices);
+      expect(await store.find(record.id)).toMatchObject({ ...choices, limitedByAdministrator: false });
+    }
+  });
+
+  it("are not changed by a member whose request arrives while an administrator limits them", async () => {
+    const { keys, store } = setUp();
+    const { record } = await createKey(keys, { name: "a" });
+    const find = store.find.bind(store);
+    vi.spyOn(store, "find").mockImplementationOnce(async (id) => {
+      const before = await find(id);
+      await updateKey(keys, id, { models: ["m"], by: "administrator" });
+      return before;
+    });
+    await expect(updateKey(keys, record.id, { models: "all" })).rejects.toMatchObject({ code: "permission_denied" });
+    expect(await store.find(record.id)).toMatchObject({ models: ["m"] });
+  });
+
+  it("that an administrator has made without restrictions belong to their members", async () => {
+    const { keys, store } = setUp();
+    const { record } = await createKey(keys, { name: "a", by: "administrator" });
+    await updateKey(keys, record.id, { models: ["m"] });
+    await updateKey(keys, record.id, { models: "all" });
+    expect(await store.find(record.id)).toMatchObject({ models: "all", limitedByAdministrator: false });
+  });
+
   it("can be renamed", async () => {
     const { keys, store } = setUp();
     const { record } = await createKey(keys, { name: "a" });
@@ -138,6 +207,8 @@ describe("keys", () => {
 
 describe("permissions", () => {
   const principal: KeyPrincipal = {
+    hash: "0".repeat(64),
+    confirmedAtMs: 0,
     keyId: "key_1",
     lineId: "key_1",
     keyName: "a",

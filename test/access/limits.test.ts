@@ -7,7 +7,7 @@ describe("the largest limits that can be set", () => {
   it("are applied as they are", () => {
     const most = { requestsPerMinute: 1e9, tokensPerMinute: 1e9 };
     const limits = checkLimits({ ...NO_LIMITS, ...most });
-    const subject = { subject: "key:k1", ...limits };
+    const subject = { subject: "key:k1", accountId: "a1", ...limits };
     expect(sizeOf("requests", subject, 60_000)?.perMinute).toBe(most.requestsPerMinute);
     expect(sizeOf("tokens", subject, 60_000)?.perMinute).toBe(most.tokensPerMinute);
   });

@@ -2,8 +2,10 @@ import type {
   AccountRecord,
   AccountStore,
   InvitationRecord,
+  KnownBrowser,
   RecordedEvent,
   SessionRecord,
+  SetupTokenRecord,
   ThrottleState,
   ThrottleStore,
 } from "../../src/access/account-store.ts";
@@ -26,6 +28,7 @@ export const DEFAULT_ACCOUNT: AccountRecord = {
 export interface MemoryAccounts extends AccountStore {
   readonly accounts: Map<string, AccountRecord>;
   readonly sessions: Map<string, SessionRecord>;
+  readonly browsers: KnownBrowser[];
   readonly invitations: Map<string, InvitationRecord>;
   readonly recorded: RecordedEvent[];
 }
@@ -34,7 +37,9 @@ export interface MemoryAccounts extends AccountStore {
 export function memoryAccountStore(): MemoryAccounts {
   const accounts = new Map([[DEFAULT_ACCOUNT_ID, DEFAULT_ACCOUNT]]);
   const sessions = new Map<string, SessionRecord>();
+  const browsers: KnownBrowser[] = [];
   const invitations = new Map<string, InvitationRecord>();
+  const setupTokens = new Map<string, SetupTokenRecord>();
   const recorded: RecordedEvent[] = [];
   let lastId = 0;
   const withEmail = (email: string) => [...accounts.values()].find((account) => account.email === email);
@@ -51,6 +56,7 @@ export function memoryAccountStore(): MemoryAccounts {
   return {
     accounts,
     sessions,
+    browsers,
     invitations,
     recorded,
     insert: async (account) => insert(account),
@@ -96,6 +102,30 @@ export function memoryAccountStore(): MemoryAccounts {
     pruneSessions: async ({ createdBeforeMs, seenBeforeMs }) =>
       removeWhere(sessions, (session) => session.createdAtMs < createdBeforeMs || session.lastSeenAtMs < seenBeforeMs),
 
+    accountsOfBrowser: async (hash) => browsers.filter((each) => each.hash === hash).map(({ accountId }) => accountId),
+    async keepBrowser(browser, { formerHash, most }) {
+      const renamed = browsers.map((each) => (each.hash === formerHash ? { ...each, hash: browser.hash } : each));
+      const others = renamed.filter(({ hash, accountId }) => hash !== browser.hash || accountId !== browser.accountId);
+      const own = [browser, ...others].filter(({ accountId }) => accountId === browser.accountId);
+      const kept = own.toSorted((one, other) => other.signedInAtMs - one.signedInAtMs).slice(0, most);
+      const rest = others.filter(({ accountId }) => accountId !== browser.accountId);
+      browsers.splice(0, browsers.length, ...kept, ...rest);
+    },
+    async removeBrowsers(accountId) {
+      browsers.splice(0, browsers.length, ...browsers.filter((each) => each.accountId !== accountId));
+    },
+    async pruneBrowsers(beforeMs) {
+      const kept = browsers.filter(({ signedInAtMs }) => signedInAtMs >= beforeMs);
+      return browsers.splice(0, browsers.length, ...kept).length - kept.length;
+    },
+
+    async insertSetupToken(token, nowMs) {
+      removeWhere(setupTokens, ({ expiresAtMs }) => expiresAtMs <= nowMs);
+      setupTokens.set(token.hash, token);
+    },
+    findSetupToken: async (hash) => setupTokens.get(hash),
+    removeSetupTokens: async () => setupTokens.clear(),
+
     async insertInvitation(invitation) {
       invitations.set(invitation.hash, invitation);
     },
@@ -120,8 +150,14 @@ export function memoryAccountStore(): MemoryAccounts {
         .filter((event) => accountId === undefined || event.accountId === accountId)
         .filter(({ id }) => before === undefined || Number(id) < Number(before.id))
         .slice(0, limit),
-    async pruneEvents(beforeMs) {
-      const kept = recorded.filter(({ atMs }) => atMs >= beforeMs);
+    async pruneEvents({ beforeMs, mostAnonymous }) {
+      let anonymous = 0;
+      const kept = recorded.filter(({ atMs, accountId, actorId }) => {
+        if (atMs < beforeMs) return false;
+        if (accountId !== undefined || actorId !== undefined) return true;
+        anonymous += 1;
+        return anonymous <= mostAnonymous;
+      });
       return recorded.splice(0, recorded.length, ...kept).length - kept.length;
     },
   };
@@ -139,12 +175,16 @@ export function memoryThrottleStore(): ThrottleStore & { readonly states: Map<st
       return state;
     },
     async remove(subject) {
-      states.delete(subject);
+      for (const each of states.keys()) if (each === subject || each.startsWith(`${subject}/`)) states.delete(each);
     },
-    async prune(beforeMs) {
-      const old = [...states].filter(([, state]) => state.changedAtMs < beforeMs);
-      for (const [subject] of old) states.delete(subject);
-      return old.length;
+    async prune({ beforeMs, most }) {
+      const before = states.size;
+      for (const [subject, { changedAtMs }] of states) if (changedAtMs < beforeMs) states.delete(subject);
+      const least = [...states].toSorted(
+        ([, one], [, other]) => one.count - other.count || one.changedAtMs - other.changedAtMs,
+      );
+      for (const [subject] of least.slice(0, Math.max(states.size - most, 0))) states.delete(subject);
+      return before - states.size;
     },
   };
 }

@@ -21,7 +21,9 @@ export interface AccessUnderTest extends AccessContext {
 }
 
 /** Everything about accounts on memory, a clock that stands still and cheap hashes, unless told otherwise. */
-export function setUpAccess(changes: Partial<Pick<AccessContext, "signUp" | "passwords">> = {}): AccessUnderTest {
+export function setUpAccess(
+  changes: Partial<Pick<AccessContext, "signUp" | "isExposed" | "passwords">> = {},
+): AccessUnderTest {
   const clock = new FakeClock();
   const store = memoryAccountStore();
   const throttles = memoryThrottleStore();
@@ -35,6 +37,7 @@ export function setUpAccess(changes: Partial<Pick<AccessContext, "signUp" | "pas
     passwords: createPasswordHasher(CHEAP),
     log: createSecurityLog(store, clock, (event) => logged.push(event)),
     signUp: "open",
+    isExposed: false,
     ...changes,
   };
 }

@@ -1,5 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
+import type { Origin } from "../../src/access/context.ts";
+import { pruneAccess } from "../../src/access/housekeeping.ts";
+import { rememberBrowser } from "../../src/access/known-browsers.ts";
 import { createPasswordHasher } from "../../src/access/password-hash.ts";
 import { changePassword, resetPassword } from "../../src/access/password-change.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
@@ -60,7 +63,7 @@ describe("signing in", () => {
         ["known", EMAIL],
         ["unknown", `nobody${round}@example.com`],
       ] as const) {
-        await access.throttle.succeeded(EMAIL);
+        await access.throttle.forget(EMAIL);
         const beganMs = performance.now();
         await refusal(access, { email, password: "not these words at all" }, networkNumber(round));
         times[kind].push(performance.now() - beganMs);
@@ -84,7 +87,8 @@ describe("signing in", () => {
 
   it("refuses what cannot be a password before anything is hashed", async () => {
     const { access } = await setUp();
-    const passwords = { hash: () => expect.fail("hashed"), verify: () => expect.fail("compared") };
+    const fail = () => expect.fail("hashed");
+    const passwords = { hash: fail, verify: fail, requireRoom: fail };
     const password = "x".repeat(129);
     await expect(signIn({ ...access, passwords }, { email: EMAIL, password }, HERE)).rejects.toThrow("at most 128");
   });
@@ -114,14 +118,15 @@ describe("signing in", () => {
 
 describe("the throttle", () => {
   const WRONG = "not these words at all";
+  const guessFrom = (access: AccessUnderTest, network: string, email = EMAIL) =>
+    refusal(access, { email, password: WRONG }, network);
 
-  it("makes one wait from the fifth failure on, twice as long each time, up to 15 minutes", async () => {
+  it("makes a network wait from its fifth failure at an account on, twice as long each time, up to 15 minutes", async () => {
     const { access } = await setUp();
     const waits: number[] = [];
     for (let guess = 1; guess <= 16; guess += 1) {
-      const { code } = await refusal(access, { email: EMAIL, password: WRONG }, networkNumber(guess));
-      expect(code).toBe("unauthenticated");
-      const [, state] = [...access.throttles.states].find(([subject]) => subject.startsWith("account:"))!;
+      expect((await guessFrom(access, "a")).code).toBe("unauthenticated");
+      const [, state] = [...access.throttles.states].find(([subject]) => /^account:\w+\/a$/.test(subject))!;
       const waitMs = state.blockedUntilMs - access.clock.now();
       waits.push(waitMs / 1000);
       access.clock.advance(waitMs);
@@ -129,79 +134,173 @@ describe("the throttle", () => {
     expect(waits).toEqual([0, 0, 0, 0, 1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 900, 900]);
   });
 
+  it("makes all networks together wait from the fiftieth failure on", async () => {
+    const { access } = await setUp();
+    const codes = [];
+    for (let guess = 0; guess < 52; guess += 1) codes.push((await guessFrom(access, networkNumber(guess))).code);
+    expect(codes).toEqual([...Array.from({ length: 50 }, () => "unauthenticated"), "rate_limited", "rate_limited"]);
+    expect((await refusal(access, ADA, "b")).code).toBe("rate_limited");
+    // Those who were refused for the sake of others have not failed themselves.
+    access.clock.advance(1000);
+    for (let attempt = 0; attempt < 4; attempt += 1) {
+      expect((await guessFrom(access, "b")).code).toBe("unauthenticated");
+      access.clock.advance(900_000);
+    }
+  });
+
   it("does the same for addresses that have no account", async () => {
     const answers = async (email: string) => {
       const { access } = await setUp();
       const seen = [];
       for (let attempt = 0; attempt < 8; attempt += 1) {
-        seen.push(await refusal(access, { email, password: WRONG }, networkNumber(attempt)));
+        seen.push(await guessFrom(access, "a", email));
         access.clock.advance(100);
       }
+      for (let attempt = 0; attempt < 60; attempt += 1)
+        seen.push(await guessFrom(access, networkNumber(attempt), email));
       return seen;
     };
     const known = await answers(EMAIL);
-    expect(known.map(({ code }) => code)).toEqual([
+    expect(known.slice(0, 8).map(({ code }) => code)).toEqual([
       ...Array.from({ length: 5 }, () => "unauthenticated"),
       ...Array.from({ length: 3 }, () => "rate_limited"),
     ]);
+    expect(known.at(-1)?.code).toBe("rate_limited");
     expect(await answers("nobody@example.com")).toEqual(known);
   });
 
   it("counts attempts at once like attempts one after another", async () => {
     const { access } = await setUp();
-    const attempts = Array.from({ length: 30 }, (_, index) =>
-      refusal(access, { email: EMAIL, password: WRONG }, networkNumber(index)),
-    );
+    const attempts = Array.from({ length: 30 }, () => guessFrom(access, "a"));
     const codes = (await Promise.all(attempts)).map(({ code }) => code);
     expect(codes.filter((code) => code === "unauthenticated")).toHaveLength(5);
     expect(codes.filter((code) => code === "rate_limited")).toHaveLength(25);
   });
 
-  it("refuses the right password too while one has to wait, and forgets after it was right", async () => {
+  it("refuses a network the right password too while it has to wait, and forgets after it was right", async () => {
     const { access } = await setUp();
-    for (let attempt = 0; attempt < 5; attempt += 1) await refusal(access, { email: EMAIL, password: WRONG });
+    for (let attempt = 0; attempt < 5; attempt += 1) await guessFrom(access, "a");
     expect(await refusal(access, ADA)).toMatchObject({ code: "rate_limited", retryAfterMs: 1000 });
     access.clock.advance(1000);
-    await signIn(access, ADA, HERE);
-    expect(await refusal(access, { email: EMAIL, password: WRONG })).toMatchObject({ code: "unauthenticated" });
-    expect(await refusal(access, { email: EMAIL, password: WRONG })).toMatchObject({ code: "unauthenticated" });
+    await signIn(access, ADA, { network: "a" });
+    for (let attempt = 0; attempt < 4; attempt += 1)
+      expect(await guessFrom(access, "a")).toMatchObject({ code: "unauthenticated" });
+  });
+
+  it("counts no sign-in that worked, however many there are", async () => {
+    const { access } = await setUp();
+    for (let attempt = 0; attempt < 130; attempt += 1) await signIn(access, ADA, { network: "a" });
+    expect([...access.throttles.states.values()].map(({ count }) => count)).toEqual([0, 0, 0]);
   });
 
   it("lets fewer than 100 guesses an hour through, from however many networks", async () => {
     const { access } = await setUp();
     let guesses = 0;
     for (let second = 0; second < 3600; second += 1) {
-      const { code } = await refusal(access, { email: EMAIL, password: WRONG }, networkNumber(second));
-      if (code === "unauthenticated") guesses += 1;
+      if ((await guessFrom(access, networkNumber(second))).code === "unauthenticated") guesses += 1;
       access.clock.advance(1000);
     }
-    expect(guesses).toBeLessThan(20);
+    expect(guesses).toBeLessThan(70);
   });
 
-  it("lets a network try 20 times a minute, whatever accounts", async () => {
+  it("lets a network fail at 20 accounts a minute, whichever they are", async () => {
     const { access } = await setUp();
-    const spray = async (count: number): Promise<unknown[]> => {
-      const codes = [];
-      for (let each = 0; each < count; each += 1) {
-        codes.push((await refusal(access, { email: `user${each}@example.com`, password: WRONG }, "spray")).code);
-      }
-      return codes;
-    };
-    expect((await spray(25)).filter((code) => code === "unauthenticated")).toHaveLength(20);
-    expect(await refusal(access, ADA, "spray")).toMatchObject({ code: "rate_limited", retryAfterMs: 60_000 });
+    const emails = Array.from({ length: 25 }, (_, index) => `user${index}@example.com`);
+    const member = { name: "", role: "member", password: PASSWORD } as const;
+    for (const email of emails) await createAccount(access, { email, ...member });
+    const codes = [];
+    for (const email of emails) codes.push((await guessFrom(access, "spray", email)).code);
+    expect(codes.filter((code) => code === "unauthenticated")).toHaveLength(20);
+    // From then on a right password is as wrong as any other, there and nowhere else.
+    expect(await refusal(access, ADA, "spray")).toMatchObject({ code: "rate_limited" });
     await signIn(access, ADA, HERE);
     access.clock.advance(60_000);
-    expect(await spray(1)).toEqual(["unauthenticated"]);
+    await signIn(access, ADA, { network: "spray" });
+  });
+
+  it("answers guesses at addresses without an account as exactly as often, and stops them at 120 a minute", async () => {
+    const { access } = await setUp();
+    const seen = [];
+    for (let guess = 0; guess < 121; guess += 1) seen.push(await guessFrom(access, "a", `nobody${guess}@example.com`));
+    expect(seen.map(({ code }) => code).filter((code) => code === "unauthenticated")).toHaveLength(20);
+    // The work is done as long as the right password would still count, and not after that.
+    const passwords = { ...access.passwords, verify: () => expect.fail("compared") };
+    const flooded = signIn({ ...access, passwords }, ADA, { network: "a" });
+    await expect(flooded).rejects.toMatchObject({ code: "rate_limited" });
+    // Only the beginning is worth an event.
+    expect(access.store.recorded.filter(({ type }) => type === "sign_in_failed")).toHaveLength(20);
   });
 
   it("forgets failures after a day, and names nobody", async () => {
     const { access } = await setUp();
-    for (let attempt = 0; attempt < 5; attempt += 1) await refusal(access, { email: EMAIL, password: WRONG });
+    for (let attempt = 0; attempt < 5; attempt += 1) await guessFrom(access, "a");
     expect(JSON.stringify([...access.throttles.states])).not.toContain("ada");
     access.clock.advance(24 * HOUR_MS);
-    for (let attempt = 0; attempt < 4; attempt += 1) {
-      expect(await refusal(access, { email: EMAIL, password: WRONG })).toMatchObject({ code: "unauthenticated" });
-    }
+    for (let attempt = 0; attempt < 4; attempt += 1)
+      expect(await guessFrom(access, "a")).toMatchObject({ code: "unauthenticated" });
+  });
+});
+
+describe("a browser in which the account has signed in before", () => {
+  const known = async (access: AccessUnderTest, accountId: string) => {
+    const browserToken = await rememberBrowser(access, accountId, undefined);
+    return { network: "a", browserToken };
+  };
+  const fail = (access: AccessUnderTest, origin: Origin) =>
+    signIn(access, { email: EMAIL, password: "not these words at all" }, origin).catch(({ code }) => code as string);
+
+  it("signs in while its network and its account wait, and has ten failures of its own before it waits", async () => {
+    const { access, account } = await setUp();
+    const origin = await known(access, account.id);
+    for (let guess = 0; guess < 60; guess += 1)
+      await fail(access, { network: guess < 10 ? "a" : networkNumber(guess) });
+    await signIn(access, ADA, origin);
+    const codes = [];
+    for (let guess = 0; guess < 11; guess += 1) codes.push(await fail(access, origin));
+    expect(codes).toEqual([...Array.from({ length: 10 }, () => "unauthenticated"), "rate_limited"]);
+  });
+
+  it("is known for the accounts that have signed in with it, and for no others", async () => {
+    const { access, account } = await setUp();
+    const bob = await createAccount(access, { email: "bob@example.com", name: "", role: "member", password: PASSWORD });
+    const origin = await known(access, bob.id);
+    for (let guess = 0; guess < 5; guess += 1) await fail(access, { network: "a" });
+    await expect(signIn(access, ADA, origin)).rejects.toMatchObject({ code: "rate_limited" });
+    const both = { network: "a", browserToken: await rememberBrowser(access, account.id, origin.browserToken) };
+    await signIn(access, ADA, both);
+    await signIn(access, { email: "bob@example.com", password: PASSWORD }, both);
+    // Its token is another one after each sign-in.
+    expect(access.store.browsers.map(({ hash }) => hash)).not.toContain(hashToken(origin.browserToken));
+  });
+
+  it("is unknown after the password was changed or reset, and half a year after the last sign-in", async () => {
+    const { access, account } = await setUp();
+    const blocked = async (origin: Origin) => {
+      for (let guess = 0; guess < 5; guess += 1) await fail(access, { network: "a" });
+      return (await fail(access, origin)) === "rate_limited";
+    };
+    const changed = await known(access, account.id);
+    const signedIn = await signIn(access, ADA, HERE);
+    await changePassword(access, { signedIn, current: PASSWORD, next: OTHER_PASSWORD }, HERE);
+    expect(await blocked(changed)).toBe(true);
+    const reset = await known(access, account.id);
+    await resetPassword(access, account, PASSWORD);
+    expect(await blocked(reset)).toBe(true);
+    await known(access, account.id);
+    access.clock.advance(180 * 24 * HOUR_MS + 1);
+    expect(await pruneAccess(access)).toMatchObject({ browsers: 1 });
+  });
+
+  it("is checked before those that are not known, also when so many of them wait that no more are taken", async () => {
+    const passwords = createPasswordHasher({ memoryKib: 8192, passes: 2, parallelism: 1 });
+    const encoded = await passwords.hash(PASSWORD);
+    const order: string[] = [];
+    const flood = Array.from({ length: 34 }, () => passwords.verify("x", encoded).then(() => order.push("unknown")));
+    expect(() => passwords.requireRoom()).toThrow("Too many passwords");
+    await expect(passwords.verify("x", encoded)).rejects.toMatchObject({ code: "overloaded" });
+    await passwords.verify(PASSWORD, encoded, "known").then(() => order.push("known"));
+    expect(order.indexOf("known")).toBeLessThan(5);
+    await Promise.all(flood);
   });
 });
 
@@ -321,13 +420,15 @@ describe("changing the password", () => {
     expect(await findSession(access, signedIn.id)).toBeDefined();
   });
 
-  it("guesses the current one no faster than a sign-in", async () => {
+  it("lets a session guess the current one ten times before it waits", async () => {
     const { access } = await setUp();
     const signedIn = await signIn(access, ADA, HERE);
     const guess = () =>
       changePassword(access, { signedIn, current: "wrong", next: OTHER_PASSWORD }, HERE).catch((error) => error.code);
-    for (let attempt = 0; attempt < 5; attempt += 1) expect(await guess()).toBe("invalid_request");
+    for (let attempt = 0; attempt < 10; attempt += 1) expect(await guess()).toBe("invalid_request");
     expect(await guess()).toBe("rate_limited");
+    // What others guess is no business of the session's, and the other way round.
+    await signIn(access, ADA, HERE);
   });
 
   it("from the command line needs no old one, and ends the throttle and all sessions", async () => {

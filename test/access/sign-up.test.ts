@@ -1,8 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { prepareSetup } from "../../src/access/setup-token.ts";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
 import { pruneAccess } from "../../src/access/housekeeping.ts";
 import { createInvitation, revokeInvitation } from "../../src/access/invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
+import { hashToken } from "../../src/access/secret-token.ts";
 import { findSession } from "../../src/access/sessions.ts";
 import { signIn } from "../../src/access/sign-in.ts";
 import { signUp } from "../../src/access/sign-up.ts";
@@ -15,14 +17,14 @@ const application = (name: string, token?: string) => ({ email: `${name}@example
 
 async function setUp(mode: "open" | "invited" | "closed") {
   const access = setUpAccess({ signUp: mode });
-  const first = await signUp(access, application("ada"), HERE);
+  const first = await signUp({ ...access, signUp: "open" }, application("ada"), HERE);
   const invite = (email?: string, role: "administrator" | "member" = "member") =>
     createInvitation(access, { email, role, actorId: first.account.id, network: HERE.network });
   return { access, first, invite };
 }
 
 describe("the first person", () => {
-  it.each(["open", "invited", "closed"] as const)("takes over the default account when sign-up is %s", async (mode) => {
+  it.each(["open", "invited"] as const)("takes over the default account when sign-up is %s", async (mode) => {
     const access = setUpAccess({ signUp: mode });
     expect(await access.store.isClaimed()).toBe(false);
     const { id, account } = await signUp(access, { ...application("ada"), name: "Ada L." }, HERE);
@@ -40,6 +42,63 @@ describe("the first person", () => {
       expect(both.filter(({ status }) => status === "fulfilled")).toHaveLength(round % 2 === 0 ? 2 : 1);
       expect(accounts).toHaveLength(round % 2 === 0 ? 2 : 1);
     }
+  });
+
+  it("is made by the command line only where sign-up is closed", async () => {
+    for (const isExposed of [false, true]) {
+      const access = setUpAccess({ signUp: "closed", isExposed });
+      expect(await prepareSetup(access)).toEqual({ hasAdministrator: false, token: undefined });
+      await expect(signUp(access, application("ada"), HERE)).rejects.toThrow("parley accounts create");
+      const administrator = { ...application("ada"), name: "", role: "administrator" } as const;
+      expect((await createAccount(access, administrator)).id).toBe(DEFAULT_ACCOUNT_ID);
+    }
+  });
+
+  it("needs a setup token where others reach the page", async () => {
+    const access = setUpAccess({ isExposed: true });
+    const [one, two] = [await prepareSetup(access), await prepareSetup(access)];
+    const refused = [undefined, "", "x", "a".repeat(43), one.token!.toLowerCase().padEnd(43, "a")];
+    for (const setupToken of refused) {
+      const attempt = signUp(access, { ...application("eve"), setupToken }, HERE);
+      await expect(attempt).rejects.toMatchObject({ code: "permission_denied" });
+    }
+    expect(await access.store.isClaimed()).toBe(false);
+    // Any of those that the processes of the installation have printed.
+    const { account } = await signUp(access, { ...application("ada"), setupToken: two.token }, HERE);
+    expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "administrator" });
+    expect(await prepareSetup(access)).toEqual({ hasAdministrator: true, token: undefined });
+    const late = await signUp(access, { ...application("bob"), setupToken: one.token }, HERE);
+    expect(late.account.role).toBe("member");
+    expect(JSON.stringify([access.store.recorded, access.logged])).not.toContain(one.token);
+  });
+
+  it("is not whoever comes through a proxy that the configuration does not know of", async () => {
+    const access = setUpAccess();
+    const forwarded = signUp(access, application("eve"), { ...HERE, isForwarded: true });
+    await expect(forwarded).rejects.toMatchObject({ code: "permission_denied", message: /http\.public_url/ });
+    expect((await signUp(access, application("ada"), HERE)).account.role).toBe("administrator");
+    await signUp(access, application("bob"), { ...HERE, isForwarded: true });
+  });
+
+  it("has seven days for its setup token", async () => {
+    const access = setUpAccess({ isExposed: true });
+    const { token: setupToken } = await prepareSetup(access);
+    access.clock.advance(7 * DAY_MS);
+    await expect(signUp(access, { ...application("ada"), setupToken }, HERE)).rejects.toThrow("setup token");
+    const { token: another } = await prepareSetup(access);
+    expect(await access.store.findSetupToken(hashToken(setupToken!))).toBeUndefined();
+    await signUp(access, { ...application("ada"), setupToken: another }, HERE);
+  });
+
+  it("may come with an administrator's invitation in place of a setup token, and with no other", async () => {
+    const access = setUpAccess({ signUp: "invited", isExposed: true });
+    const invite = (role: "administrator" | "member", email?: string) =>
+      createInvitation(access, { email, role, ...CLI });
+    const [member, other] = [await invite("member"), await invite("administrator", "bob@example.com")];
+    for (const { token } of [member, other])
+      await expect(signUp(access, application("ada", token), HERE)).rejects.toThrow("setup token");
+    const { token } = await invite("administrator", "ada@example.com");
+    expect((await signUp(access, application("ada", token), HERE)).account.id).toBe(DEFAULT_ACCOUNT_ID);
   });
 
   it("leaves no invitation behind that was not needed", async () => {
@@ -92,6 +151,8 @@ describe("signing up after the first person", () => {
     [{ password: "short" }, "password"],
     [{ password: "bob@example.com" }, "password"],
     [{ name: "a\nb" }, "name"],
+    [{ name: "Ada \u202Eda\u2066" }, "name"],
+    [{ email: "ada\u200F@example.com" }, "email"],
   ])("is refused for %o", async (changes, param) => {
     const { access } = await setUp("open");
     await expect(signUp(access, { ...application("bob"), ...changes }, HERE)).rejects.toMatchObject({ param });
@@ -248,7 +309,7 @@ describe("what is recorded", () => {
     await invite();
     await signUp(access, application("ada"), { network: networkNumber(1) }).catch(() => undefined);
     access.clock.advance(401 * DAY_MS);
-    expect(await pruneAccess(access)).toEqual({ sessions: 1, invitations: 1, events: 2, throttles: 2 });
-    expect(await pruneAccess(access)).toEqual({ sessions: 0, invitations: 0, events: 0, throttles: 0 });
+    expect(await pruneAccess(access)).toEqual({ sessions: 1, browsers: 0, invitations: 1, events: 2, throttles: 2 });
+    expect(await pruneAccess(access)).toEqual({ sessions: 0, browsers: 0, invitations: 0, events: 0, throttles: 0 });
   });
 });

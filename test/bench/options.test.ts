@@ -12,6 +12,10 @@ describe("the command line of the benchmark", () => {
     expect(warmUpSeconds).toBe(3);
   });
 
+  it("compares with another checkout", () => {
+    expect(readOptions(["--against", "../before", "unary"])).toMatchObject({ against: "../before", parts: ["unary"] });
+  });
+
   it.each([
     [["speed"], "There is no part called speed"],
     [["--rounds", "0"], "--rounds must be a number above 0"],

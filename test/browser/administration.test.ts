@@ -5,7 +5,7 @@ import { findBarriersEverywhere } from "./support/accessibility.ts";
 import { createKey, PASSWORD, setUp, type Site, startSite, type Visit } from "./support/site.ts";
 
 /** What would run, or end an element, if anything took it for more than a text. */
-const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>\u202Eevil`;
+const HOSTILE = `"><img src=x onerror="document.title='pwned'"><script>document.title='pwned'</script>evil`;
 
 let site: Site;
 let ada: Visit;
@@ -121,6 +121,34 @@ describe("an invitation", () => {
     await eve.page.getByLabel("Password").fill(PASSWORD);
     await eve.page.getByRole("button", { name: "Create account" }).click();
     await expect.poll(() => eve.page.getByRole("alert").innerText()).toContain("invitation is not valid");
+  });
+});
+
+describe("a key that an administrator has limited", () => {
+  it("says so to its member, who can only rename it", async () => {
+    await go(ada, "/keys", "Keys");
+    await ada.page.getByRole("button", { name: "Edit Bob's program" }).click();
+    await ada.page.locator("summary", { hasText: "Limits" }).click();
+    await ada.page.getByLabel("Requests per minute").fill("500");
+    await ada.page.getByRole("button", { name: "Save" }).click();
+    await closed(ada.page);
+    const { page } = bob;
+    await go(bob, "/keys", "Keys");
+    await page.getByRole("button", { name: "Edit Bob's program" }).click();
+    await page.getByText("An administrator has limited this key.").waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.locator("summary", { hasText: "Limits" }).click();
+    expect(await page.getByLabel("Requests per minute").isDisabled()).toBe(true);
+    expect(await page.getByLabel("Requests per minute").inputValue()).toBe("500");
+    await page.getByLabel("Name", { exact: true }).fill("Bob's only program");
+    await page.getByRole("button", { name: "Save" }).click();
+    await closed(page);
+    await page.getByText("Bob's only program").waitFor();
+    await page.getByRole("button", { name: "Edit Bob's only program" }).click();
+    await page.getByLabel("Name", { exact: true }).fill("Bob's program");
+    await page.getByRole("button", { name: "Save" }).click();
+    await closed(page);
+    expect(await ask(bobsKey)).toBe(200);
   });
 });
 

@@ -175,9 +175,30 @@ describe("keys", () => {
     const first = await runJson<KeyJson>("keys create --name ci");
     const second = await runJson<KeyJson>(`keys rotate ${first.id} --grace 0`);
     expect(second).toMatchObject({ name: "ci", replaces: first.id });
-    expect(await runJson(`keys revoke ${second.id}`)).toEqual({ id: second.id, state: "revoked" });
+    expect(await runJson(`keys revoke ${second.id}`)).toEqual({
+      id: second.id,
+      state: "revoked",
+      predecessors: [],
+    });
     const states = (await runJson<KeyJson[]>("keys list")).map(({ id, state }) => [id, state]);
     expect(Object.fromEntries(states)).toEqual({ [first.id]: "expired", [second.id]: "revoked" });
+  });
+
+  it("are revoked with the keys that they have replaced, unless only one is meant", async () => {
+    const first = await runJson<KeyJson>("keys create --name ci");
+    const second = await runJson<KeyJson>(`keys rotate ${first.id}`);
+    const third = await runJson<KeyJson>(`keys rotate ${second.id}`);
+    expect((await run(`keys revoke ${third.id} --only`)).stdout).toBe(`Revoked ${third.id}.\n`);
+    expect((await run(`keys revoke ${second.id}`)).stdout).toBe(`Revoked ${second.id}.\nRevoked ${first.id}.\n`);
+    expect((await runJson<KeyJson[]>("keys list")).map(({ state }) => state)).toEqual(Array(3).fill("revoked"));
+  });
+
+  it("are limited by an administrator when the command line restricts them", async () => {
+    const plain = await runJson<KeyJson>("keys create --name plain");
+    const narrow = await runJson<KeyJson>("keys create --name narrow --rpm 5");
+    expect([plain, narrow]).toMatchObject([{ limited_by_administrator: false }, { limited_by_administrator: true }]);
+    const changed = await runJson<KeyJson>(`keys update ${plain.id} --budget 5`);
+    expect(changed).toMatchObject({ limited_by_administrator: true });
   });
 
   it("leave security events of all that is done with them, without a secret", async () => {
@@ -188,12 +209,14 @@ describe("keys", () => {
     const store = await openStore({ dataDir: directory, databaseUrl: undefined });
     const events = await store.accounts.events({ limit: 10, accountId: "acct_default" });
     await store.close();
-    expect(new Map(events.map(({ type, details }) => [type, details]))).toEqual(
-      new Map([
-        ["key_created", { key_id: first.id }],
-        ["key_updated", { key_id: first.id }],
-        ["key_rotated", { key_id: first.id }],
-        ["key_revoked", { key_id: second.id }],
+    const kept = new Set(events.map(({ type, details }) => `${type} ${details["key_id"]}`));
+    expect(kept).toEqual(
+      new Set([
+        `key_created ${first.id}`,
+        `key_updated ${first.id}`,
+        `key_rotated ${first.id}`,
+        `key_revoked ${second.id}`,
+        `key_revoked ${first.id}`,
       ]),
     );
   });

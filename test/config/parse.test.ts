@@ -30,6 +30,7 @@ describe("a configuration without a file", () => {
       listen: { host: "127.0.0.1", port: 50051 },
       maxReceiveBytes: 32 * 1024 * 1024,
       maxSendBytes: 64 * 1024 * 1024,
+      maxConnectionAgeMs: 3_600_000,
     });
     expect(config.operations.listen).toEqual({ host: "127.0.0.1", port: 9464 });
     expect(config.providers).toEqual([
@@ -246,6 +247,44 @@ describe("providers", () => {
     },
   );
 
+  it.each([
+    ["anthropic", "X-Api-Key: a", "headers.X-Api-Key: this header carries the credential; write that in api_keys"],
+    ["gemini", "x-goog-api-key: a", "headers.x-goog-api-key: this header carries the credential"],
+    ["openai", "Authorization: a", "headers.Authorization: this header carries the credential"],
+    ["anthropic", "authorization: a", "headers.authorization: this is a second credential beside api_keys"],
+    ["gemini", "authorization: a", "headers.authorization: this is a second credential beside api_keys"],
+    ["openai", "Host: a", "headers.Host: this header is set by Parley itself"],
+    ["anthropic", "content-length: a", "headers.content-length: this header is set by Parley itself"],
+    ["gemini", "Transfer-Encoding: a", "headers.Transfer-Encoding: this header is set by Parley itself"],
+    ["openai", "trailer: a", "headers.trailer: this header is set by Parley itself"],
+    ["openai", "x-parley-hops: a", "headers.x-parley-hops: this header is set by Parley itself"],
+  ])("of the dialect %s cannot set the header %s", (dialect, header, problem) => {
+    const entry = `dialect: ${dialect}, base_url: "https://a.example", api_keys: [${KEY}], headers: { ${header} }`;
+    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(problem);
+  });
+
+  it("have bounded connections, which all accounts share unless said otherwise", () => {
+    const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
+    const of = (connections: string) =>
+      parse(`providers: { local: { ${entry}${connections} } }\n${OF_LOCAL}`).providers[0];
+    expect(of("")).toMatchObject({
+      connections: { max: 4_096, maxAgeMs: 300_000, maxRequests: 1_000, perAccount: false },
+    });
+    expect(of(", connections: { max: 8, max_age_ms: 1000, max_requests: 1, per_account: true }")).toMatchObject({
+      connections: { max: 8, maxAgeMs: 1_000, maxRequests: 1, perAccount: true },
+    });
+    expect(errorOf(`providers: { local: { ${entry}, connections: { max: 0 } } }`)).toContain(
+      "providers.local.connections.max: must be at least 1",
+    );
+  });
+
+  it("may have another kind of credential in a header in place of api_keys", () => {
+    const entry = `dialect: anthropic, base_url: "https://a.example", headers: { Authorization: Bearer ${KEY} }`;
+    expect(parse(`providers: { local: { ${entry} } }\n${OF_LOCAL}`).providers[0]).toMatchObject({
+      headers: { authorization: `Bearer ${KEY}` },
+    });
+  });
+
   it("re-point the built-in models when only the provider is configured", () => {
     const url = "https://proxy.example/anthropic/";
     const config = parse(`providers: { alpha: { base_url: "${url}", api_keys: [${KEY}], headers: { X-Team: a } } }`);
@@ -277,6 +316,21 @@ describe("models", () => {
     });
   });
 
+  it("have prices for writing to a prompt cache by their dialect, and those of the file before them", () => {
+    const priced = (entry: string, id: string): object | undefined =>
+      parse(`models: { ${id}: { price: { input: 4, output: 9${entry} } } }`).models.find((model) => model.id === id)
+        ?.price;
+    expect(priced("", "alpha-opus-4.5")).toMatchObject({ cacheWrite: 5_000_000, cacheWriteHour: 8_000_000 });
+    expect(priced("", "beta-3-flash")).toMatchObject({ cacheWrite: 4_000_000, audioInput: 4_000_000 });
+    const stated = ", cache_write: 6, cache_write_1h: 7, audio_input: 8, audio_output: 10";
+    expect(priced(stated, "alpha-opus-4.5")).toMatchObject({
+      cacheWrite: 6_000_000,
+      cacheWriteHour: 7_000_000,
+      audioInput: 8_000_000,
+      audioOutput: 10_000_000,
+    });
+  });
+
   it("take time limits from the nearest place that states one", () => {
     const config = parse(
       [
@@ -286,7 +340,7 @@ describe("models", () => {
       ].join("\n"),
     );
     const flash = config.models.find(({ id }) => id === "beta-3-flash");
-    expect(flash?.timeouts).toEqual({ connectMs: 1, firstContentMs: 60_000, idleMs: 2, totalMs: 3 });
+    expect(flash?.timeouts).toEqual({ connectMs: 1, firstContentMs: 60_000, idleMs: 2, totalMs: 3, settleMs: 2_000 });
   });
 
   it("are added with what their provider's dialect can do", () => {

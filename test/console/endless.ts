@@ -1,3 +1,4 @@
+import { createCookies } from "../../src/console/cookies.ts";
 import { createClient } from "@connectrpc/connect";
 import { createConnectTransport } from "@connectrpc/connect-node";
 import { expect } from "vitest";
@@ -12,7 +13,7 @@ import { systemClock } from "../../src/core/clock.ts";
 import { Calls } from "../../src/edge/calls.ts";
 import { startHttpServer } from "../../src/front/server.ts";
 import { PASSWORD, setUpAccess } from "../access/set-up.ts";
-import { roomyAdmission } from "../support/admission.ts";
+import { anyConnections, roomyAdmission } from "../support/admission.ts";
 
 /** A service whose stream goes on until it is ended, behind the real entrance. */
 export async function startEndless() {
@@ -28,7 +29,7 @@ export async function startEndless() {
       refused: () => undefined,
       gate: createGate(undefined),
       findNetwork: () => "192.0.2.0/24",
-      readSessionId: () => id,
+      cookies: { ...createCookies(false), session: { ...createCookies(false).session, read: () => id } },
     },
     {
       policies: new Map(
@@ -55,10 +56,12 @@ export async function startEndless() {
     {
       completions: { create: never, stream: never },
       models: { list: never, get: never },
+      requireRequestRate: () => undefined,
       limitsOf: never,
       authenticate: never,
       calls,
       admission: roomyAdmission(calls, systemClock),
+      connections: anyConnections(),
       clock: systemClock,
       refused: () => undefined,
     },

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { toPrice } from "../support/prices.ts";
 import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -43,7 +44,7 @@ describe("models", () => {
   it("are told to members in the order of the registry, with what they can do and what they cost", async () => {
     await site.signedUp("ada");
     const bob = await site.signedUp("bob");
-    const price = { input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 120_000_000 };
+    const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 120_000_000 });
     site.models[0] = { ...site.models[0]!, price, preview: true };
     const { models } = await bob.model.list({});
     expect(models.map(({ id }) => id)).toEqual(["words", "pictures"]);

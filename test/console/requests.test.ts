@@ -196,18 +196,23 @@ describe("one request", () => {
     const id = kept.completionId;
     site.feed.record(keptRecord(kept, failure));
     expect((await bob.request.get({ id })).request).toMatchObject({ message: failure.message, refused: false });
-    for (let index = 0; index < 1000; index += 1) {
-      site.feed.record(keptRecord(entry(), failure));
+    for (let index = 0; index < 1_000; index += 1) {
+      site.feed.record(keptRecord(entry({ accountId: ada.id }), failure));
+    }
+    expect((await bob.request.get({ id })).request).toMatchObject({ message: failure.message });
+    for (let index = 0; index < 200; index += 1) {
+      site.feed.record(keptRecord(entry({ accountId: bob.id }), failure));
     }
     expect((await bob.request.get({ id })).request).toMatchObject({ message: "", outcome: "upstream_timeout" });
   });
 
-  it("that was refused is forgotten after a thousand others", async () => {
+  it("that was refused is forgotten after 200 others of its account, and after none of another one", async () => {
     const record = refusal(bob.id);
     site.feed.record(record);
-    for (let index = 0; index < 999; index += 1) site.feed.record(refusal(ada.id));
+    for (let index = 0; index < 1_005; index += 1) site.feed.record(refusal(ada.id));
+    for (let index = 0; index < 199; index += 1) site.feed.record(refusal(bob.id));
     await bob.request.get({ id: record.completionId });
-    site.feed.record(refusal(ada.id));
+    site.feed.record(refusal(bob.id));
     expect((await errorOf(bob.request.get({ id: record.completionId }))).code).toBe(Code.InvalidArgument);
   });
 

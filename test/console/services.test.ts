@@ -4,14 +4,14 @@ import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
-import { KeyCapability, KeyState, RotationGrace } from "../../gen/parley/console/v1/key_pb.js";
+import { KeyCapability, KeyState, RevocationScope, RotationGrace } from "../../gen/parley/console/v1/key_pb.js";
 import { SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
 import { SummarizeUsageRequestSchema, UsageGrouping, UsageStep } from "../../gen/parley/console/v1/usage_pb.js";
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
 import { PASSWORD } from "../access/set-up.ts";
 import { errorOf } from "./errors.ts";
-import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
+import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 let site: ConsoleUnderTest;
 beforeEach(async () => {
@@ -173,7 +173,17 @@ describe("accounts and invitations", () => {
     const { events } = await bob.account.listSecurityEvents({});
     expect(events.map(({ type, network }) => [type, network])).toEqual([["signed_up", "127.0.0.0/24"]]);
     expect((await ada.account.listSecurityEvents({})).events).toHaveLength(2);
-    expect((await ada.account.listSecurityEvents({ accountId: bob.id, limit: 1 })).events).toEqual(events);
+    // From where somebody else acted on one's account is not for members; that somebody did is.
+    await ada.account.update({ id: bob.id, limits: { requestsPerMinute: 5n } });
+    const ofBob = async (who: Browser) =>
+      (await who.account.listSecurityEvents({ accountId: bob.id, limit: 1 })).events.map((each) => [
+        each.type,
+        each.network,
+      ]);
+    expect(await ofBob(bob)).toEqual([["limits_changed", ""]]);
+    expect(await ofBob(ada)).toEqual([["limits_changed", "127.0.0.0/24"]]);
+    const page = await ada.account.listSecurityEvents({ accountId: bob.id, limit: 2 });
+    expect(page.events.slice(1)).toEqual(events);
     const error = await errorOf(bob.account.listSecurityEvents({ accountId: ada.id }));
     expect(error.code).toBe(Code.PermissionDenied);
     expect((await errorOf(ada.account.listSecurityEvents({ limit: 101 }))).code).toBe(Code.InvalidArgument);
@@ -225,6 +235,44 @@ describe("keys", () => {
       "key_revoked",
     ]);
     expect(site.access.logged.at(-1)).toMatchObject({ accountId: bob.id, actorId: bob.id });
+  });
+
+  it("are revoked with their predecessors unless the request says otherwise, each with its event", async () => {
+    const ada = await site.signedUp("ada");
+    const { key: first } = await ada.key.create({ name: "ci" });
+    const { key: second } = await ada.key.rotate({ id: first!.id });
+    const { key: third } = await ada.key.rotate({ id: second!.id });
+    expect(await ada.key.revoke({ id: third!.id, scope: RevocationScope.KEY_ONLY })).toMatchObject({
+      key: { state: KeyState.REVOKED },
+      revokedPredecessors: [],
+    });
+    expect(await ada.key.revoke({ id: second!.id })).toMatchObject({ revokedPredecessors: [first!.id] });
+    const ended = site.access.logged
+      .filter(({ type }) => type === "key_revoked")
+      .map(({ details }) => details?.["key_id"]);
+    expect(ended).toEqual([third!.id, second!.id, first!.id]);
+    const { keys } = await ada.key.list({});
+    expect(keys.map(({ state }) => state)).toEqual(Array(3).fill(KeyState.REVOKED));
+    const unknown = ada.key.revoke({ id: first!.id, scope: 9 as RevocationScope });
+    expect((await errorOf(unknown)).findDetails(BadRequestSchema)[0]?.fieldViolations[0]?.field).toBe("scope");
+  });
+
+  it("that an administrator has limited are not given more by their members", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    const limits = { monthlyBudgetMicroUsd: 1_000_000n };
+    const { key: made } = await ada.key.create({ name: "a", accountId: bob.id, models: { ids: ["words"] }, limits });
+    const { key: own } = await bob.key.create({ name: "b" });
+    await ada.key.update({ id: own!.id, limits });
+    for (const id of [made!.id, own!.id, (await bob.key.rotate({ id: own!.id })).key!.id]) {
+      for (const change of [{ limits: {} }, { models: { all: true } }, { capabilities: { capabilities: [1, 2] } }])
+        expect((await errorOf(bob.key.update({ id, ...change }))).code).toBe(Code.PermissionDenied);
+      const { key } = await bob.key.update({ id, name: "mine" });
+      expect(key).toMatchObject({ name: "mine", limits, limitedByAdministrator: true });
+    }
+    await ada.key.update({ id: made!.id, models: { all: true }, limits: {} });
+    const { key: free } = await bob.key.update({ id: made!.id, limits: { requestsPerMinute: 5n } });
+    expect(free).toMatchObject({ limitedByAdministrator: false });
   });
 
   it("of somebody else are like keys that do not exist, except for administrators", async () => {

@@ -26,7 +26,7 @@ import type { LatencyQuery, UsageQuery, UsageStore } from "../../src/ledger/usag
 import { memoryKeyStore } from "../access/fakes.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../access/set-up.ts";
-import { roomyAdmission } from "../support/admission.ts";
+import { anyConnections, roomyAdmission } from "../support/admission.ts";
 
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {
@@ -52,7 +52,7 @@ export interface Browser {
   readonly settings: Client<typeof SettingsService>;
   readonly model: Client<typeof ModelService>;
   readonly playground: Client<typeof PlaygroundService>;
-  /** As the browser would send it; empty without one. */
+  /** The session's, as the browser would send it; empty without one. */
   readonly cookie: () => string;
   /** Every `Set-Cookie` header so far. */
   readonly setCookies: string[];
@@ -71,7 +71,8 @@ export interface ConsoleUnderTest {
   readonly server: HttpServer;
   /** The calls under way. */
   readonly calls: Calls;
-  browser(): Browser;
+  /** A browser without cookies, which sends these headers with each of its requests. */
+  browser(headers?: Readonly<Record<string, string>>): Browser;
   /** A browser with a new account: the first one is the administrator. */
   signedUp(name: string): Promise<Browser & { readonly id: string }>;
   /** Sends one request exactly as it is. */
@@ -141,6 +142,7 @@ export async function startConsole(
       calls,
       version: "1.2.3",
       refused,
+      untrustedProxy: () => undefined,
     },
     { publicUrl, trustedProxies, files },
   );
@@ -149,16 +151,18 @@ export async function startConsole(
     {
       completions: { create: never, stream: never },
       models: { list: never, get: never },
+      requireRequestRate: () => undefined,
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
       calls,
       admission: roomyAdmission(calls, systemClock),
+      connections: anyConnections(),
       clock: systemClock,
       refused,
     },
     { host: "127.0.0.1", port: 0, corsOrigins: ["*"], console },
   );
-  const browser = () => openBrowser(`http://127.0.0.1:${server.port}`);
+  const browser: ConsoleUnderTest["browser"] = (headers) => openBrowser(`http://127.0.0.1:${server.port}`, headers);
   return {
     access,
     keys,
@@ -185,15 +189,18 @@ function never(): never {
   throw new Error("nothing is completed here");
 }
 
-function openBrowser(baseUrl: string): Browser {
-  let cookie = "";
+function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> = {}): Browser {
+  const jar = new Map<string, string>();
   const setCookies: string[] = [];
   const keepCookies: Interceptor = (next) => async (request) => {
-    if (cookie !== "") request.header.set("cookie", cookie);
+    if (jar.size > 0) request.header.set("cookie", [...jar].map((pair) => pair.join("=")).join("; "));
+    for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
     const response = await next(request);
     for (const line of response.header.getSetCookie()) {
       setCookies.push(line);
-      cookie = line.includes("Max-Age=0") ? "" : line.split(";")[0]!;
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (line.includes("Max-Age=0")) jar.delete(name);
+      else jar.set(name, value);
     }
     return response;
   };
@@ -207,7 +214,7 @@ function openBrowser(baseUrl: string): Browser {
     settings: createClient(SettingsService, transport),
     model: createClient(ModelService, transport),
     playground: createClient(PlaygroundService, transport),
-    cookie: () => cookie,
+    cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
     setCookies,
   };
 }

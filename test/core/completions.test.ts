@@ -7,6 +7,7 @@ import {
   Modality,
   UsageSchema,
 } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
 import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
@@ -17,8 +18,9 @@ import type { CompletionRecord } from "../../src/core/record.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
 import { callOf, FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";
+import { toPrice } from "../support/prices.ts";
 import type { Script } from "../support/scripted-provider.ts";
-import { requestTo } from "./requests.ts";
+import { message, requestTo } from "./requests.ts";
 
 type Asked = MessageInitShape<typeof CompletionRequestSchema>;
 
@@ -28,7 +30,7 @@ const counted: Script = {
   ending: "end",
   pauseMs: 100,
 };
-const price = { input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 0 };
+const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 0 });
 /** 60 × 5 + 40 × 0.5 + 10 × 25. */
 const COST_MICRO_USD = 570;
 
@@ -42,7 +44,7 @@ interface CoreOptions extends WorldOptions {
 
 /** Core over scripted models, for a key that may use all but the models and capabilities listed as forbidden. */
 function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
-  const { limiter, demands, releases } = notingLimiter(options.refusal);
+  const { limiter, demands, releases, extensions, refuseExtensions } = notingLimiter(options.refusal);
   const { ledger, entries } = memoryLedger({ ...options.ledger });
   const told: LimitFacts[] = [];
   const world = createWorld({ ...options, facts: { price, ...options.facts } });
@@ -72,8 +74,11 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
   return {
     world,
     records,
+    settling: completions.settling,
     demands,
     releases,
+    extensions,
+    refuseExtensions,
     entries,
     told,
     caller,
@@ -265,6 +270,7 @@ describe("the record", () => {
     outcome: "served",
     usage,
     costMicroUsd: COST_MICRO_USD,
+    reservedMicroUsd: expect.any(Number),
     limits: FACTS,
     startedAtMs: Date.UTC(2026, 0, 1),
     endedAtMs: Date.UTC(2026, 0, 1) + 300,
@@ -411,7 +417,9 @@ describe("what a completion may come to", () => {
     core.world.router.replace([a!, { ...b!, price: undefined }]);
     await core.create({ ...asked, fallbackModels: ["b"] });
     const costs = core.demands.map((demand) => demand.costMicroUsd);
-    expect(costs[1]! - costs[0]!).toBe(100 * 25);
+    // And some for the longer request.
+    expect(costs[1]! - costs[0]! - 100 * 25).toBeLessThan(200);
+    expect(costs[1]! - costs[0]!).toBeGreaterThanOrEqual(100 * 25);
     expect(costs[2]).toBeUndefined();
   });
 
@@ -484,7 +492,7 @@ describe("the ledger", () => {
   it.each<[string, Script, Partial<LedgerEntry>]>([
     [
       "nothing for what no provider took",
-      fails(new Failure("upstream_unavailable", "Down.", { transient: false })),
+      fails(new Failure("upstream_unavailable", "Down.", { transient: false, refused: true })),
       { outcome: "upstream_unavailable", tokens: nothing, costMicroUsd: 0, partial: false, estimated: false },
     ],
     [
@@ -525,13 +533,13 @@ describe("the ledger", () => {
   });
 
   it.each(["cancelled", "unauthenticated", "permission_denied"] as const)(
-    "has an estimate of the prompt when the call ended as %s while a provider was at work",
+    "has the prompt, and all that can have been generated, when the call ended as %s while a provider was at work",
     async (outcome) => {
       const core = createCore({ scripts: { a: [{ ending: "hang" }] } });
       core.world.clock.after(500, () => core.caller.abort(new Failure(outcome, "Gone.")));
       await expect(core.create()).rejects.toMatchObject({ code: outcome });
       expect(core.entries).toMatchObject([{ outcome, partial: false, estimated: true, servedModel: undefined }]);
-      expect(core.entries[0]!.tokens).toMatchObject({ completion: 0 });
+      expect(core.entries[0]!.tokens).toMatchObject({ completion: 500 });
       expect(core.entries[0]!.costMicroUsd).toBeGreaterThan(0);
     },
   );
@@ -540,5 +548,154 @@ describe("the ledger", () => {
     const core = createCore({ scripts: { a: [serves("one", "two")] } });
     for await (const _ of core.stream()) break;
     expect(core.entries).toMatchObject([{ outcome: "cancelled", servedModel: "a", partial: true, estimated: true }]);
+  });
+});
+
+describe("an attempt that ended without the provider's count", () => {
+  const timeouts = { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000, settleMs: 2_000 };
+  const gone = new Failure("cancelled", "Gone.");
+  /** The provider answers after this time, and counts 100 and 10 tokens. */
+  const answersAfter = (ms: number): Script => ({ ...counted, pauseMs: ms / 3 });
+
+  function createLeaving(script: Script, afterMs = 500, fallback?: Script) {
+    const scripts = { a: [script], ...(fallback && { b: [fallback] }) };
+    const core = createCore({ scripts, facts: { timeouts } });
+    core.world.clock.after(afterMs, () => core.caller.abort(gone));
+    return core;
+  }
+
+  it("has the count that comes in the time to settle, for which its caller does not wait", async () => {
+    const core = createLeaving(answersAfter(2_400));
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    expect([core.entries, core.releases, core.records]).toEqual([[], [], []]);
+    expect(core.settling.size).toBe(1);
+    await core.world.clock.pass(1_950);
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([
+      {
+        outcome: "cancelled",
+        servedModel: undefined,
+        estimated: false,
+        tokens: { prompt: 100, completion: 10 },
+        costMicroUsd: COST_MICRO_USD,
+        durationMs: 507,
+      },
+    ]);
+    expect([core.releases, core.records.length]).toEqual([[110], 1]);
+    expect(core.world.provider.calls).toMatchObject([{ state: "ended" }]);
+  });
+
+  it("has of a stream what was said after its caller had left, which is told to nobody", async () => {
+    const core = createLeaving(answersAfter(1_200));
+    const { batches, failure } = await core.read();
+    expect([said(batches), failure?.code]).toEqual(["start hi", "cancelled"]);
+    await core.world.clock.pass(1_000);
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([
+      { outcome: "cancelled", servedModel: "a", partial: true, estimated: false, costMicroUsd: COST_MICRO_USD },
+    ]);
+  });
+
+  it.each(["create", "read"] as const)(
+    "has all that the model can have generated until its connection was closed, when no count comes (%s)",
+    async (mode) => {
+      const core = createLeaving(answersAfter(60_000));
+      await core[mode]().catch(() => undefined);
+      await core.world.clock.pass(1_999);
+      expect([core.entries.length, core.world.provider.calls[0]!.state]).toEqual([0, "open"]);
+      await core.world.clock.pass(1);
+      await core.settling.idle();
+      expect(core.world.provider.calls).toMatchObject([{ state: "aborted" }]);
+      expect(core.entries).toMatchObject([{ outcome: "cancelled", estimated: true, tokens: { completion: 2_500 } }]);
+    },
+  );
+
+  it("is booked by no more than was reserved for it, and each of its choices counts", async () => {
+    for (const [asked, completion] of [
+      [{ maxTokens: 70 }, 70],
+      [{ maxTokens: 2_000, n: 3 }, 3 * 2_000],
+      [{ maxTokens: 4_000, n: 3 }, 3 * 2_500],
+    ] as const) {
+      const core = createLeaving({ ending: "hang" });
+      await expect(core.create(asked)).rejects.toMatchObject({ code: "cancelled" });
+      await core.world.clock.pass(2_000);
+      await core.settling.idle();
+      const [entry] = core.entries as [LedgerEntry];
+      expect(entry.tokens.completion).toBe(completion);
+      expect(entry.costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+    }
+  });
+
+  it("is booked by the whole context window when a document is in its prompt", async () => {
+    const content = [
+      { content: { case: "file" as const, value: { source: { case: "id" as const, value: "file-1" } } } },
+    ];
+    const core = createLeaving({ ending: "hang" });
+    await expect(core.create({ messages: [message(Role.USER, "", { content })] })).rejects.toMatchObject({
+      code: "cancelled",
+    });
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    const [entry] = core.entries as [LedgerEntry];
+    expect(entry.tokens.prompt).toBe(128_000);
+    expect(entry.costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
+  it("is booked by no less than what went by", async () => {
+    const text = "слово ".repeat(500);
+    const core = createLeaving({ batches: [[say(text)]], ending: "hang" }, 1);
+    await core.read();
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    expect(core.entries[0]!.tokens.completion).toBeGreaterThanOrEqual(2_500);
+  });
+
+  it("costs nothing when the provider turns out to have refused it", async () => {
+    const refused = fails(new Failure("upstream_rate_limited", "Later."));
+    const core = createLeaving({ ...refused, pauseMs: 1_000 });
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([{ outcome: "cancelled", costMicroUsd: 0, estimated: false }]);
+  });
+
+  it("is settled at once when the process must end", async () => {
+    const core = createLeaving({ ending: "hang" });
+    await expect(core.create()).rejects.toMatchObject({ code: "cancelled" });
+    core.settling.cut();
+    await core.settling.idle();
+    expect(core.entries).toMatchObject([{ estimated: true, tokens: { completion: 500 } }]);
+    expect(core.world.clock.pending).toBe(0);
+  });
+
+  it("is billed beside the one that answered after it, and money is reserved for both", async () => {
+    const core = createCore({ scripts: { a: [{ ending: "hang" }], b: [counted] }, facts: { timeouts } });
+    const { report, usage: told } = await core.create({ fallbackModels: ["b"], maxTokens: 1_000 });
+    // The first was given 180 s in vain, in which it can have made all the tokens that it was allowed to.
+    const [{ tokens, costMicroUsd, estimated }] = core.entries as [LedgerEntry];
+    expect([tokens.completion, estimated]).toEqual([1_010, true]);
+    expect(costMicroUsd).toBe(COST_MICRO_USD + (tokens.prompt - 100) * 5 + 1_000 * 25);
+    expect([told?.completionTokens, report?.costMicroUsd]).toEqual([10, BigInt(costMicroUsd)]);
+    expect(core.extensions).toHaveLength(1);
+    expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd! + core.extensions[0]!);
+    expect(core.releases).toEqual([tokens.prompt + tokens.completion]);
+  });
+
+  it("is the last one when there is no money for another", async () => {
+    const core = createCore({ scripts: { a: [{ ending: "hang" }], b: [counted] }, facts: { timeouts } });
+    core.refuseExtensions(new Failure("budget_spent", "The budget is spent."));
+    await expect(core.create({ fallbackModels: ["b"] })).rejects.toMatchObject({ code: "upstream_timeout" });
+    const [{ attempts, costMicroUsd }] = core.entries as [LedgerEntry];
+    expect(outcomes(attempts)).toEqual(["a:upstream_timeout", "b:skipped"]);
+    expect(attempts[1]!.reason).toBe("The budget is spent.");
+    expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
+  });
+
+  it("needs no more money when it was refused", async () => {
+    const refused = fails(new Failure("upstream_rejected", "No."));
+    const core = createCore({ scripts: { a: [refused], b: [counted] }, facts: { timeouts } });
+    await core.create({ fallbackModels: ["b"] });
+    expect(core.extensions).toEqual([]);
+    expect(core.entries).toMatchObject([{ estimated: false, costMicroUsd: COST_MICRO_USD }]);
   });
 });

@@ -1,21 +1,40 @@
 import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
-import type { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequestSchema, Modality } from "../../gen/parley/v1/completion_pb.js";
 import { type ContentPartSchema, MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
-import type { Model } from "../../src/core/model.ts";
 import { measurePrompt } from "../../src/core/token-estimate.ts";
 import { worstCase } from "../../src/core/worst-case.ts";
+import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
+import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
+import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { toPrice } from "../support/prices.ts";
 import { message, requestTo } from "./requests.ts";
 
 /** One micro-USD for each token of the prompt, and nothing for the answer. */
-const price = { input: 1_000_000, cachedInput: 1_000_000, output: 0, image: 0 };
+const price = toPrice({ input: 1_000_000, cachedInput: 1_000_000, output: 0, image: 0 });
 const contextWindow = 100_000;
-const model = { price, upstream: { contextWindow, maxOutputTokens: 10, defaultMaxTokens: 10 } } as Model;
+const inputModalities = new Set([Modality.TEXT, Modality.AUDIO, Modality.IMAGE]);
+const model = modelOf("a", new ScriptedProvider(new FakeClock(), {}), {
+  price,
+  upstream: {
+    contextWindow,
+    maxOutputTokens: 10,
+    defaultMaxTokens: 10,
+    inputModalities,
+    outputModalities: inputModalities,
+  },
+});
+
+const LONG = "x".repeat(2_000);
 
 /** The tokens of the prompt that money is held for. */
 function held(asked: MessageInitShape<typeof CompletionRequestSchema>): number | undefined {
   const request = requestTo(asked);
-  return worstCase(request, measurePrompt(request), [model]).costMicroUsd;
+  const prompt = measurePrompt(request);
+  return worstCase(request, { prompt, sent: toOpenAiRequest(request, model.upstream, "whole").sent }, [model])
+    .costMicroUsd;
 }
 
 function withPart(content: NonNullable<MessageInitShape<typeof ContentPartSchema>["content"]>): number | undefined {
@@ -24,7 +43,36 @@ function withPart(content: NonNullable<MessageInitShape<typeof ContentPartSchema
 
 describe("the money that is held for a prompt", () => {
   it("is that of a token for every byte of its text", () => {
-    expect(held({ messages: [message(Role.USER, "x".repeat(500))] })).toBe(500 + 16);
+    const empty = held({ messages: [message(Role.USER, "x")] })!;
+    expect(held({ messages: [message(Role.USER, "x".repeat(500))] })).toBe(empty + 499);
+  });
+
+  it.each<[string, MessageInitShape<typeof CompletionRequestSchema>]>([
+    [
+      "a schema's description",
+      { responseFormat: { format: { case: "jsonSchema", value: { name: "s", description: LONG, schemaJson: "{}" } } } },
+    ],
+    ["the name of an end user", { user: LONG }],
+    ["a text that ends the answer", { stop: [LONG] }],
+    ["the key of a prompt cache", { promptCacheKey: LONG }],
+  ])("counts every text that is sent: %s", (_, asked) => {
+    expect(held(asked)).toBeGreaterThanOrEqual(LONG.length);
+  });
+
+  it("counts the ID of a tool call where a dialect sends it as it is", () => {
+    const asked = requestTo({
+      messages: [
+        message(Role.USER, "Hi."),
+        message(Role.ASSISTANT, "", { toolCalls: [{ id: LONG, name: "f", arguments: "{}" }] }),
+        message(Role.TOOL, "Done.", { toolCallId: LONG }),
+      ],
+    });
+    expect(toGeminiRequest(asked, model.upstream, "whole").sent.textBytes).toBeGreaterThan(2 * LONG.length);
+  });
+
+  it("counts the bytes of a picture once, as a picture", () => {
+    const source = { case: "data" as const, value: new Uint8Array(50_000) };
+    expect(withPart({ case: "image", value: { source, mediaType: "image/png" } })).toBeLessThan(5_500);
   });
 
   it("is that of the whole context window for a document, which may have any number of pages", () => {
@@ -34,7 +82,9 @@ describe("the money that is held for a prompt", () => {
 
   it("is that of the whole context window for what the provider keeps and the request only names", () => {
     expect(withPart({ case: "file", value: { source: { case: "id", value: "file-1" } } })).toBe(contextWindow);
-    expect(withPart({ case: "audio", value: { id: "audio_1" } })).toBe(contextWindow);
+    const content = [{ content: { case: "audio" as const, value: { id: "audio_1" } } }];
+    const spoken = [message(Role.USER, "Hi."), create(MessageSchema, { role: Role.ASSISTANT, content })];
+    expect(held({ messages: [...spoken, message(Role.USER, "Again.")] })).toBe(contextWindow);
   });
 
   it("has room for the words with which providers explain tools and schemas to their models", () => {
@@ -47,6 +97,9 @@ describe("the money that is held for a prompt", () => {
 
   it("counts reasoning that came back encrypted, for its text may be a summary", () => {
     const reasoning = [{ text: "Hm.", signature: "x".repeat(1_000) }];
-    expect(held({ messages: [message(Role.ASSISTANT, "", { reasoning })] })).toBeGreaterThan(1_000);
+    const turn = message(Role.ASSISTANT, "Hi.", { reasoning });
+    const reasoned = requestTo({ messages: [message(Role.USER, "Hi."), turn, message(Role.USER, "Go on.")] });
+    const { sent } = toAnthropicRequest(reasoned, model.upstream, "whole");
+    expect(sent.textBytes).toBeGreaterThan(1_000);
   });
 });

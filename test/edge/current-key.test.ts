@@ -29,6 +29,7 @@ describe("a key that its holder is told of", () => {
         models: ["a", "b/c"],
         capabilities: ["chat"],
         limits,
+        options: "default",
         expiresAtMs: 1_800_000_000_000,
         revokedAtMs: undefined,
       },

@@ -7,7 +7,7 @@ import type { EdgeServices, Refusal } from "../../src/edge/services.ts";
 import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
 import { FACTS, somebody } from "../support/core-ports.ts";
-import { roomyAdmission } from "../support/admission.ts";
+import { anyConnections, roomyAdmission } from "../support/admission.ts";
 
 const MIB = 1024 * 1024;
 const CREATE = `/${CompletionService.typeName}/Create`;
@@ -26,14 +26,22 @@ beforeEach(async () => {
     completions: { create: asked, stream: asked },
     models: { list: asked, get: asked },
     authenticate: async () => somebody,
+    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
     admission: roomyAdmission(calls, systemClock),
+    connections: anyConnections(),
     clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),
   };
   http = await startHttpServer(services, { host: "127.0.0.1", port: 0, corsOrigins: [] });
-  grpc = await startGrpcServer(services, { host: "127.0.0.1", port: 0, maxReceiveBytes: MIB, maxSendBytes: MIB });
+  grpc = await startGrpcServer(services, {
+    host: "127.0.0.1",
+    port: 0,
+    maxReceiveBytes: MIB,
+    maxSendBytes: MIB,
+    maxConnectionAgeMs: 3_600_000,
+  });
 });
 afterEach(() => {
   http.close();

@@ -75,10 +75,7 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     await cutOff;
     expect(await product.ending).toEqual({ code: 1, signal: null });
     expect(product.output.stderr).toContain("unexpected fault");
-    // What the greeting shows is meant to be seen, once.
-    const [greeting = "", ...printed] = product.output.stdout.split("\n\n{");
-    expect(greeting).toContain(product.firstKey);
-    artefacts.set("the log", product.output.stderr + printed.join("\n"));
+    artefacts.set("the log", product.output.stderr + product.output.stdout);
     expect(product.output.stderr.split("\n").length).toBeGreaterThan(40);
     keepFiles("after a fault");
   });
@@ -134,7 +131,7 @@ it(
       await plantGrpc(asked);
       await plantAccounts(asked);
       // Rates are shared once in a while.
-      await expect.poll(() => askRedis(DUMP_ALL), { timeout: 10_000 }).toContain("parley:{rates}:");
+      await expect.poll(() => askRedis(DUMP_ALL), { timeout: 10_000 }).toMatch(/parley:\{acct_/);
       held.set("Redis", await askRedis(DUMP_ALL));
       held.set("the log", asked.product.output.stderr);
       expect(held.get("the log")).not.toContain("redis is away");

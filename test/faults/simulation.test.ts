@@ -40,6 +40,8 @@ const EXERCISED = [
   "database: away",
   "database: deaf",
   "entries that a start wrote",
+  "completions that were settled later",
+  "holds that were extended",
   "keys revoked aloud",
   "keys revoked vaguely",
   "keys revoked silently",

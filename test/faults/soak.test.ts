@@ -40,7 +40,7 @@ it(
     onTestFinished(async () => void (await Promise.all([simulator.close(), sound.close()])));
     const config = soakConfig({ simulatorUrl: simulator.url, soundUrl: sound.url });
     const { program, env } = await builtProgram();
-    const NODE_OPTIONS = `${env["NODE_OPTIONS"]} ${COLLECT_ON_SIGNAL}`;
+    const NODE_OPTIONS = `${env["NODE_OPTIONS"]} --expose-gc ${COLLECT_ON_SIGNAL}`;
     const product = await startProduct({ program, env: { ...env, NODE_OPTIONS }, config });
     onTestFinished(() => product.stop());
     const keys = await startKeyChurn(product);

@@ -16,17 +16,19 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { systemClock } from "../../src/core/clock.ts";
 import type { EdgeServices } from "../../src/edge/services.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
+import { anyConnections } from "../support/admission.ts";
 
 let server: GrpcServer;
 const clients: Client[] = [];
 
 beforeEach(async () => {
   // Nobody is asked for a key here.
-  server = await startGrpcServer({ clock: systemClock } as EdgeServices, {
+  server = await startGrpcServer({ clock: systemClock, connections: anyConnections() } as EdgeServices, {
     host: "127.0.0.1",
     port: 0,
     maxReceiveBytes: 1 << 20,
     maxSendBytes: 1 << 20,
+    maxConnectionAgeMs: 3_600_000,
   });
 });
 afterEach(() => {

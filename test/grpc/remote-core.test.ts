@@ -20,7 +20,7 @@ import { coreTarget } from "../../src/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../../src/grpc/remote-core.ts";
 import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
 import { callOf, FACTS, somebody } from "../support/core-ports.ts";
-import { roomyAdmission } from "../support/admission.ts";
+import { anyConnections, roomyAdmission } from "../support/admission.ts";
 import { batchesOf } from "../support/batches.ts";
 import type { Emit } from "../../src/core/provider.ts";
 
@@ -69,13 +69,15 @@ async function openCore(answers: Answers, port = 0) {
       if (authorization !== `Bearer ${KEY}`) throw new Failure("unauthenticated", "Who?");
       return somebody;
     },
+    requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
     admission: roomyAdmission(calls, systemClock),
+    connections: anyConnections(),
     clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),
   };
-  const options = { maxReceiveBytes: 32 * MIB, maxSendBytes: 64 * MIB };
+  const options = { maxReceiveBytes: 32 * MIB, maxSendBytes: 64 * MIB, maxConnectionAgeMs: 3_600_000 };
   const server = await startGrpcServer(services, { host: "127.0.0.1", port, ...options });
   undo.push(() => server.close());
   return { server, seen, credentials, refusals, calls };

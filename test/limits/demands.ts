@@ -8,6 +8,7 @@ export function subjectOf(subject: string, limits: Partial<Omit<RateSubject, "su
     requestsPerMinute: undefined,
     tokensPerMinute: undefined,
     concurrentRequests: undefined,
+    accountId: "acct_1",
     ...limits,
     subject,
   };

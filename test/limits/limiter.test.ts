@@ -212,10 +212,10 @@ describe("a limiter of money", () => {
   });
 
   it("permits no model without a price under a budget", async () => {
-    const { asked, reserve } = createWorld({ account: { ...budget, requestsPerMinute: 5 } });
+    const { limiter, principal, reserve } = createWorld({ account: { ...budget, requestsPerMinute: 5 } });
     const failure = await failureOf(reserve({ costMicroUsd: undefined }));
     expect(failure).toMatchObject({ code: "permission_denied", message: expect.stringContaining("has no price") });
-    expect(asked.takes).toBe(0);
+    expect(limiter.peek(principal).requests).toMatchObject({ remaining: 4 });
   });
 
   it("asks no budget for what costs nothing", async () => {

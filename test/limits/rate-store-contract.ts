@@ -1,5 +1,10 @@
 import { describe, expect, it } from "vitest";
+import { Failure } from "../../src/core/failure.ts";
+import { KnownLevels } from "../../src/limits/known-levels.ts";
 import type { RateDemand, RateRelease, RateStore, RateSubject } from "../../src/limits/rates.ts";
+import { createRequestRate } from "../../src/limits/request-rate.ts";
+import { somebody } from "../support/core-ports.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import { demandOf, subjectOf } from "./demands.ts";
 
 /** What a test of the contract works on. */
@@ -33,6 +38,32 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
         expect(admitted).toBeLessThanOrEqual(50 + came);
       },
     );
+
+    it("counts requests that are refused as wrong, on whichever replica", async () => {
+      const { stores } = await create();
+      const [first, last] = [stores[0]!, stores.at(-1)!];
+      const key = subjectOf("key:1", { requestsPerMinute: 3, tokensPerMinute: 100, concurrentRequests: 1 });
+      const rateOf = (rates: RateStore) =>
+        createRequestRate({
+          rates,
+          known: new KnownLevels(60_000),
+          subjectsOf: () => [key],
+          burstMs: 60_000,
+          clock: new FakeClock(),
+        });
+      const levels = async (): Promise<unknown> => (await last.take(demandOf([key], 101))).levels[0];
+      const wrong = new Failure("invalid_request", "It is wrong.");
+      expect((await first.take(demandOf([key], 100))).admitted).toBe(true);
+      rateOf(first).countRefused(somebody, wrong);
+      rateOf(last).countRefused(somebody, wrong);
+      // Tokens and the place of what is under way stay taken.
+      const left = {
+        requests: { level: expect.closeTo(0, 0) as number },
+        tokens: { level: expect.closeTo(0, -1) as number },
+      };
+      await expect.poll(levels).toMatchObject(left);
+      expect(await last.take(demandOf([key]))).toMatchObject({ admitted: false, limit: "requests" });
+    });
 
     it("takes from all subjects or from none, and says which one keeps it out", async () => {
       const { stores } = await create();
@@ -79,7 +110,9 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
       const { stores } = await create();
       const store = stores[0]!;
       const key = subjectOf("key:1", { concurrentRequests: 1 });
-      expect(await store.renew({ replica: "a", held: [{ id: "forgotten", subject: "key:1" }] })).toBeGreaterThan(0);
+      expect(
+        await store.renew({ replica: "a", held: [{ id: "forgotten", subject: "key:1", accountId: "acct_1" }] }),
+      ).toBeGreaterThan(0);
       expect(await store.take(demandOf([key]))).toMatchObject({ admitted: false, limit: "concurrency" });
       await store.release({ id: "forgotten", subjects: [key], reservedTokens: 0, usedTokens: 0 });
       expect((await store.take(demandOf([key]))).admitted).toBe(true);
@@ -88,7 +121,11 @@ export function describeRateStore(kind: string, create: () => Promise<RateStoreW
     it("renews many places at once", async () => {
       const { stores } = await create();
       const store = stores[0]!;
-      const held = Array.from({ length: 1200 }, (_, index) => ({ id: `held-${index}`, subject: "key:1" }));
+      const held = Array.from({ length: 1200 }, (_, index) => ({
+        id: `held-${index}`,
+        subject: "key:1",
+        accountId: "acct_1",
+      }));
       await store.renew({ replica: "a", held });
       const wide = subjectOf("key:1", { concurrentRequests: 1201 });
       expect((await store.take(demandOf([wide]))).admitted).toBe(true);

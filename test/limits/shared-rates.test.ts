@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createMemoryRates } from "../../src/limits/memory.ts";
 import { LEASE_MS, type RateStore, RateStoreError } from "../../src/limits/rates.ts";
-import { createSharedRates, type RatesState } from "../../src/limits/shared-rates.ts";
+import { createSharedRates, type RatesState, type SharedRatesOptions } from "../../src/limits/shared-rates.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { demandOf, subjectOf } from "./demands.ts";
 import { describeRateStore, toRelease } from "./rate-store-contract.ts";
@@ -24,7 +24,8 @@ function createWorld(replicas = 3) {
     renew: (renewal) => whenThere(async () => Math.max(await shared.renew(renewal), world.replicas)),
     close: async () => undefined,
   };
-  const onChange = (state: RatesState, count: number): void => void world.changes.push([state, count]);
+  const onChange: SharedRatesOptions["onChange"] = (state, { replicas: count }) =>
+    void world.changes.push([state, count]);
   const rates = createSharedRates({ remote, clock, burstMs: BURST_MS, replica: "one", onChange });
   return { world, clock, rates, remote };
 }
@@ -121,7 +122,7 @@ describe("rates whose shared state is away", () => {
     await rates.take(demand);
     for (let index = 0; index < 6; index += 1) {
       await clock.pass(LEASE_MS / 3);
-      await rates.renew({ replica: "one", held: [{ id: demand.id, subject: "key:1" }] });
+      await rates.renew({ replica: "one", held: [{ id: demand.id, subject: "key:1", accountId: "acct_1" }] });
     }
     expect((await rates.take(demandOf([one]))).admitted).toBe(false);
   });
@@ -135,8 +136,55 @@ describe("rates whose shared state is away", () => {
     world.replicas = 1;
     await clock.pass(1300);
     expect(await rates.renew({ replica: "one", held: [] })).toBe(4);
-    await clock.pass(LEASE_MS);
+    await clock.pass(2 * LEASE_MS);
     expect(await rates.renew({ replica: "one", held: [] })).toBe(1);
+  });
+
+  it("divide by those who have joined: a new one is known within two seconds", async () => {
+    const { world, rates, clock } = createWorld(1);
+    await rates.join(1_000);
+    expect(rates.replicas()).toBe(1);
+    world.replicas = 3;
+    await clock.pass(2_000);
+    expect(rates.replicas()).toBe(3);
+    world.away = true;
+    expect(await admittedOf(rates, 200, { requestsPerMinute: 90 })).toBe(30);
+    await rates.close();
+  });
+
+  it("divide by no fewer when the shared state was emptied or one of them is late", async () => {
+    const { world, rates, clock } = createWorld(3);
+    await rates.join(1_000);
+    world.replicas = 1;
+    await clock.pass(2 * LEASE_MS - 3_000);
+    expect(rates.replicas()).toBe(3);
+    await clock.pass(6_000);
+    expect(rates.replicas()).toBe(1);
+    await rates.close();
+  });
+
+  it("divide by those that are counted elsewhere when they were away from the beginning", async () => {
+    const { world, remote, clock } = createWorld(3);
+    world.away = true;
+    const rates = createSharedRates({ remote, clock, burstMs: BURST_MS, replica: "one", census: async () => 3 });
+    const joined = rates.join(1_000);
+    await clock.pass(1_500);
+    await joined;
+    expect(await admittedOf(rates, 200, { requestsPerMinute: 90 })).toBe(30);
+    await rates.close();
+  });
+
+  it("are waited for by a process that starts, and reached as soon as they are there", async () => {
+    const { world, rates, clock } = createWorld(3);
+    world.away = true;
+    let joined = false;
+    void rates.join(5_000).then(() => (joined = true));
+    await clock.pass(2_000);
+    expect(joined).toBe(false);
+    world.away = false;
+    await clock.pass(400);
+    expect([joined, rates.replicas()]).toEqual([true, 3]);
+    await rates.close();
   });
 
   it("are not probed any more once closed", async () => {

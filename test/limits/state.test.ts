@@ -32,7 +32,7 @@ function createKeeper(burstMs = MINUTE) {
       keep(
         renewLeases(
           states,
-          demand.subjects.map(({ subject }) => ({ id: demand.id, subject })),
+          demand.subjects.map(({ subject, accountId }) => ({ id: demand.id, subject, accountId })),
           { nowMs },
         ),
       ),
@@ -175,7 +175,7 @@ describe("for any sequence of demands", () => {
 
   it("admits in no window of time more than a full bucket and what comes in", () => {
     const check = (
-      given: Omit<RateSubject, "subject">,
+      given: Omit<RateSubject, "subject" | "accountId">,
       moves: { waitMs: number; tokens: number }[],
       burstMs: number,
     ) => {

@@ -11,8 +11,8 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "a caller who left is in the ledger",
     file: "src/core/meter.ts",
-    text: "if (this.#reservation === undefined) return undefined;",
-    by: 'if (this.#reservation === undefined || this.#outcome === "cancelled") return undefined;',
+    text: "if (this.#reserved === undefined) return undefined;",
+    by: 'if (this.#reserved === undefined || this.#outcome === "cancelled") return undefined;',
   },
   {
     promise: "exactly one entry",
@@ -22,9 +22,9 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   },
   {
     promise: "an estimate is never more than was held",
-    file: "src/core/meter.ts",
-    text: "Math.min(estimateAnswerTokens(this.#answer), most.completion)",
-    by: "estimateAnswerTokens(this.#answer)",
+    file: "src/core/uncounted.ts",
+    text: "Math.min(estimateAnswerTokens(seen), most.completion)",
+    by: "estimateAnswerTokens(seen)",
   },
   {
     promise: "a stream's tokens are the provider's count",
@@ -35,8 +35,8 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "cached tokens are paid once",
     file: "src/core/cost.ts",
-    text: "[tokens.prompt - cached, price.input]",
-    by: "[tokens.prompt, price.input]",
+    text: "(tokens.prompt - cached - written - heard) * price.input +",
+    by: "(tokens.prompt - written - heard) * price.input +",
   },
   {
     promise: "the dearest model's price is held",
@@ -71,7 +71,7 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "no abort listener is left",
     file: "src/router/attempts.ts",
-    text: '    this.#parent.removeEventListener("abort", this.#follow);\n',
+    text: '    if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);\n',
     by: "",
   },
   {
@@ -191,7 +191,7 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "money held by a lost answer is given back",
     file: "src/limits/limiter.ts",
-    text: "      budgets.cancel(id).catch(() => undefined);\n",
+    text: "        if (extended !== true) budgets.cancel(id).catch(() => undefined);\n",
     by: "",
   },
   {
@@ -215,7 +215,7 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "places of completions under way are renewed",
     file: "src/limits/held-places.ts",
-    text: "else for (const subject of subjects) held.push({ id, subject });",
+    text: "else for (const { subject, accountId } of subjects) held.push({ id, subject, accountId });",
     by: "",
   },
   {
@@ -257,19 +257,19 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "a caller's deadline is kept",
     file: "src/edge/calls.ts",
-    text: ": this.#clock.after(Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS), expire);",
-    by: ": this.#clock.after(MAX_DEADLINE_MS, expire);",
+    text: "const timerMs = Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS);",
+    by: "const timerMs = MAX_DEADLINE_MS;",
   },
   {
     promise: "a call that is over has no timer",
     file: "src/edge/calls.ts",
-    text: "        cancelTimer?.();\n",
+    text: "    this.#cancelTimer?.();\n",
     by: "",
   },
   {
     promise: "a caller who leaves ends its completion",
     file: "src/edge/calls.ts",
-    text: '      one.end(new Failure("cancelled", "The caller left."));\n',
+    text: '    this.end(new Failure("cancelled", "The caller left."));\n',
     by: "",
   },
   {

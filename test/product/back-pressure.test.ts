@@ -17,7 +17,7 @@ beforeAll(async () => {
   flood = await startFlood(PIECES);
   // Hundreds of megabytes of text are more tokens than a minute allows.
   const limits = { tokens_per_minute: "unlimited" };
-  product = await startProduct({ config: { ...localModel(flood.url), limits } });
+  product = await startProduct({ config: { ...localModel(flood.url), limits, timeouts: { settle_ms: 0 } } });
 });
 
 afterAll(async () => {

@@ -1,5 +1,15 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -52,6 +62,17 @@ describe("the built program", () => {
       stdout: expect.stringContaining("sk_parley"),
       built: false,
     });
+  });
+
+  it("needs no packages, and installs none, once it is built", () => {
+    rmSync(join(checkout, "node_modules"));
+    try {
+      const { status, stderr } = parley("keys", "list");
+      expect({ status, stderr }).toEqual({ status: 0, stderr: "" });
+      expect(existsSync(join(checkout, "node_modules"))).toBe(false);
+    } finally {
+      symlinkSync(join(root, "node_modules"), join(checkout, "node_modules"));
+    }
   });
 
   it("is ASCII, of which V8 keeps a character in one byte", () => {

@@ -130,6 +130,16 @@ describe("methods and paths", () => {
     await expect(asked).rejects.toThrow("the connection ended");
   });
 
+  it("by HTTP/1.0 are answered about health, with or without a Host header, and reported once among the refusals", async () => {
+    for (const path of ["/healthz", "/readyz"])
+      for (const headers of [[], [HOST]])
+        expect((await send([`GET ${path} HTTP/1.0`, ...headers, "", ""].join("\r\n"))).status).toBe(200);
+    const told = (): number => product.output.stderr.split("HTTP/1.1 is required").length - 1;
+    for (let count = 0; count < 5; count++)
+      expect(refusalOf(await send("GET /v1/models HTTP/1.0\r\n\r\n"))).toMatchObject(invalid(400));
+    await expect.poll(told).toBe(1);
+  });
+
   it("name the method that a path has, and nothing where there is none", async () => {
     const wrongMethod = await send(rawRequest("GET /v1/chat/completions", [HOST, auth()]));
     expect(refusalOf(wrongMethod)).toMatchObject(NOT_FOUND);

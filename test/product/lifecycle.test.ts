@@ -1,10 +1,19 @@
-import { execFile } from "node:child_process";
+import { execFile, spawn } from "node:child_process";
 import { once } from "node:events";
-import { rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
 import { promisify } from "node:util";
 import { afterEach, describe, expect, it } from "vitest";
-import { makeHome, type Product, type ProductOptions, runProduct, startProduct } from "../support/product.ts";
+import {
+  FREE_PORTS,
+  MAIN,
+  makeHome,
+  type Product,
+  type ProductOptions,
+  runProduct,
+  startProduct,
+} from "../support/product.ts";
 import { DONE, TEXT_STREAMS } from "./support/text-streams.ts";
 import {
   answerJson,
@@ -76,20 +85,62 @@ async function listens(port: number): Promise<boolean> {
 }
 
 describe("the first start", () => {
-  it("prints a key and a curl line that works when pasted; the second start prints no key", async () => {
+  it("at a terminal prints a key and a line that works when pasted, which shows the key to no other process", async () => {
     const home = openHome();
-    const first = await openProduct({ home, config: FAST });
-    expect(first.firstKey).toMatch(/^sk_parley_[0-9A-Za-z]{46}$/);
-    const line = first.output.stdout.split("\n").find((candidate) => candidate.startsWith("curl "));
-    const { stdout } = await promisify(execFile)("bash", ["-c", `${line} --silent --show-error --max-time 10`]);
+    const config = { ...FAST, ...FREE_PORTS, data_dir: join(home, "data") };
+    writeFileSync(join(home, "parley.yaml"), JSON.stringify(config));
+    const terminal = spawn("script", ["-qec", `exec ${process.execPath} ${MAIN} serve`, "/dev/null"], {
+      cwd: home,
+      env: { PATH: process.env["PATH"] },
+      stdio: ["pipe", "pipe", "inherit"],
+    });
+    undo.push(() => void terminal.kill("SIGKILL"));
+    const ended = once(terminal, "close");
+    let printed = "";
+    terminal.stdout.setEncoding("utf8").on("data", (text: string) => (printed += text.replaceAll("\r", "")));
+    await expect.poll(() => printed, { timeout: 20_000 }).toContain("| curl ");
+    const [, key = ""] = /^export KEY=(sk_parley_[0-9A-Za-z]{46})$/m.exec(printed) ?? [];
+    const line = printed.split("\n").find((candidate) => candidate.includes("| curl "))!;
+    expect(line).not.toContain(key);
+    // A curl of our own, which says what it was started with.
+    const tools = join(home, "tools");
+    mkdirSync(tools);
+    writeFileSync(join(tools, "curl"), '#!/bin/sh\necho "$@" > "$0.arguments"\nPATH=${PATH#*:} exec curl "$@"\n', {
+      mode: 0o755,
+    });
+    const pasted = `export KEY=${key}\n${line} --silent --show-error --max-time 10`;
+    const env = { PATH: `${tools}:${process.env["PATH"]}` };
+    const { stdout } = await promisify(execFile)("sh", ["-c", pasted], { env });
     expect(JSON.parse(stdout)).toMatchObject({ object: "chat.completion", model: "alpha-haiku-4.5" });
-    first.signal("SIGTERM");
-    expect(await first.ending).toEqual({ code: 0, signal: null });
+    const shown = readFileSync(join(tools, "curl.arguments"), "utf8");
+    expect(shown).toContain("/v1/chat/completions");
+    expect(shown).not.toContain("sk_parley_");
+    // What Ctrl-C sends.
+    terminal.stdin.write("\u0003");
+    expect(await ended).toEqual([0, null]);
 
     const second = await openProduct({ home, config: FAST });
     expect(second.firstKey).toBe("");
-    expect(second.output.stdout).not.toContain("curl");
-    expect(await statusOf(complete(second, first.firstKey, "alpha-haiku-4.5"))).toBe(200);
+    expect(await statusOf(complete(second, key, "alpha-haiku-4.5"))).toBe(200);
+  });
+
+  it("without a terminal makes no key, and says how one is made", async () => {
+    const home = openHome();
+    const running = runProduct(["serve"], {
+      home,
+      env: {
+        PARLEY_HTTP_LISTEN: "127.0.0.1:0",
+        PARLEY_GRPC_LISTEN: "127.0.0.1:0",
+        PARLEY_OPERATIONS_LISTEN: "127.0.0.1:0",
+      },
+    });
+    await expect.poll(() => running.output.stdout, { timeout: 20_000 }).toContain("npx parley keys create");
+    expect(running.output.stdout + running.output.stderr).not.toContain("sk_parley_");
+    const listed = runProduct(["keys", "list", "--json"], { home });
+    await listed.ending;
+    expect(JSON.parse(listed.output.stdout)).toEqual([]);
+    running.child.kill("SIGTERM");
+    expect(await running.ending).toEqual({ code: 0, signal: null });
   });
 
   it("says which address is taken, and leaves nothing running", async () => {
@@ -249,8 +300,8 @@ describe("what operators see", () => {
 
     expect(upstream.exchanges[0]?.request.headers.authorization).toBe(`Bearer ${credential}`);
     const { stdout, stderr } = product.output;
-    // The greeting shows the first key twice: by itself and in the curl line.
-    expect(stdout.split(firstKey)).toHaveLength(3);
+    // Nobody is at a terminal.
+    expect(stdout).not.toContain("sk_parley_");
     expect(stdout).not.toContain("canary");
     for (const secret of [firstKey, wrongKey, "canary", '"content":"hi"']) expect(stderr).not.toContain(secret);
     expect(stderr).toContain('"outcome":"upstream_refused_us"');

@@ -5,6 +5,7 @@ import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parle
 import { type Message, Role } from "../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import type { UpstreamModel } from "../../src/core/provider.ts";
+import { NO_RULES } from "../router/routed.ts";
 import { planAttempts } from "../../src/router/plan.ts";
 import { modelOf } from "../support/scripted-provider.ts";
 import { conversations } from "./conversations.ts";
@@ -201,7 +202,7 @@ function refusedFields(dialect: Dialect, request: CompletionRequest, upstream: U
   };
   const provider = { translate: dialect.translate, create: unused, stream: unused, close: async () => {} };
   try {
-    planAttempts(request, [{ ...modelOf("any", provider), upstream }], "whole");
+    planAttempts(request, [{ ...modelOf("any", provider), upstream }], { mode: "whole", rules: NO_RULES });
     return [];
   } catch (reason) {
     if (!(reason instanceof Failure) || reason.code !== "invalid_request") throw reason;

@@ -5,10 +5,11 @@ import type { Translation } from "../../src/core/provider.ts";
 import { readChatRequest } from "../../src/front/openai/request.ts";
 import { anthropic } from "../../src/providers/anthropic/provider.ts";
 import { gemini } from "../../src/providers/gemini/provider.ts";
-import type { Upstream, UpstreamRequest } from "../../src/providers/http.ts";
+import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/http.ts";
 import { openai } from "../../src/providers/openai/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
+import { startRawServer } from "./raw-server.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -171,4 +172,21 @@ describe.each(Object.entries({ anthropic, gemini, openai }))("a call in the dial
       expect(posted).toMatchObject([{ signal, idleMs: 1_234, lineId: "line" }]);
     },
   );
+
+  it("sends configured headers once, in place of its own of the same name", async () => {
+    const server = await startRawServer((socket) => void socket.end("HTTP/1.1 418 x\r\ncontent-length: 0\r\n\r\n"));
+    const baseUrl = `http://127.0.0.1:${server.port}`;
+    const headers = { "content-type": "application/other+json", "x-team": "a" };
+    const upstream = connectUpstream({ baseUrl, allowPrivate: true, connectMs: 1_000 });
+    const provider = connect({ upstream, apiKeys: ["any"], headers });
+    const { signal } = new AbortController();
+    await expect(provider.create({ ...call, signal })).rejects.toMatchObject({ upstreamStatus: 418 });
+    const lines = server.requests[0]!.split("\r\n\r\n")[0]!.split("\r\n");
+    expect(lines.filter((line) => /^(content-type|x-team):/i.test(line))).toEqual([
+      "content-type: application/other+json",
+      "x-team: a",
+    ]);
+    await provider.close();
+    await server.stop();
+  });
 });

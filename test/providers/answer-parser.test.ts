@@ -48,6 +48,7 @@ describe("an answer", () => {
     ["that can have no body", "HTTP/1.1 204 No Content\r\n\r\n", { status: 204 }],
     ["that can have none, whatever it says", "HTTP/1.1 304 x\r\ncontent-length: 9\r\n\r\n", { status: 304, body: "" }],
     ["without a reason", "HTTP/1.1 200\r\ncontent-length: 1\r\n\r\na", { status: 200, body: "a" }],
+    ["after sixteen that only inform", `${"HTTP/1.1 103 x\r\n\r\n".repeat(16)}${OK}content-length: 0\r\n\r\n`, {}],
     [
       "after others that only inform",
       `HTTP/1.1 100 \r\n\r\nHTTP/1.1 103 x\r\na: b\r\n\r\n${OK}content-length: 0\r\n\r\n`,
@@ -86,6 +87,12 @@ describe("an answer", () => {
     ["a status that is none", "HTTP/1.1 099 x\r\n\r\n"],
     ["a status that is too long", "HTTP/1.1 2000 x\r\n\r\n"],
     ["another protocol", "HTTP/1.1 101 Switching Protocols\r\nupgrade: x\r\n\r\n"],
+    [
+      "an informational one that has a length",
+      `HTTP/1.1 100 x\r\ncontent-length: 0\r\n\r\n${OK}content-length: 0\r\n\r\n`,
+    ],
+    ["an informational one in chunks", `HTTP/1.1 103 x\r\ntransfer-encoding: chunked\r\n\r\n0\r\n\r\n`],
+    ["endless informational ones", "HTTP/1.1 103 x\r\n\r\n".repeat(17)],
     ["a header without a colon", `${OK}a\r\n\r\n`],
     ["a header with a space before the colon", `${OK}content-length : 1\r\n\r\na`],
     ["a header on two lines", `${OK}a: b\r\n c\r\n\r\n`],
@@ -138,6 +145,18 @@ describe("how long a connection may be kept", () => {
     [`${OK}content-length: 0\r\nconnection: x, close`, 0],
     [`${OK}x: y`, 0],
     ["HTTP/1.0 200 OK\r\ncontent-length: 0", 0],
+    ["HTTP/1.1 206 x\r\ncontent-length: 0", Infinity],
+    ["HTTP/1.1 204 x", 0],
+    ["HTTP/1.1 204 x\r\ncontent-length: 0", 0],
+    ["HTTP/1.1 205 x\r\ncontent-length: 0", 0],
+    ["HTTP/1.1 304 x\r\ncontent-length: 0", 0],
+    ["HTTP/1.1 302 x\r\ncontent-length: 0", 0],
+    ["HTTP/1.1 400 x\r\ncontent-length: 0", 0],
+    ["HTTP/1.1 429 x\r\ncontent-length: 0", 0],
+    ["HTTP/1.1 500 x\r\ncontent-length: 0", 0],
+    [`HTTP/1.1 100 x\r\n\r\nHTTP/1.1 103 x\r\n\r\n${OK}content-length: 0`, Infinity],
+    [`HTTP/1.1 102 x\r\n\r\n${OK}content-length: 0`, 0],
+    [`HTTP/1.1 199 x\r\n\r\nHTTP/1.1 100 x\r\n\r\n${OK}content-length: 0`, 0],
   ])("after %j", (text, ms) => {
     expect(keepAliveMs(text)).toBe(ms);
   });

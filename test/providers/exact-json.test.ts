@@ -1,4 +1,5 @@
-import { describe, expect, it } from "vitest";
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
 import { parseExactly } from "../../src/providers/exact-json.ts";
 import { count, isObject, number } from "../../src/providers/lenient.ts";
 import { readLogprobs } from "../../src/providers/openai/logprobs.ts";
@@ -40,5 +41,45 @@ describe("JSON that is parsed exactly", () => {
     const text = `{"id":12345678901234567890,"deep":${"[".repeat(depth)}${"]".repeat(depth)}}`;
     expect(parseExactly(text)).toHaveProperty("id");
     expect(parseExactly(text, (_, value) => value)).toHaveProperty("id");
+  });
+
+  it.each([
+    ["a fingerprint with a digit before an e", '{"system_fingerprint":"fp_a1b2c3d4e5","created":1741569952}'],
+    ["numbers in texts", '{"content":"costs: 1.50, or 1e5 [12345678901234567890 -0 \\" 2.0"}'],
+    ["arguments as a text", String.raw`{"arguments":"{\"a\": 1.50,\"b\":[1e400]}"}`],
+    ["probabilities that a double holds", '{"logprobs":[-0.0001234567890123,-12.345678901234567, 0.1]}'],
+  ])("looks at each value only where a number would change, not for %s", (_, text) => {
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      parseExactly(text);
+      expect(parse.mock.calls).toEqual([[text]]);
+    } finally {
+      parse.mockRestore();
+    }
+  });
+
+  it("finds a number that would change wherever it stands", () => {
+    const numeral = fc.constantFrom(
+      "1.50",
+      "-0",
+      "1e3",
+      "12345678901234567890",
+      "0.10",
+      "7",
+      "-1.5",
+      "1234567890123456",
+    );
+    const text = fc.constantFrom('"a"', '"1.50"', String.raw`"\" 1.50"`, String.raw`"\\"`, '"fp_1e5"', "null");
+    const space = fc.constantFrom("", " ", "\n");
+    const value = fc.oneof(numeral, text);
+    const list = fc
+      .array(fc.tuple(space, value, space).map((parts) => parts.join("")))
+      .map((all) => `[${all.join(",")}]`);
+    fc.assert(
+      fc.property(list, (json) => {
+        const packed = json.replace(/("(?:\\.|[^"\\])*")|\s+/g, "$1");
+        expect(JSON.stringify(parseExactly(json))).toBe(packed);
+      }),
+    );
   });
 });

@@ -1,6 +1,6 @@
 import { getEventListeners } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
-import { setImmediate as nextTurn } from "node:timers/promises";
+import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
 import { Failure } from "../../src/core/failure.ts";
 import {
@@ -74,6 +74,9 @@ async function readAll(answer: UpstreamAnswer): Promise<string> {
   return Buffer.concat(pieces).toString();
 }
 
+/** Long enough for a connection to have rested after its answer, so that it is used again. */
+const rest = (ms = 300): Promise<void> => delay(ms);
+
 const CHUNKED = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n";
 const LAST_CHUNK = "0\r\n\r\n";
 const whole = (body: string, head = "HTTP/1.1 200 OK"): string =>
@@ -96,7 +99,8 @@ describe("a request", () => {
     const body = Buffer.from(`"${"é".repeat(1_000_000)}"`);
     for (const each of [body, body.toString()]) {
       expect(await textOf(await post(upstream, { body: each }))).toBe("ok");
-      await nextTurn();
+      // Twice as long as the server takes to read so much.
+      await rest(2_000);
     }
     const bodies = server.requests.map((request) => Buffer.from(request.split("\r\n\r\n")[1]!, "latin1"));
     expect(bodies.map((each) => each.equals(body))).toEqual([true, true]);
@@ -411,7 +415,7 @@ describe("a caller who leaves", () => {
     const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
     expect(await textOf(await post(upstream, { signal: controller.signal }))).toBe("ok");
     controller.abort(gone);
-    await nextTurn();
+    await rest();
     expect(await textOf(await post(upstream))).toBe("ok");
     expect(server.sockets).toHaveLength(1);
   });
@@ -455,10 +459,8 @@ describe("a caller who leaves", () => {
 });
 
 describe("a connection", () => {
-  // The pool hands a connection out again one turn of the event loop after its answer has ended: until then the provider
-  // could still send something that does not belong there.
   const postLater = async (upstream: Upstream): Promise<UpstreamAnswer> => {
-    await nextTurn();
+    await rest();
     return post(upstream);
   };
 
@@ -548,7 +550,7 @@ describe("a connection", () => {
   it("is free for the next request when one was refused before it was sent", async () => {
     const { server, upstream } = await serve((socket) => socket.write(whole("ok")));
     await textOf(await post(upstream));
-    await nextTurn();
+    await rest();
     await expect(post(upstream, { headers: { "x-broken": "a\nb" } })).rejects.toMatchObject({
       code: "upstream_unavailable",
     });

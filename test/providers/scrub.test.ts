@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { keepAll, redactionOf } from "../../src/providers/redaction.ts";
 import { scrub } from "../../src/providers/scrub.ts";
 
 describe("an upstream's words are shown without", () => {
@@ -10,6 +11,8 @@ describe("an upstream's words are shown without", () => {
     ["an e-mail address", "Ask jane.doe+x@mail.example.com now", "Ask [e-mail] now"],
     ["an address", "See https://platform.example.com/keys?x=1 now", "See [address] now"],
     ["a host and port", "dial 10.1.2.3:8080 failed", "dial [address] failed"],
+    ["a service of a cluster", "vllm-7.prod.svc is down", "[address] is down"],
+    ["a name of a cluster", "vllm-7.prod.svc.cluster.local:8000 is down", "[address] is down"],
     ["an organisation", "in org-AbCdEfGh on tokens", "in [account] on tokens"],
     ["a project", "project 123456789 is off", "[account] is off"],
     ["a request's ID", "see req_0aB1c2D3 please", "see [account] please"],
@@ -33,7 +36,7 @@ describe("an upstream's words are shown without", () => {
     ["a file of one's home", "in ~/.config/keys and /home/ann/x", "in [path] and [path]"],
     ["a file of the other kind", String.raw`in C:\Users\ann\keys.txt now`, "in [path] now"],
   ])("%s", (_, text, shown) => {
-    expect(scrub(text)).toBe(shown);
+    expect(scrub(text, keepAll)).toBe(shown);
   });
 
   it.each([
@@ -50,27 +53,33 @@ describe("an upstream's words are shown without", () => {
     "POST /v1/chat/completions at 12:30:45, ratio 4:3, line 3:14",
     "messages.0.content: std::vector is no text",
   ])("anything of %j but itself", (text) => {
-    expect(scrub(text)).toBe(text);
+    expect(scrub(text, keepAll)).toBe(text);
   });
 
   it.each(["your credit balance is low", "Quota exceeded", "see Billing", "<!DOCTYPE html><p>x"])(
     "showing %j at all",
     (text) => {
-      expect(scrub(text)).toBe("");
+      expect(scrub(text, keepAll)).toBe("");
     },
   );
 
   it("more than 500 characters, or half a word", () => {
-    const shown = scrub("word ".repeat(1000));
+    const shown = scrub("word ".repeat(1000), keepAll);
     expect(shown.length).toBeLessThanOrEqual(502);
     expect(shown).toMatch(/word …$/);
   });
 
   it("anything of one endless word", () => {
-    expect(scrub("a-".repeat(30_000))).toBe("");
+    expect(scrub("a-".repeat(30_000), keepAll)).toBe("");
   });
 
   it("words of money only as far as it reads", () => {
-    expect(scrub(`${"word ".repeat(1000)}billing`)).toMatch(/^word/);
+    expect(scrub(`${"word ".repeat(1000)}billing`, keepAll)).toMatch(/^word/);
+  });
+
+  it("what is known to be a credential before what looks like one", () => {
+    const redact = redactionOf(["jane@keys.example.com/tail-of-it"]);
+    expect(scrub("Bad key jane@keys.example.com/tail-of-it given", redact)).toBe("Bad key [key] given");
+    expect(scrub("Bad key jane@keys.example.com/tail-of-it given", keepAll)).toContain("tail-of-it");
   });
 });

@@ -270,9 +270,10 @@ async function askOnce(url: string, key: string): Promise<number> {
 const HEARD_MS = 2_500;
 
 async function expectRevocationHeard(fleet: WatchedFleet, databaseUrl: string): Promise<void> {
-  // The last thing that such a connection was asked: to listen, or whether it is still there.
+  // The last thing that such a connection was asked: to listen, or whether it still does.
   const listeners = `select count(*) as count from pg_stat_activity
-    where datname = current_database() and query in ('listen parley_keys', 'select 1')`;
+    where datname = current_database()
+    and (query = 'listen parley_keys' or query like 'select 1 from pg_listening_channels%')`;
   await expect
     .poll(async () => Number((await queryPostgres(databaseUrl, listeners))[0]!["count"]), { timeout: 8_000 })
     .toBeGreaterThanOrEqual(REPLICAS);

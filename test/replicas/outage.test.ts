@@ -28,7 +28,9 @@ beforeEach(async () => {
 
 function takeRate(): Promise<unknown> {
   const limits = { requestsPerMinute: 5, tokensPerMinute: undefined, concurrentRequests: undefined };
-  return store.createRates({ burstMs: 1000 }).take({ id: "r", subjects: [{ subject: "key:k", ...limits }], tokens: 1 });
+  return store
+    .createRates({ burstMs: 1000 })
+    .take({ id: "r", subjects: [{ subject: "key:k", accountId: "a", ...limits }], tokens: 1 });
 }
 
 /** Everything that the way of a request asks of the database, some of it on connections that are open already. */

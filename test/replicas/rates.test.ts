@@ -21,7 +21,7 @@ describeRateStore("PostgreSQL", async () => ({ stores: await openReplicas() }));
 it("a place is the same for whichever replica gives it back", async () => {
   const rates = await openReplicas();
   const limits = { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: 20 };
-  const subjects = ["key:k", "account:a"].map((subject) => ({ subject, ...limits }));
+  const subjects = ["key:k", "account:a"].map((subject) => ({ subject, accountId: "a", ...limits }));
   const demands = Array.from({ length: 90 }, (_, index) => ({ id: `c${index}`, subjects, tokens: 1 }));
   const decisions = await Promise.all(demands.map((demand, index) => rates[index % 3]!.take(demand)));
   const admitted = demands.filter((_, index) => decisions[index]!.admitted);

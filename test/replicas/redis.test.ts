@@ -109,7 +109,7 @@ describe("rates in Redis", () => {
           keep(giveBack(states, release, moment));
           await rates.release(release);
         } else if (demand !== undefined) {
-          const held = demand.subjects.map(({ subject }) => ({ id: demand.id, subject }));
+          const held = demand.subjects.map(({ subject, accountId }) => ({ id: demand.id, subject, accountId }));
           keep(renewLeases(states, held, moment));
           await rates.renew({ replica: "a", held });
         }
@@ -134,14 +134,14 @@ describe("rates in Redis", () => {
     const rates = await open(redis.url);
     const demand = demandOf([key], 10);
     await rates.take(demand);
-    await rates.renew({ replica: "one", held: [{ id: demand.id, subject: key.subject }] });
+    await rates.renew({ replica: "one", held: [{ id: demand.id, subject: key.subject, accountId: key.accountId }] });
     await rates.release(toRelease(demand, 20_000));
     const other = demandOf([subjectOf("key:2", { concurrentRequests: 1 })]);
     await rates.take(other);
     const kept = await redis.ask(["KEYS", "*"]);
     expect(kept).toHaveLength(3);
     for (const name of kept) {
-      expect(name).toMatch(/^parley:\{rates\}:/);
+      expect(name).toMatch(/^parley:(\{acct_1\}:|replicas$)/);
       expect(Number((await redis.ask(["PTTL", name]))[0])).toBeGreaterThan(0);
     }
   });
@@ -176,6 +176,48 @@ describe("rates in Redis", () => {
     expect(full).toHaveLength(1000);
     redis.thaw();
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error, { timeout: 5000 }).toBeUndefined();
+  });
+
+  it("do not take a process that is busy for a Redis that is slow", async () => {
+    const redis = await startRedis();
+    const rates = await open(redis.url, { commandMs: USUAL_MS });
+    await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
+    for (let round = 0; round < 10; round += 1) {
+      const takes = Array.from({ length: 30 }, () => time(rates.take(demandOf([key]))));
+      // Before anything was sent, and again while the answers are on their way.
+      for (let blocks = 0; blocks < 2; blocks += 1) {
+        const untilMs = performance.now() + 200;
+        while (performance.now() < untilMs);
+        await Promise.resolve();
+      }
+      expect((await Promise.all(takes)).filter(({ error }) => error !== undefined)).toEqual([]);
+    }
+  });
+
+  it("keep what one demand touches in one slot of a cluster", async () => {
+    const redis = await startRedis();
+    const rates = await open(redis.url);
+    const limits = { requestsPerMinute: 5, concurrentRequests: 5 };
+    for (const accountId of ["acct_a", "acct_b"]) {
+      const subjects = ["key:1", "account:1"].map((subject) =>
+        subjectOf(`${subject}${accountId}`, { ...limits, accountId }),
+      );
+      await rates.take(demandOf(subjects));
+    }
+    const slots = new Map<string, Set<string>>();
+    for (const name of await redis.ask(["KEYS", "parley:{*"])) {
+      const [slot = ""] = await redis.ask(["CLUSTER", "KEYSLOT", name]);
+      const account = /acct_./.exec(name)![0];
+      slots.set(account, (slots.get(account) ?? new Set()).add(slot));
+    }
+    expect([...slots.values()].map((each) => each.size)).toEqual([1, 1]);
+  });
+
+  it("refuse a node of a cluster, and say so", async () => {
+    const redis = await startRedis(["--cluster-enabled", "yes"]);
+    await expect(openRedisRates({ url: redis.url, clock: systemClock, burstMs: 60_000 })).rejects.toThrow(
+      "redis.url names a node of a Redis Cluster, which is not supported",
+    );
   });
 
   it("give back what Redis admitted when nobody waited for it any more", async () => {

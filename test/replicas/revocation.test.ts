@@ -1,9 +1,11 @@
 import { setTimeout as delay } from "node:timers/promises";
 import { afterAll, beforeAll, describe, expect, inject, it } from "vitest";
-import { createKey, revokeKey } from "../../src/access/keys.ts";
+import { createKey, type CreatedKey, revokeKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
+import { openGrpcCalls, openHttpCalls, type WaitingCall } from "../support/open-calls.ts";
 import { createDatabase, queryPostgres } from "../support/postgres.ts";
-import { type Deployment, startDeployment } from "./support/deployment.ts";
+import { begins } from "../support/scripted-upstream.ts";
+import { type Deployment, MODEL, startDeployment } from "./support/deployment.ts";
 
 const TRIALS = 200;
 /** How many keys are revoked at a time, and how often each replica is asked: the callers must not become what is measured. */
@@ -30,7 +32,7 @@ const statusAt = async (url: string, key: string): Promise<number> => {
 };
 
 /** How long after `revoke` the last replica still takes the key that it had in its cache, in milliseconds. */
-async function trial(revoke: (id: string) => Promise<void>, pollMs: number): Promise<number> {
+async function trial(revoke: (id: string) => Promise<unknown>, pollMs: number): Promise<number> {
   const keys = { store: deployment.store.keys, clock: systemClock };
   const { secret, record } = await createKey(keys, { name: "revoked" });
   const urls = deployment.products.map(({ url }) => url);
@@ -51,7 +53,7 @@ async function trial(revoke: (id: string) => Promise<void>, pollMs: number): Pro
 
 async function trials(
   { atOnce, pollMs }: Pace,
-  revoke: (id: string) => Promise<void>,
+  revoke: (id: string) => Promise<unknown>,
 ): Promise<{ p99: number; max: number }> {
   const latenciesMs: number[] = [];
   while (latenciesMs.length < TRIALS) {
@@ -81,4 +83,61 @@ describe("a revoked key is refused by every replica", () => {
     });
     expect(max).toBeLessThan(5_000);
   }, 300_000);
+});
+
+/** How often each entrance of each replica is used at once. */
+const CALLS = 5;
+
+/** How long after `change` the last call in flight of a key has ended, on all replicas, and what its caller was told. */
+async function endingsAfter(
+  change: (key: CreatedKey) => Promise<unknown>,
+): Promise<{ codes: string[]; lastMs: number }> {
+  const key = await createKey({ store: deployment.store.keys, clock: systemClock }, { name: "in use" });
+  const { upstream, products } = deployment;
+  upstream.script(MODEL, [begins("some words", "silence")]);
+  const before = upstream.calls(MODEL).length;
+  const calls: WaitingCall[] = [];
+  for (const product of products) {
+    for (let time = 0; time < CALLS; time++) {
+      const asked = { key: key.secret, model: MODEL };
+      calls.push(...openHttpCalls(product, asked), ...openGrpcCalls(product, asked));
+    }
+  }
+  await expect.poll(() => upstream.calls(MODEL).length - before, { timeout: 10_000 }).toBe(calls.length);
+  // Longer than the cache of keys takes anything for granted, and no other request of the key meanwhile.
+  await delay(6_000);
+  const changedMs = performance.now();
+  await change(key);
+  const endings = await Promise.all(calls.map(({ ended }) => ended));
+  // The provider is listened to for `timeouts.settle_ms` longer.
+  const open = (): number => upstream.calls(MODEL).filter(({ state }) => state === "open").length;
+  await expect.poll(open, { timeout: 5_000 }).toBe(0);
+  const lastMs = Math.round(Math.max(...endings.map(({ atMs }) => atMs)) - changedMs);
+  console.log(`${calls.length} calls on ${products.length} replicas: the last one ended after ${lastMs} ms`);
+  return { codes: [...new Set(endings.map(({ code }) => code))], lastMs };
+}
+
+describe("the calls in flight of a key end on every replica", () => {
+  it("within a second when it is revoked", async () => {
+    const context = { store: deployment.store.keys, clock: systemClock };
+    const { codes, lastMs } = await endingsAfter(({ record }) => revokeKey(context, record.id));
+    expect(codes).toEqual(["unauthenticated"]);
+    expect(lastMs).toBeLessThan(1_000);
+  }, 60_000);
+
+  it.each([
+    { lost: "revocation", set: `revoked_at_ms = ${Date.now()}`, code: "unauthenticated" },
+    { lost: "expiry", set: `expires_at_ms = ${Date.now()}`, code: "unauthenticated" },
+    { lost: "other models", set: `models = '["another"]'`, code: "permission_denied" },
+  ])(
+    "within five seconds when no notification of its $lost comes",
+    async ({ set, code }) => {
+      const { codes, lastMs } = await endingsAfter(({ record }) =>
+        queryPostgres(databaseUrl, `update api_keys set ${set} where id = '${record.id}'`),
+      );
+      expect(codes).toEqual([code]);
+      expect(lastMs).toBeLessThan(5_000);
+    },
+    60_000,
+  );
 });

@@ -4,7 +4,19 @@ import { describe, expect, it, vi } from "vitest";
 import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { batchesOf } from "../support/batches.ts";
-import { collect, createWorld, fails, hangs, newCall, outcomes, said, serves, stream, whole } from "./routed.ts";
+import {
+  collect,
+  createWorld,
+  fails,
+  hangs,
+  newCall,
+  NO_RULES,
+  outcomes,
+  said,
+  serves,
+  stream,
+  whole,
+} from "./routed.ts";
 
 const failure = (code: FailureCode, message = `It is ${code}.`): Failure => new Failure(code, message);
 const unavailable = new Failure("upstream_unavailable", "It is down.", { upstreamStatus: 503 });
@@ -80,7 +92,7 @@ describe("one model", () => {
 
   it("is not retried while too many other retries are under way", async () => {
     const world = createWorld({ scripts: { a: [fails(failure("upstream_rate_limited"))] } });
-    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
     const tenAtOnce = async (): Promise<number> => {
       const before = world.provider.calls.length;
       await world.clock.drive(
@@ -236,7 +248,7 @@ describe("after the first content", () => {
   it("nothing is kept of what was sent, to this model or another", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)], b: [serves("hi")] } });
     const translate = vi.spyOn(world.provider, "translate");
-    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
     const bodies = (): readonly string[] =>
       translate.mock.results.map(({ value }) => (value as { body: Buffer }).body.toString());
     expect(bodies()).toEqual(["{}"]);
@@ -289,7 +301,7 @@ describe("time", () => {
   });
 
   it("for all attempts together is limited too, even in the middle of an answer", async () => {
-    const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 100_000 } };
+    const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 100_000, settleMs: 0 } };
     const endless = { ...serves("one", "two", "three", "four"), pauseMs: 30_000 };
     const { batches, failure: shown } = await stream(
       createWorld({ scripts: { a: [endless], b: [serves("hi")] }, facts }),
@@ -302,7 +314,7 @@ describe("time", () => {
   });
 
   it("that is over for all attempts leaves none for a fallback", async () => {
-    const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 60_000 } };
+    const facts = { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 60_000, settleMs: 0 } };
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, facts });
     const { failure: shown } = await stream(world);
     expect(outcomes(shown!.attempts)).toEqual(["a:upstream_timeout"]);
@@ -332,7 +344,7 @@ describe("a caller who leaves", () => {
   it("during a backoff stops the wait at once", async () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)] }, random: () => 1 });
     const call = newCall();
-    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
     const run = collect((emit) => world.router.stream(plan, call, emit));
     await world.clock.pass(99);
     call.caller.abort(left);
@@ -345,7 +357,7 @@ describe("a caller who leaves", () => {
   it("before content ends the upstream call and no other is tried", async () => {
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, breaker: { failures: 1 } });
     const call = newCall();
-    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
     const run = collect((emit) => world.router.stream(plan, call, emit));
     await world.clock.pass(1_000);
     call.caller.abort(left);
@@ -358,7 +370,7 @@ describe("a caller who leaves", () => {
   it("in the middle of a whole answer ends the upstream call", async () => {
     const world = createWorld({ scripts: { a: [hangs()] } });
     const call = newCall();
-    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "whole");
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "whole", rules: NO_RULES });
     const run = world.router.create(plan, call);
     await world.clock.pass(1_000);
     call.caller.abort(left);
@@ -370,7 +382,7 @@ describe("a caller who leaves", () => {
   it("after content by taking no more closes the upstream stream and is noted as cancelled", async () => {
     const world = createWorld({ scripts: { a: [serves("one", "two", "three")] }, breaker: { failures: 1 } });
     const call = newCall();
-    const plan = world.router.plan(create(CompletionRequestSchema), world.models, "stream");
+    const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
     const batches = batchesOf(
       (emit) => world.router.stream(plan, call, emit),
       () => call.caller.abort(left),

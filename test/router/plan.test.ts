@@ -4,6 +4,7 @@ import { CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ClampSchema } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../src/core/failure.ts";
 import type { Translation } from "../../src/core/provider.ts";
+import { NO_RULES } from "./routed.ts";
 import { planAttempts } from "../../src/router/plan.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -22,31 +23,31 @@ it("keeps the candidates in order and has the primary's request ready", () => {
     "a-upstream": { body: Buffer.from("for a") },
     "b-upstream": { body: Buffer.from("for b") },
   });
-  const plan = planAttempts(ordinary, models, "stream");
+  const plan = planAttempts(ordinary, models, { mode: "stream", rules: NO_RULES });
   expect(plan.candidates.map((model) => model.id)).toEqual(["a", "b"]);
   expect(plan).toMatchObject({ mode: "stream", primary: { body: Buffer.from("for a") } });
 });
 
 it("does not translate for fallbacks that may never be needed", () => {
   const models = candidates({ "b-upstream": new Failure("invalid_request", "b cannot") });
-  expect(() => planAttempts(ordinary, models, "whole")).not.toThrow();
+  expect(() => planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES })).not.toThrow();
 });
 
 it("refuses what the primary cannot take at all", () => {
   const models = candidates({ "a-upstream": new Failure("invalid_request", "a cannot") });
-  expect(() => planAttempts(ordinary, models, "whole")).toThrow("a cannot");
+  expect(() => planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES })).toThrow("a cannot");
 });
 
 it("lets an ordinary request lose fields", () => {
   const models = candidates({ "a-upstream": { omitted: ["seed"], clamped: [clamp] } });
-  expect(planAttempts(ordinary, models, "whole").primary.omitted).toEqual(["seed"]);
+  expect(planAttempts(ordinary, models, { mode: "whole", rules: NO_RULES }).primary.omitted).toEqual(["seed"]);
 });
 
 it("refuses a strict request that would lose fields, naming each", () => {
   const models = candidates({ "a-upstream": { omitted: ["seed", "tools[0].strict"], clamped: [clamp] } });
   let failure: unknown;
   try {
-    planAttempts(strict, models, "whole");
+    planAttempts(strict, models, { mode: "whole", rules: NO_RULES });
   } catch (reason) {
     failure = reason;
   }
@@ -62,9 +63,9 @@ it("refuses a strict request that would lose fields, naming each", () => {
 });
 
 it("takes a strict request that loses nothing", () => {
-  expect(() => planAttempts(strict, candidates(), "whole")).not.toThrow();
+  expect(() => planAttempts(strict, candidates(), { mode: "whole", rules: NO_RULES })).not.toThrow();
 });
 
 it("needs a candidate", () => {
-  expect(() => planAttempts(ordinary, [], "whole")).toThrow(RangeError);
+  expect(() => planAttempts(ordinary, [], { mode: "whole", rules: NO_RULES })).toThrow(RangeError);
 });

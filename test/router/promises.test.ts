@@ -142,7 +142,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
         health === "cannot take it" ? [[id(index), new Failure("invalid_request", "It cannot take this.")]] : [],
       ),
     ),
-    facts: { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: TOTAL_MS } },
+    facts: { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: TOTAL_MS, settleMs: 0 } },
     breaker: { failures: WARM_UP, restMs: 50_000 },
   });
   for (const [index, { health }] of well.entries()) {

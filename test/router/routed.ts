@@ -9,8 +9,9 @@ import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
+import type { SendingRules } from "../../src/core/provider-options.ts";
 import type { Emit, Translation } from "../../src/core/provider.ts";
-import type { Routed, RouterCall } from "../../src/core/router.ts";
+import type { Routed, RouterCall, UncountedAttempt } from "../../src/core/router.ts";
 import { createRouter, type OwnedRouter, type RouterOptions } from "../../src/router/router.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { type ModelFacts, modelOf, type Script, ScriptedProvider } from "../support/scripted-provider.ts";
@@ -48,15 +49,33 @@ export function createWorld({ scripts, translations = {}, facts, random = () => 
   return { clock, provider, models, router };
 }
 
+/** Of a key without a budget. */
+export const NO_RULES: SendingRules = { options: undefined, capped: false };
+
 /** One call of the router, as core makes it. */
 export interface TestCall extends RouterCall {
   readonly caller: AbortController;
+  /** What core was told that may be billed. */
+  readonly billable: readonly UncountedAttempt[];
 }
 
 export function newCall(): TestCall {
   const caller = new AbortController();
   const { signal } = caller;
-  return { completionId: "chatcmpl-1", created: 1_767_225_600, signal, lineId: "key_1", attempts: [], caller };
+  const uncounted: UncountedAttempt[] = [];
+  return {
+    completionId: "chatcmpl-1",
+    created: 1_767_225_600,
+    signal,
+    accountId: "acct",
+    lineId: "key_1",
+    attempts: [],
+    sending: () => undefined,
+    uncounted: (attempt) => void uncounted.push(attempt),
+    reserveAnother: async () => undefined,
+    caller,
+    billable: uncounted,
+  };
 }
 
 /** What came of a stream. */
@@ -72,7 +91,7 @@ export async function stream(
   request: { readonly strict?: boolean } = {},
 ): Promise<Streamed> {
   const { router, models, clock } = world;
-  const plan = router.plan(create(CompletionRequestSchema, request), models, "stream");
+  const plan = router.plan(create(CompletionRequestSchema, request), models, { mode: "stream", rules: NO_RULES });
   return clock.drive(collect((emit) => router.stream(plan, call, emit)));
 }
 
@@ -91,7 +110,7 @@ export async function collect(given: (emit: Emit) => Promise<void>): Promise<Str
 /** Gets a whole answer, with all the time that it needs. */
 export async function whole(world: World, call: TestCall = newCall()): Promise<Routed | Failure> {
   const { router, models, clock } = world;
-  const plan = router.plan(create(CompletionRequestSchema), models, "whole");
+  const plan = router.plan(create(CompletionRequestSchema), models, { mode: "whole", rules: NO_RULES });
   try {
     return await clock.drive(router.create(plan, call));
   } catch (reason) {

@@ -34,6 +34,7 @@ const FILES: Readonly<Record<string, string>> = {
   "src/front/exchange.ts": "",
   "src/edge/http/json.ts": "",
   "src/core/failure.ts": "",
+  "src/core/json-size.ts": "",
   "src/core/validate.ts": "",
   "src/edge/failure-table.ts": "",
   "proto/parley/v1/completion.proto": "",
@@ -67,7 +68,10 @@ function installBundler(): void {
   writeFileSync(
     join(vite, "vite.js"),
     `import { writeFileSync } from "node:fs";
-     export const build = async ({ build: { outDir } }) => writeFileSync(outDir + "/index.html", "a page");`,
+     export const build = async ({ build: { outDir } }) => {
+       writeFileSync(outDir + "/index.html", "a page");
+       return { output: [] };
+     };`,
   );
 }
 

@@ -19,6 +19,8 @@ export const OLD_KEY: KeyRecord = {
   models: ["m"],
   capabilities: ["chat"],
   limits: NO_LIMITS,
+  limitedByAdministrator: false,
+  options: "default",
   createdAtMs: 1,
   expiresAtMs: undefined,
   revokedAtMs: undefined,

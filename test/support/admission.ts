@@ -1,18 +1,27 @@
 import type { Clock } from "../../src/core/clock.ts";
 import type { Calls } from "../../src/edge/calls.ts";
+import { Connections } from "../../src/edge/connections.ts";
 import { AdmissionControl } from "../../src/edge/overload/admission-control.ts";
+
+/** Room for the bodies of a test. */
+export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9 };
 
 /** An admission control with plenty of room. */
 export function roomyAdmission(calls: Pick<Calls, "active">, clock: Clock): AdmissionControl {
   return new AdmissionControl(
-    { maxCalls: 10_000, maxWaitMs: 60_000 },
+    { maxCalls: 10_000, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes: ROOMY_BYTES },
     {
       clock,
       calls,
       memoryShare: () => 0,
-      loopUse: () => ({ busyShare: 0, slowdown: 1, waitedMs: 0 }),
+      load: () => ({ busyShare: 0, delayMs: 0 }),
       atEndOfTurn: (callback) => void setImmediate(callback),
       changed: () => undefined,
     },
   );
+}
+
+/** Any number of connections. */
+export function anyConnections(): Connections {
+  return new Connections({ max: Infinity, maxPerAddress: Infinity, isExempt: () => true });
 }

@@ -2,10 +2,11 @@ import type { Call } from "../../src/core/call.ts";
 import type { Failure } from "../../src/core/failure.ts";
 import type { Ledger, LedgerEntry } from "../../src/core/ledger.ts";
 import type { Demand, Limiter, LimitFacts } from "../../src/core/limiter.ts";
-import { NO_LIMITS, type Principal } from "../../src/core/principal.ts";
+import type { KeyPrincipal } from "../../src/access/principal.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 
 /** A key that may do everything, without limits. */
-export const somebody: Principal = {
+export const somebody: KeyPrincipal = {
   keyId: "key_1",
   lineId: "key_1",
   keyName: "tests",
@@ -14,6 +15,9 @@ export const somebody: Principal = {
   capabilities: new Set(["chat", "images"]),
   limits: NO_LIMITS,
   accountLimits: NO_LIMITS,
+  expiresAtMs: undefined,
+  hash: "0".repeat(64),
+  confirmedAtMs: 0,
 };
 
 /** What the noting limiter says of everybody. */
@@ -23,15 +27,35 @@ export const FACTS: LimitFacts = { requests: { limit: 60, remaining: 59, resetMs
 export function notingLimiter(refusal?: Failure) {
   const demands: Demand[] = [];
   const releases: number[] = [];
+  const extensions: number[] = [];
+  let extensionRefusal: Failure | undefined;
+  const refused: Failure[] = [];
   const limiter: Limiter = {
+    countRefused: (_, failure) => void refused.push(failure),
+    requireRequestRate: () => undefined,
     async reserve(demand) {
       demands.push(demand);
       if (refusal !== undefined) throw refusal;
-      return { facts: FACTS, release: (usedTokens) => void releases.push(usedTokens) };
+      return {
+        facts: FACTS,
+        release: (usedTokens) => void releases.push(usedTokens),
+        async extend(costMicroUsd) {
+          if (extensionRefusal !== undefined) throw extensionRefusal;
+          extensions.push(costMicroUsd);
+        },
+      };
     },
+    hasBudget: ({ limits }) => limits.monthlyBudgetMicroUsd !== undefined,
     peek: () => FACTS,
   };
-  return { limiter, demands, releases };
+  return {
+    limiter,
+    demands,
+    releases,
+    extensions,
+    refused,
+    refuseExtensions: (failure: Failure) => void (extensionRefusal = failure),
+  };
 }
 
 /** A ledger in memory. `durable` is waited for by each entry; a `refusal` keeps new completions out. */

@@ -25,8 +25,17 @@ export interface PostgresServer {
   stop(): Promise<void>;
 }
 
+export interface PostgresSettings {
+  readonly maxConnections?: number;
+  /** Of `postgresql.conf`, over those of the tests. */
+  readonly settings?: Readonly<Record<string, string | number>>;
+}
+
 /** Starts a server on a free port, in a folder of its own. Throws with what is missing when it cannot. */
-export async function startPostgres({ maxConnections = 100 } = {}): Promise<PostgresServer> {
+export async function startPostgres({
+  maxConnections = 100,
+  settings = {},
+}: PostgresSettings = {}): Promise<PostgresServer> {
   const folder = await mkdtemp(join(tmpdir(), "parley-postgres-"));
   // PostgreSQL does not run as root: then it is another user who has to get in here.
   await chmod(folder, 0o755);
@@ -46,6 +55,7 @@ export async function startPostgres({ maxConnections = 100 } = {}): Promise<Post
       // What the tests write need not survive a power cut.
       fsync: "off",
       unix_socket_directories: "",
+      ...settings,
     }).flatMap(([name, value]) => ["-c", `${name}=${value}`]),
   });
   try {

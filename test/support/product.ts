@@ -4,9 +4,13 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { createFirstKey } from "../../src/access/keys.ts";
+import { loadConfig } from "../../src/config/load.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/store.ts";
 
-const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
-const FREE_PORTS = {
+export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+export const FREE_PORTS = {
   http: { listen: "127.0.0.1:0" },
   grpc: { listen: "127.0.0.1:0" },
   operations: { listen: "127.0.0.1:0" },
@@ -42,7 +46,7 @@ export interface Product {
   readonly grpcPort: number;
   readonly operationsUrl: string;
   readonly home: string;
-  /** The secret that the greeting shows on a fresh data directory; empty on an old one. */
+  /** The secret of a key that was made because there was none; empty on an old data directory. */
   readonly firstKey: string;
   /** All that was printed so far. */
   readonly output: Output;
@@ -72,7 +76,9 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
   const file = join(home, "parley.yaml");
   // A JSON document is a YAML document.
   const writeConfig = (config: object | string): void =>
-    writeFileSync(file, typeof config === "string" ? config : JSON.stringify({ ...FREE_PORTS, ...config }, null, 2));
+    writeFileSync(file, typeof config === "string" ? config : JSON.stringify({ ...FREE_PORTS, ...config }, null, 2), {
+      mode: 0o600,
+    });
   writeConfig(options.config ?? {});
   const running = runProduct(["serve", ...(options.flags ?? [])], { ...options, home });
   const { output, child, ending } = running;
@@ -81,8 +87,10 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     await ending;
     if (options.home === undefined) rmSync(home, { recursive: true, force: true });
   };
+  let firstKey = "";
   try {
     await greeted(running);
+    if (!options.flags?.includes("front")) firstKey = await makeFirstKey(file, environmentOf({ ...options, home }));
   } catch (error) {
     await stop();
     throw error;
@@ -97,7 +105,7 @@ export async function startProduct(options: ProductOptions = {}): Promise<Produc
     grpcPort: port(/gRPC +127\.0\.0\.1:(\d+)/),
     operationsUrl: `http://127.0.0.1:${operationsPort}`,
     home,
-    firstKey: /\bsk_parley_\w+/.exec(output.stdout)?.[0] ?? "",
+    firstKey,
     output,
     ending,
     signal: (name) => void child.kill(name),
@@ -121,7 +129,7 @@ export function runProduct(
 ): RunningCommand {
   const child = spawn(process.execPath, [program, ...argv], {
     cwd: home,
-    env: { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...env },
+    env: environmentOf({ home, env }),
     stdio: ["ignore", "pipe", "pipe"],
   });
   const output: Output = { stdout: "", stderr: "" };
@@ -130,6 +138,20 @@ export function runProduct(
   // "close" and not "exit": by then all that was printed has been read.
   const ending = once(child, "close").then(([code, signal]): Ending => ({ code, signal }));
   return { child, output, ending };
+}
+
+function environmentOf({ home, env }: Pick<ProductOptions, "env"> & { readonly home: string }) {
+  return { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...env };
+}
+
+/** Makes the key that the program makes for a person at a terminal. */
+async function makeFirstKey(file: string, env: NodeJS.ProcessEnv): Promise<string> {
+  const store = await openStore(loadConfig({ file, env }));
+  try {
+    return (await createFirstKey({ store: store.keys, clock: systemClock }))?.secret ?? "";
+  } finally {
+    await store.close();
+  }
 }
 
 /** Waits until the greeting is complete. */

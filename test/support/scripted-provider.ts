@@ -1,4 +1,10 @@
-import { type CompletionChunk, Modality } from "../../gen/parley/v1/completion_pb.js";
+import { toJson } from "@bufbuild/protobuf";
+import {
+  type CompletionChunk,
+  type CompletionRequest,
+  CompletionRequestSchema,
+  Modality,
+} from "../../gen/parley/v1/completion_pb.js";
 import type { Clock } from "../../src/core/clock.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Model } from "../../src/core/model.ts";
@@ -37,7 +43,10 @@ export interface ScriptedCall {
   state: "open" | "ended" | "failed" | "aborted";
 }
 
-const NOTHING_LOST: Translation = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false };
+const NOTHING_LOST = { body: Buffer.from("{}"), omitted: [], clamped: [], streamed: false } as const;
+
+/** No option that changes a price. */
+export const PLAINLY_SENT = { priceFactor: 1, searches: false, cacheWrite: "none" } as const;
 
 /**
  * A provider without a network. Each upstream model has its scripts, one per call, the last one for all further calls;
@@ -60,10 +69,11 @@ export class ScriptedProvider implements Provider {
     this.#translations = translations;
   }
 
-  translate(_request: unknown, { name }: UpstreamModel): Translation {
+  translate(request: CompletionRequest, { name }: UpstreamModel): Translation {
     const translation = this.#translations[name];
     if (translation instanceof Failure) throw translation;
-    return { ...NOTHING_LOST, ...translation };
+    const textBytes = JSON.stringify(toJson(CompletionRequestSchema, request)).length;
+    return { ...NOTHING_LOST, sent: { ...PLAINLY_SENT, textBytes, maxTokens: request.maxTokens }, ...translation };
   }
 
   async create(call: UpstreamCall): Promise<Answer> {
@@ -137,7 +147,8 @@ export function modelOf(id: string, provider: Provider, { upstream, capabilities
     providerName: "scripted",
     preview: false,
     price: undefined,
-    timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000 },
+    timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: 900_000, settleMs: 0 },
+    maxTokensPerSecond: 1_000,
     ...facts,
     provider,
     upstream: {

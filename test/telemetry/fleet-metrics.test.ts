@@ -11,6 +11,7 @@ const createWorker = (breaker: string) =>
     ratesDecidedLocally: () => 0,
     admissionWaiting: () => 0,
     shed: () => ({ queue: 2 }),
+    connectionsRefused: () => 0,
   });
 
 const overTheChannel = async (snapshot: Promise<MetricsSnapshot>): Promise<MetricsSnapshot> =>

@@ -4,7 +4,7 @@ import { Redirect, Route, Switch, useLocation } from "wouter";
 import type { GetSessionResponse } from "../../../gen/parley/console/v1/session_pb.js";
 import { forgetSession, sessionQuery } from "./api/session.ts";
 import { Entrance } from "./entrance/entrance.tsx";
-import { readInvitation } from "./entrance/invitation.ts";
+import { readLinkToken } from "./entrance/link-token.ts";
 import { Unavailable } from "./parts/alert.tsx";
 import { Breakage } from "./parts/breakage.tsx";
 import { Loading, Starting } from "./parts/page.tsx";
@@ -83,7 +83,7 @@ function Inside() {
             </Route>
             <Route path="/admin/:page" component={Administration} />
             <Route path={PATHS.account} component={Account} />
-            {readInvitation() !== "" && <Route path={PATHS.signUp} component={Invited} />}
+            {readLinkToken("invitation") !== "" && <Route path={PATHS.signUp} component={Invited} />}
             <Route>
               <Redirect to={PATHS.keys} replace />
             </Route>

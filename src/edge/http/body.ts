@@ -18,12 +18,33 @@ export function requireUncompressed(
     throw new Failure("invalid_request", `The request body must not be compressed (${header}).`);
 }
 
-/** Reads a body. Throws `request_too_large` or, when the caller leaves half-way, the call's reason. */
-export function readBody({ request, response }: BodySource, { signal }: OpenCall, maxBytes: number): Promise<Buffer> {
-  const declared = Number(request.headers["content-length"] ?? 0);
+/** Is told how much of a body has come, and throws when there is no room for it. */
+export interface BodyMeter {
+  received(bytes: number): void;
+}
+
+/** The length that a request declares; undefined when its body comes in chunks. */
+export function declaredBytes({ headers }: IncomingMessage): number | undefined {
+  return headers["transfer-encoding"] === undefined ? Number(headers["content-length"] ?? 0) : undefined;
+}
+
+/** A larger body is read into memory of its declared length: joining its pieces would need twice as much. */
+const PIECES_BYTES = 256 * 1024;
+
+/**
+ * Reads a body. Throws `request_too_large`, what the meter throws (default: there is none) or, when the caller leaves
+ * half-way, the call's reason.
+ */
+export function readBody(
+  { request, response }: BodySource,
+  { signal }: OpenCall,
+  { maxBytes, meter }: { readonly maxBytes: number; readonly meter?: BodyMeter },
+): Promise<Buffer> {
+  const declared = declaredBytes(request) ?? 0;
   if (declared > maxBytes) return Promise.reject(tooLarge(maxBytes));
   if (request.headers.expect !== undefined) response.writeContinue();
   return new Promise((resolve, reject) => {
+    const whole = declared > PIECES_BYTES ? Buffer.allocUnsafeSlow(declared) : undefined;
     const pieces: Buffer[] = [];
     let size = 0;
     const stop = (): void => settle(() => reject(signal.reason));
@@ -33,14 +54,23 @@ export function readBody({ request, response }: BodySource, { signal }: OpenCall
       done();
     };
     const take = (piece: Buffer): void => {
+      const from = size;
       size += piece.length;
-      if (size > maxBytes) settle(() => reject(tooLarge(maxBytes)));
-      else pieces.push(piece);
+      try {
+        if (size > maxBytes) throw tooLarge(maxBytes);
+        meter?.received(size);
+      } catch (reason) {
+        return settle(() => reject(reason));
+      }
+      if (whole === undefined) pieces.push(piece);
+      else piece.copy(whole, from);
     };
-    const finish = (): void => settle(() => resolve(pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces)));
+    const finish = (): void =>
+      settle(() => resolve(whole ?? (pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces))));
     if (signal.aborted) return stop();
     request.on("data", take).on("end", finish).on("error", stop);
-    signal.addEventListener("abort", stop, { once: true });
+    // What has arrived is read within this turn, or ends with an error. To listen to the signal costs more than reading it.
+    if (!request.complete) signal.addEventListener("abort", stop, { once: true });
   });
 }
 

@@ -7,8 +7,8 @@ import type { Clock } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
-import { hasTooManyFields, MAX_MESSAGE_FIELDS } from "../message-size.ts";
-import { type BodySource, readBody, requireUncompressed } from "./body.ts";
+import { requireDecodable, requireDecodableJson } from "../message-size.ts";
+import { type BodyMeter, type BodySource, readBody, requireUncompressed } from "./body.ts";
 import { parseBody } from "./json.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
@@ -63,7 +63,19 @@ export interface ConnectExchange extends BodySource {
  * read. Throws a Failure while nothing of the answer is out, and the call's reason whenever it ends.
  */
 export async function answerConnect(handler: UniversalHandler, exchange: ConnectExchange): Promise<void> {
-  const { method } = handler;
+  const read = await readConnect(handler, exchange);
+  await runConnect(handler, exchange, read());
+}
+
+/** A request's body as Connect's handler takes it: parsed, or in bytes. */
+export type CheckedBody = Buffer | JsonValue;
+
+/** Reads a request. What it answers with checks the request, and throws `invalid_request` or `request_too_large`. */
+export async function readConnect(
+  { method }: UniversalHandler,
+  exchange: ConnectExchange,
+  meter?: BodyMeter,
+): Promise<() => CheckedBody> {
   const isStream = method.methodKind !== "unary";
   const type = parseContentType(exchange.request.headers["content-type"] ?? null);
   if (type?.stream !== isStream) {
@@ -73,9 +85,18 @@ export async function answerConnect(handler: UniversalHandler, exchange: Connect
   // What follows the library would refuse by itself, without details and without anybody being told.
   requireUncompressed(exchange.request, isStream ? "connect-content-encoding" : "content-encoding");
   requireReadableTimeout(exchange);
-  const body = await readBody(exchange, exchange.call, exchange.maxBodyBytes);
-  const checked = check(type, body, method.input);
-  await writeReply(exchange, await handler(toUniversalRequest(exchange, checked)));
+  const { maxBodyBytes: maxBytes } = exchange;
+  const body = await readBody(exchange, exchange.call, { maxBytes, ...(meter !== undefined && { meter }) });
+  return () => check(type, body, method.input);
+}
+
+/** Has a request answered, and writes the answer as fast as it is read. */
+export async function runConnect(
+  handler: UniversalHandler,
+  exchange: ConnectExchange,
+  body: CheckedBody,
+): Promise<void> {
+  await writeReply(exchange, await handler(toUniversalRequest(exchange, body)));
 }
 
 /** The header of Connect's protocol that says how long a caller waits. */
@@ -101,13 +122,14 @@ function check(
   { stream, binary }: { readonly stream: boolean; readonly binary: boolean },
   body: Buffer,
   desc: DescMessage,
-): Buffer | JsonValue {
+): CheckedBody {
   const message = stream ? body.subarray(ENVELOPE_BYTES) : body;
   const isEnveloped =
     stream && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
   if (stream && !isEnveloped) throw invalidField("request", "is not one message in its envelope, uncompressed");
   if (!binary) {
     const json = parseBody(message) as JsonValue;
+    requireDecodableJson(json);
     // As the library does it: what it is given parsed may have no field that it does not know, and text none twice.
     if (!stream) {
       decoded(desc, () => fromJson(desc, json));
@@ -116,8 +138,7 @@ function check(
     decoded(desc, () => fromJsonString(desc, message.toString(), { ignoreUnknownFields: true }));
     return body;
   }
-  if (decoded(desc, () => hasTooManyFields(desc, message)))
-    throw new Failure("request_too_large", `The request has more than ${MAX_MESSAGE_FIELDS} fields.`);
+  decoded(desc, () => requireDecodable(desc, message));
   decoded(desc, () => fromBinary(desc, message));
   return body;
 }
@@ -127,6 +148,7 @@ function decoded<T>(desc: DescMessage, decode: () => T): T {
   try {
     return decode();
   } catch (reason) {
+    if (reason instanceof Failure) throw reason;
     const { message, cause } = reason as Error;
     if (isFieldError(cause)) throw invalidField(cause.field().name, "is not of its type, or is there twice");
     const unknown = /: key "(.*)" is unknown$/s.exec(message)?.[1];
@@ -137,7 +159,7 @@ function decoded<T>(desc: DescMessage, decode: () => T): T {
 
 function toUniversalRequest(
   { request, path, call, contextValues }: ConnectExchange,
-  body: Buffer | JsonValue,
+  body: CheckedBody,
 ): UniversalServerRequest {
   const header = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {

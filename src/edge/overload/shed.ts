@@ -1,6 +1,6 @@
 import { Failure } from "../../core/failure.ts";
 
-/** Why a completion was not begun: its key's queue is long enough, too many are under way, or memory is short. */
+/** Why the process refused a completion: its queue is long, too many calls are in flight, or memory is short. */
 export const SHED_REASONS = ["queue", "calls", "memory"] as const;
 export type ShedReason = (typeof SHED_REASONS)[number];
 
@@ -23,16 +23,20 @@ export class Shed extends Failure {
   }
 
   // Made once: an Error notes where it was made, which costs as much as the rest of a refusal.
-  static readonly #all: Readonly<Record<ShedReason, readonly Shed[]>> = {
-    queue: RETRY_AFTER_MS.map((waitMs) => new Shed("queue", waitMs)),
-    calls: RETRY_AFTER_MS.map((waitMs) => new Shed("calls", waitMs)),
-    memory: RETRY_AFTER_MS.map((waitMs) => new Shed("memory", waitMs)),
-  };
+  static readonly #all = SHED_REASONS.flatMap((reason) => RETRY_AFTER_MS.map((waitMs) => new Shed(reason, waitMs)));
   static #used = 0;
 
   /** One of the refusals for this reason. */
   static because(reason: ShedReason): Shed {
-    const all = Shed.#all[reason];
-    return all[(Shed.#used = (Shed.#used + 1) % all.length)]!;
+    Shed.#used = (Shed.#used + 1) % RETRY_AFTER_MS.length;
+    return Shed.#all[SHED_REASONS.indexOf(reason) * RETRY_AFTER_MS.length + Shed.#used]!;
   }
+}
+
+/** The refusal of a request that its own key or account has no room for. */
+export function noRoom(whose: "key" | "account", what: string): Failure {
+  const name = whose === "key" ? "this API key" : "this account";
+  return new Failure("rate_limited", `Rate limit reached for ${name}: ${what}. Try again in 1 s.`, {
+    retryAfterMs: 1_000,
+  });
 }

@@ -17,7 +17,7 @@ import {
   ToolSchema,
 } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { MAX_UNRECOGNIZED } from "../../core/validate.ts";
+import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
 import { type ChatRequest, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
 import { readShape } from "./shape.ts";
@@ -43,6 +43,7 @@ const EFFORTS = {
 const MODES = { none: ToolMode.NONE, auto: ToolMode.AUTO, required: ToolMode.REQUIRED } as const;
 /** Fields that only OpenAI-compatible providers know, passed on as JSON. */
 const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
+const KNOWN_PARLEY_KEYS: ReadonlySet<string> = new Set(["strict"]);
 /** The largest count that the contract holds. */
 export const INT32_MAX = 0x7fffffff;
 
@@ -61,7 +62,10 @@ function toCompletionRequest(chat: ChatRequest): CompletionRequest {
   const request: CompletionRequest = {
     $typeName: "parley.v1.CompletionRequest",
     model: chat.model,
-    messages: chat.messages.map((message, index) => toMessage(message, `messages[${index}]`)),
+    // One more than core takes is enough to be refused.
+    messages: chat.messages
+      .slice(0, MAX_MESSAGES + 1)
+      .map((message, index) => toMessage(message, `messages[${index}]`)),
     stop: [],
     fallbackModels: [],
     modalities: [],
@@ -181,12 +185,25 @@ function toInt32(value: number, field: string): number {
   return value;
 }
 
+/** The first MAX_UNRECOGNIZED of them. */
 function unrecognizedFields(chat: ChatRequest): string[] {
   const unknown: string[] = [];
-  for (const key in chat) if (!KNOWN_REQUEST_KEYS.has(key)) unknown.push(key.slice(0, 64));
-  for (const key in chat.parley ?? {}) if (key !== "strict") unknown.push(`parley.${key.slice(0, 64)}`);
-  chat.messages.forEach((message, index) => {
-    for (const key in message) if (!KNOWN_MESSAGE_KEYS.has(key)) unknown.push(`messages[${index}].${key.slice(0, 64)}`);
-  });
-  return unknown.slice(0, MAX_UNRECOGNIZED);
+  addUnknown(unknown, chat, { known: KNOWN_REQUEST_KEYS, path: "" });
+  if (chat.parley != null) addUnknown(unknown, chat.parley, { known: KNOWN_PARLEY_KEYS, path: "parley." });
+  for (let at = 0; at < Math.min(chat.messages.length, MAX_MESSAGES) && unknown.length < MAX_UNRECOGNIZED; at++)
+    addUnknown(unknown, chat.messages[at]!, { known: KNOWN_MESSAGE_KEYS, path: at });
+  return unknown;
+}
+
+/** `path` comes before each key: a number is that of a message. */
+function addUnknown(
+  unknown: string[],
+  given: object,
+  { known, path }: { readonly known: ReadonlySet<string>; readonly path: string | number },
+): void {
+  for (const key in given) {
+    if (known.has(key)) continue;
+    if (unknown.length >= MAX_UNRECOGNIZED) return;
+    unknown.push(`${typeof path === "number" ? `messages[${path}].` : path}${key.slice(0, 64)}`);
+  }
 }

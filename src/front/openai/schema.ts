@@ -1,9 +1,11 @@
 import { z } from "zod";
+import { MAX_PARTS, MAX_REASONING_BLOCKS, MAX_TOOL_CALLS, MAX_TOOLS } from "../../core/validate.ts";
 
 /*
- * The shape of what OpenAI clients send to `/v1/chat/completions`. Only types are checked here; ranges and everything
- * that needs a model is core's. `null` means "not given" wherever OpenAI's own clients may send it. Unknown keys are
- * kept: `request.ts` reports them. `openapi/` tells the world of these schemas.
+ * The shape of what OpenAI clients send to `/v1/chat/completions`. Only types are checked here, and the
+ * length of lists that cost much to translate; ranges and everything that needs a model is core's. `null` means "not given"
+ * wherever OpenAI's own clients may send it. Unknown keys are kept: `request.ts` reports them. `shape.ts` reads requests by
+ * these schemas, and `openapi/` tells the world of them.
  */
 
 const optional = <T extends z.ZodType>(type: T) => type.nullish();
@@ -66,16 +68,16 @@ export const thinkingBlock = z.looseObject({
 
 export const message = z.looseObject({
   role: z.enum(["system", "developer", "user", "assistant", "tool"]),
-  content: optional(z.union([z.string(), z.array(part)])),
+  content: optional(z.union([z.string(), z.array(part).max(MAX_PARTS)])),
   name: optional(z.string()),
   refusal: optional(z.string()),
-  tool_calls: optional(z.array(toolCall)),
+  tool_calls: optional(z.array(toolCall).max(MAX_TOOL_CALLS)),
   tool_call_id: optional(z.string()),
   audio: optional(z.looseObject({ id: z.string() })),
   reasoning_content: optional(z.string()),
-  thinking_blocks: optional(z.array(thinkingBlock)),
+  thinking_blocks: optional(z.array(thinkingBlock).max(MAX_REASONING_BLOCKS)),
   extra_content: optional(thoughtSignature),
-  images: optional(z.array(imagePart)),
+  images: optional(z.array(imagePart).max(MAX_PARTS)),
   annotations: z.unknown().optional(),
   cache_control: optional(cacheControl),
 });
@@ -106,7 +108,7 @@ export const allowedTools = z.looseObject({
   type: z.literal("allowed_tools"),
   allowed_tools: z.looseObject({
     mode: z.enum(["auto", "required"]),
-    tools: z.array(z.union([namedFunction, namedCustom])),
+    tools: z.array(z.union([namedFunction, namedCustom])).max(MAX_TOOLS),
   }),
 });
 
@@ -145,7 +147,7 @@ export const chatRequest = z.looseObject({
   logit_bias: optional(z.record(z.string(), z.number())),
   logprobs: optional(z.boolean()),
   top_logprobs: optional(integer),
-  tools: optional(z.array(tool)),
+  tools: optional(z.array(tool).max(MAX_TOOLS)),
   tool_choice: optional(toolChoice),
   parallel_tool_calls: optional(z.boolean()),
   response_format: optional(responseFormat),
@@ -160,7 +162,7 @@ export const chatRequest = z.looseObject({
   service_tier: optional(z.string()),
   store: optional(z.boolean()),
   verbosity: optional(z.string()),
-  prediction: optional(z.looseObject({ content: z.union([z.string(), z.array(textPart)]) })),
+  prediction: optional(z.looseObject({ content: z.union([z.string(), z.array(textPart).max(MAX_PARTS)]) })),
   prompt_cache_key: optional(z.string()),
   prompt_cache_options: z.unknown().optional(),
   prompt_cache_retention: z.unknown().optional(),

@@ -1,3 +1,4 @@
+import type { SetupState } from "../../access/setup-token.ts";
 import type { Config } from "../../config/config.ts";
 import type { MetricsSnapshot } from "../../telemetry/metrics.ts";
 import type { Readiness } from "../../telemetry/operations.ts";
@@ -9,6 +10,7 @@ export type WorkerCalls = {
   /** Comes first, and once: everything is built and listens. Fails with a message for people. */
   readonly start: { readonly input: Assignment; readonly output: Started };
   readonly makeFirstKey: { readonly input: null; readonly output: string | null };
+  readonly prepareSetup: { readonly input: null; readonly output: SetupState | null };
   readonly readiness: { readonly input: null; readonly output: Readiness };
   readonly metrics: { readonly input: null; readonly output: MetricsSnapshot };
   readonly reload: { readonly input: InForce; readonly output: null };

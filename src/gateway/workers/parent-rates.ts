@@ -46,7 +46,7 @@ export class ParentRates {
     const held = [...taken.values()].flatMap(({ id, subjects }) =>
       subjects
         .filter(({ concurrentRequests }) => concurrentRequests !== undefined)
-        .map(({ subject }) => ({ id, subject })),
+        .map(({ subject, accountId }) => ({ id, subject, accountId })),
     );
     await this.#store.renew({ replica: worker, held });
   }

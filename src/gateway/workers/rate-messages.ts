@@ -118,6 +118,8 @@ export class RateListener {
     for (const [subject, requests, tokens, places] of subjects) {
       this.#subjects.push({
         subject,
+        // All of them are kept in one memory.
+        accountId: "",
         requestsPerMinute: requests ?? undefined,
         tokensPerMinute: tokens ?? undefined,
         concurrentRequests: places ?? undefined,

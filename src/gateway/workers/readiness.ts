@@ -10,6 +10,7 @@ interface Facts extends Readiness {
   readonly rates?: { readonly counted_in: string; readonly alone: boolean };
   readonly ledger?: { readonly waiting: number; readonly away: boolean };
   readonly breakers?: Readonly<Record<string, string>>;
+  readonly database?: { readonly up: boolean; readonly listening?: boolean | undefined };
   readonly core?: string;
   readonly overload?: OverloadFacts;
 }
@@ -26,11 +27,18 @@ export function mergeReadiness(answers: readonly Readiness[]): Readiness {
   };
   if (first === undefined) return merged;
   if (first.rates === undefined) return { ...first, ...merged };
+  const databases = all.flatMap(({ database }) => database ?? []);
   const ledgers = all.flatMap(({ ledger }) => ledger ?? []);
   return {
     ...first,
     ...merged,
     rates: { ...first.rates, alone: all.some(({ rates }) => rates?.alone) },
+    ...(databases.length > 0 && {
+      database: {
+        up: databases.every(({ up }) => up),
+        ...(databases[0]!.listening !== undefined && { listening: databases.every(({ listening }) => listening) }),
+      },
+    }),
     ledger: {
       ...first.ledger,
       waiting: sum(ledgers.map(({ waiting }) => waiting)),

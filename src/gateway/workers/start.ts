@@ -92,12 +92,12 @@ async function assemble(
   );
   undo.push(() => operations.close());
   const started = await fleet.start();
-  const firstKey = await fleet.serving[0]?.ask("makeFirstKey", null);
 
   return {
     ...started,
     operationsPort: operations.port,
-    firstKey: firstKey ?? undefined,
+    makeFirstKey: async () => (await fleet.serving[0]?.ask("makeFirstKey", null)) ?? undefined,
+    prepareSetup: async () => (await fleet.serving[0]?.ask("prepareSetup", null)) ?? undefined,
     failed: fleet.failed,
     activeCalls: async () => Number((await readiness())["active_calls"]),
     async reload(next) {

@@ -17,6 +17,7 @@ const handlers: Handlers<WorkerCalls> = {
     return { httpPort, grpcPort, hasPages };
   },
   makeFirstKey: async () => (await started().makeFirstKey()) ?? null,
+  prepareSetup: async () => (await started().prepareSetup()) ?? null,
   readiness: () => started().readiness(),
   metrics: () => started().metrics.snapshot(),
   async reload(next) {
@@ -38,8 +39,9 @@ const handlers: Handlers<WorkerCalls> = {
   },
 };
 
-// A terminal and a service manager signal the whole group of processes. The parent says what it means.
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"] as const) process.on(signal, () => undefined);
+// A terminal and a service manager signal the whole group of processes. The parent says what it means. (Without a
+// listener for SIGUSR1 Node opens its inspector, to every local user.)
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"] as const) process.on(signal, () => undefined);
 const parent = new Channel<ParentCalls>(process, handlers);
 
 async function start({ config, role, number, simulatorUrl: url }: Assignment): Promise<MemberGateway> {

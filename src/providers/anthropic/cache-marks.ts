@@ -10,9 +10,16 @@ export class CacheMarks {
   /** Made with the first mark: most requests have none. */
   #fields: Map<Markable, string> | undefined;
   readonly #log: TranslationLog;
+  #hasHour = false;
 
   constructor(log: TranslationLog) {
     this.#log = log;
+  }
+
+  /** For how long prefixes are kept at most. */
+  get longest(): "none" | "minutes" | "hour" {
+    if (this.#fields === undefined) return "none";
+    return this.#hasHour ? "hour" : "minutes";
   }
 
   /** Puts `mark`, if there is one, on the wire block that `field` of the request became; undefined when it became none. */
@@ -22,6 +29,7 @@ export class CacheMarks {
     target.cache_control = toCacheControl(mark, field, this.#log);
     this.#fields ??= new Map();
     this.#fields.set(target, `${field}.cache_control`);
+    if (target.cache_control.ttl === "1h") this.#hasHour = true;
   }
 
   /** The same for a whole message: the mark stands on its last block that can bear one. */

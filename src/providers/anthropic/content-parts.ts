@@ -34,7 +34,7 @@ function toContentBlock(job: Job, { content }: ContentPart, field: string): Cont
     case "image":
       return toImageBlock(job, content.value, field);
     case "file":
-      return toDocumentBlock(content.value, field);
+      return toDocumentBlock(job, content.value, field);
     case "audio":
       throw invalidField(field, "this model does not take audio");
     case undefined:
@@ -62,7 +62,7 @@ export function toImageBlock({ model, log }: Job, { source, detail }: Image, fie
   if (source.case !== "data" || mediaType === undefined) {
     throw invalidField(field, "must be a PNG, JPEG, GIF or WebP image");
   }
-  return { type: "image", source: { type: "base64", media_type: mediaType, data: toBase64(source.value) } };
+  return { type: "image", source: { type: "base64", media_type: mediaType, data: log.base64(source.value) } };
 }
 
 /** The provider refuses a picture whose declared type is not that of its bytes, so the bytes decide. */
@@ -74,13 +74,13 @@ function sniffImage(bytes: Uint8Array): ImageType | undefined {
   return undefined;
 }
 
-function toDocumentBlock({ source, mediaType, name }: File, field: string): DocumentBlock {
+function toDocumentBlock({ log }: Job, { source, mediaType, name }: File, field: string): DocumentBlock {
   if (source.case !== "data") throw invalidField(field, "must hold the document itself, not the ID of an upload");
   const title = name === "" ? undefined : name;
   if (beginsWith(source.value, "%PDF-") || /^application\/pdf\b/i.test(mediaType)) {
     return {
       type: "document",
-      source: { type: "base64", media_type: "application/pdf", data: toBase64(source.value) },
+      source: { type: "base64", media_type: "application/pdf", data: log.base64(source.value) },
       title,
     };
   }
@@ -91,10 +91,6 @@ function toDocumentBlock({ source, mediaType, name }: File, field: string): Docu
 
 function beginsWith(bytes: Uint8Array, magic: string): boolean {
   return Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(magic.length, bytes.length)).toString("latin1") === magic;
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString("base64");
 }
 
 function toText(bytes: Uint8Array): string | undefined {

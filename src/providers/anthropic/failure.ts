@@ -3,7 +3,14 @@ import type { Refusal } from "../answer.ts";
 import { readMessage, type SubjectWords, tellSubject } from "../error-words.ts";
 import { object, parsed, string, type Json } from "../lenient.ts";
 import { readRetryAdvice } from "../retry-after.ts";
-import { type ErrorSubject, toInnerFailure, toStatusFailure, type UpstreamError } from "../status-failure.ts";
+import { keepAll } from "../redaction.ts";
+import {
+  type ErrorSubject,
+  type InBand,
+  toInnerFailure,
+  toStatusFailure,
+  type UpstreamError,
+} from "../status-failure.ts";
 
 /** The statuses that the types of errors inside an answer stand for. */
 const STATUS_BY_TYPE: ReadonlyMap<string, number> = new Map([
@@ -39,12 +46,12 @@ const WORDS: SubjectWords = [
 ];
 
 /** What a refusal means. Never throws, whatever its body is. */
-export function toRefusalFailure({ status, headers, body }: Refusal): Failure {
-  return toStatusFailure({ ...readError(parsed(body)), ...readRetryAdvice(headers), status });
+export function toRefusalFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
+  return toStatusFailure({ ...readError(parsed(body)), ...readRetryAdvice(headers), status }, redact);
 }
 
 /** What an error in an answer means whose status was 200: `begun` says whether content came before it. */
-export function toErrorFailure(event: Json, where: { readonly begun: boolean }): Failure {
+export function toErrorFailure(event: Json, where: InBand): Failure {
   const status = STATUS_BY_TYPE.get(string(object(event["error"])["type"])) ?? 500;
   return toInnerFailure({ ...readError(event), status }, where);
 }

@@ -1,6 +1,7 @@
-import type { Provider, UpstreamCall } from "../../core/provider.ts";
+import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
+import { redactionOf } from "../redaction.ts";
 import { toRefusalFailure } from "./failure.ts";
 import { toAnthropicRequest } from "./request.ts";
 import { toAnswer, toAnswerChunks } from "./response.ts";
@@ -19,7 +20,9 @@ export interface AnthropicOptions {
 }
 
 /** A provider that speaks Anthropic's Messages API. */
-export function anthropic({ upstream, apiKeys: [apiKey], headers }: AnthropicOptions): Provider {
+export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Provider {
+  const [apiKey] = apiKeys;
+  const redact = redactionOf([...apiKeys, ...Object.values(headers ?? {})]);
   const plain = {
     "content-type": "application/json",
     "accept-encoding": "identity",
@@ -33,21 +36,38 @@ export function anthropic({ upstream, apiKeys: [apiKey], headers }: AnthropicOpt
     "anthropic-beta": joined("thinking-binding-controls-2026-08-01", headers?.["anthropic-beta"]),
   };
 
-  const toDialectCall = ({ model, translation, signal, idleMs, lineId }: UpstreamCall): DialectCall => ({
+  const toFailure: DialectCall["toFailure"] = (refusal) => toRefusalFailure(refusal, redact);
+  const toWhole = (json: unknown): Answer => toAnswer(json, redact);
+
+  const toDialectCall = ({
+    model,
+    translation,
+    signal,
+    idleMs,
+    progress,
+    lineId,
+    accountId,
+  }: UpstreamCall): DialectCall => ({
     path: "/v1/messages",
     headers: model.capabilities.preservedReasoning ? binding : plain,
     body: translation.body,
     signal,
     idleMs,
+    progress,
     lineId,
-    toFailure: toRefusalFailure,
+    accountId,
+    toFailure,
   });
 
   return {
     translate: toAnthropicRequest,
-    create: (call) => fetchWhole(upstream, toDialectCall(call), toAnswer),
+    create: (call) => fetchWhole(upstream, toDialectCall(call), toWhole),
     stream: (call, emit) =>
-      fetchStream(upstream, toDialectCall(call), { reader: new AnswerStream(), whole: toAnswerChunks, emit }),
+      fetchStream(upstream, toDialectCall(call), {
+        reader: new AnswerStream(redact),
+        whole: (json) => toAnswerChunks(json, redact),
+        emit,
+      }),
     close: () => upstream.close(),
   };
 }

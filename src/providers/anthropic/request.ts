@@ -68,7 +68,7 @@ export function toAnthropicRequest(
   };
   noteUnsupported(job);
   job.marks.settle(body);
-  return log.finish(body, { streamed });
+  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: job.marks.longest });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */

@@ -3,6 +3,7 @@ import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
 import { incomplete } from "../broken-answer.ts";
 import { object } from "../lenient.ts";
+import { keepAll } from "../redaction.ts";
 import { AnswerContent } from "./content.ts";
 import { readEnding, sayEnding } from "./ending.ts";
 import { toErrorFailure } from "./failure.ts";
@@ -12,9 +13,10 @@ import { UsageCount } from "./usage.ts";
  * A whole answer as chunks. Throws the failure that an error body with status 200 names, and `upstream_protocol` for
  * what is not a finished answer.
  */
-export function toAnswerChunks(json: unknown): CompletionChunk[] {
+export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const message = object(json);
-  if (message["type"] === "error" || isReported(message["error"])) throw toErrorFailure(message, { begun: false });
+  if (message["type"] === "error" || isReported(message["error"]))
+    throw toErrorFailure(message, { begun: false, redact });
   const blocks = message["content"];
   const ending = readEnding(message);
   if (!Array.isArray(blocks) || ending === undefined) throw incomplete();
@@ -34,8 +36,8 @@ export function toAnswerChunks(json: unknown): CompletionChunk[] {
 const isReported = (error: unknown): boolean => error !== undefined && error !== null;
 
 /** The same, put together. */
-export function toAnswer(json: unknown): Answer {
+export function toAnswer(json: unknown, redact = keepAll): Answer {
   const builder = new AnswerBuilder();
-  for (const chunk of toAnswerChunks(json)) builder.add(chunk);
+  for (const chunk of toAnswerChunks(json, redact)) builder.add(chunk);
   return builder.build();
 }

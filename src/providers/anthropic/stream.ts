@@ -3,6 +3,7 @@ import type { StreamReader } from "../answer.ts";
 import { truncated } from "../broken-answer.ts";
 import { EventJson, isEndMarker } from "../event-json.ts";
 import { object } from "../lenient.ts";
+import { keepAll, type Redact } from "../redaction.ts";
 import type { SseEvent } from "../sse.ts";
 import { AnswerContent } from "./content.ts";
 import { type Ending, readEnding, sayEnding } from "./ending.ts";
@@ -16,6 +17,13 @@ export class AnswerStream implements StreamReader {
   readonly #events = new EventJson();
   #ending: Ending | undefined;
   #complete = false;
+
+  readonly #redact: Redact;
+
+  /** `redact` takes the provider's credentials out of its errors. */
+  constructor(redact: Redact = keepAll) {
+    this.#redact = redact;
+  }
 
   get complete(): boolean {
     return this.#complete;
@@ -45,7 +53,7 @@ export class AnswerStream implements StreamReader {
       case "message_stop":
         return this.end(out);
       case "error":
-        throw toErrorFailure(event, { begun: this.#content.begun });
+        throw toErrorFailure(event, { begun: this.#content.begun, redact: this.#redact });
     }
   }
 

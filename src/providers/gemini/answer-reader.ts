@@ -3,6 +3,7 @@ import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
 import { array, object, string } from "../lenient.ts";
+import { keepAll, type Redact } from "../redaction.ts";
 import { CandidateReader } from "./candidate.ts";
 import { toInBandFailure } from "./failure.ts";
 import { readUsage } from "./usage.ts";
@@ -20,13 +21,18 @@ const WORD = /^[A-Z_]{1,64}$/;
 export class AnswerReader {
   readonly #candidates = new Map<number, CandidateReader>();
   readonly #unfinished: () => Failure;
+  readonly #redact: Redact;
   #blockReason = "";
   #usage: Usage | undefined;
   #spoke = false;
 
-  /** `unfinished` makes the failure for an answer that ends without a reason. */
-  constructor(unfinished: () => Failure) {
+  /**
+   * `unfinished` makes the failure for an answer that ends without a reason; `redact` takes the provider's credentials out
+   * of its errors.
+   */
+  constructor(unfinished: () => Failure, redact: Redact = keepAll) {
     this.#unfinished = unfinished;
+    this.#redact = redact;
   }
 
   /** Whether every candidate has its finish, or the prompt was blocked. More parts may follow all the same. */
@@ -54,7 +60,8 @@ export class AnswerReader {
 
   #readOne(json: unknown, out: CompletionChunk[]): void {
     const { error, candidates, promptFeedback, usageMetadata } = object(json);
-    if (error !== undefined && error !== null) throw toInBandFailure(json, { begun: this.#spoke });
+    if (error !== undefined && error !== null)
+      throw toInBandFailure(json, { begun: this.#spoke, redact: this.#redact });
     const before = out.length;
     for (const candidate of array(candidates)) {
       const { index } = object(candidate);

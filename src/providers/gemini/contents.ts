@@ -1,6 +1,5 @@
 import { type ContentPart, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../lenient.ts";
 import { type Place, toPart } from "./media.ts";
 import { checksSignatures, fillSignatures, knownSignature, signText } from "./signature.ts";
@@ -25,12 +24,12 @@ type TextPart = SystemInstruction["parts"][number];
  * Throws `invalid_request` for content that cannot be carried, for calls without results and the reverse, and when
  * nothing is left to answer.
  */
-export function toConversation(messages: readonly Message[], model: UpstreamModel): Conversation {
+export function toConversation(messages: readonly Message[], target: Omit<Place, "field">): Conversation {
   const system: (readonly TextPart[])[] = [];
   const contents: Content[] = [];
   for (let index = 0; index < messages.length; index++) {
     const message = messages[index]!;
-    const place = { field: `messages[${index}]`, model };
+    const place = { ...target, field: `messages[${index}]` };
     if (message.role === Role.SYSTEM) system.push(toSystemParts(message, place));
     else if (message.role === Role.USER) addTurn(contents, "user", toParts(message.content, place));
     else if (message.role === Role.TOOL) throw orphan(place.field);
@@ -38,7 +37,7 @@ export function toConversation(messages: readonly Message[], model: UpstreamMode
       addTurn(contents, "model", toModelParts(message, place));
       if (message.toolCalls.length === 0) continue;
       const results = takeResults(messages, index + 1);
-      addTurn(contents, "user", toResultParts({ calls: message.toolCalls, results, index }, model));
+      addTurn(contents, "user", toResultParts({ calls: message.toolCalls, results, index }, target));
       index += results.length;
     } else throw invalidField(`${place.field}.role`, "must be one of system, developer, user, assistant, tool");
   }
@@ -72,10 +71,10 @@ function toSystemParts({ content }: Message, { field }: Place): readonly TextPar
   return parts;
 }
 
-function toParts(content: readonly ContentPart[], { field, model }: Place): Part[] {
+function toParts(content: readonly ContentPart[], place: Place): Part[] {
   const parts: Part[] = [];
   for (const [index, piece] of content.entries()) {
-    const part = toPart(piece, { field: `${field}.content[${index}]`, model });
+    const part = toPart(piece, { ...place, field: `${place.field}.content[${index}]` });
     if (part !== undefined) parts.push(part);
   }
   return parts;

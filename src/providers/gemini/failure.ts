@@ -3,7 +3,14 @@ import type { Refusal } from "../answer.ts";
 import { readMessage, type SubjectWords, tellSubject } from "../error-words.ts";
 import { array, type Json, object, parsed, string } from "../lenient.ts";
 import { readRetryAdvice } from "../retry-after.ts";
-import { type ErrorSubject, toInnerFailure, toStatusFailure, type UpstreamError } from "../status-failure.ts";
+import { keepAll } from "../redaction.ts";
+import {
+  type ErrorSubject,
+  type InBand,
+  toInnerFailure,
+  toStatusFailure,
+  type UpstreamError,
+} from "../status-failure.ts";
 
 /** HTTP status by the provider's word, for errors that come without a number. */
 const STATUS_BY_WORD: ReadonlyMap<string, number> = new Map([
@@ -44,14 +51,15 @@ const DURATION = /^(\d{1,9}(?:\.\d{1,9})?)s$/;
 const REFUSED_SIGNATURE = /corrupted thought signature/i;
 
 /** The failure that an answer other than a 2xx means. Never throws, whatever the body is. */
-export function toFailure({ status, headers, body }: Refusal): Failure {
+export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   const advice = readRetryAdvice(headers);
   const error = readError(parsed(body));
-  return toStatusFailure({ ...advice, ...error, retryAfterMs: error.retryAfterMs ?? advice.retryAfterMs, status });
+  const retryAfterMs = error.retryAfterMs ?? advice.retryAfterMs;
+  return toStatusFailure({ ...advice, ...error, retryAfterMs, status }, redact);
 }
 
 /** What an error inside a 2xx answer means: `begun` says whether content came before it. */
-export function toInBandFailure(json: unknown, where: { readonly begun: boolean }): Failure {
+export function toInBandFailure(json: unknown, where: InBand): Failure {
   const { code, status: word } = findError(json);
   const numbered = typeof code === "number" && code >= 400 && code <= 599 ? code : undefined;
   return toInnerFailure({ ...readError(json), status: numbered ?? STATUS_BY_WORD.get(string(word)) ?? 500 }, where);

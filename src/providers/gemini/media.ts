@@ -2,6 +2,7 @@ import { type Audio, type ContentPart, type File, type Image } from "../../../ge
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
+import type { TranslationLog } from "../translation.ts";
 import { knownSignature } from "./signature.ts";
 import type { InlineData, Part } from "./wire.ts";
 
@@ -22,6 +23,7 @@ export interface Place {
   /** Such as `messages[1].content[0]`. */
   readonly field: string;
   readonly model: UpstreamModel;
+  readonly log: TranslationLog;
 }
 
 /** A content part in the provider's form; nothing for empty text. Throws `invalid_request` for what it cannot carry. */
@@ -45,30 +47,30 @@ export function toPart({ content }: ContentPart, place: Place): Part | undefined
 }
 
 /** A picture's bytes. Addresses are refused: this provider does not read them, and the gateway fetches nothing. */
-export function toPicture({ source, mediaType }: Image, { field, model }: Place): InlineData {
+export function toPicture({ source, mediaType }: Image, { field, model, log }: Place): InlineData {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model takes no pictures");
   if (source.case !== "data") {
     throw invalidField(field, "this model takes pictures only as data, not by their address");
   }
   const type = sniffImageType(source.value) ?? mediaType.toLowerCase();
   if (!IMAGE_TYPES.has(type)) throw invalidField(field, "must be a PNG, JPEG, WebP, HEIC or HEIF picture");
-  return { mimeType: type, data: toBase64(source.value) };
+  return { mimeType: type, data: log.base64(source.value) };
 }
 
-function toRecording({ data, format }: Audio, { field, model }: Place): InlineData {
+function toRecording({ data, format }: Audio, { field, model, log }: Place): InlineData {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(field, "this model takes no recordings");
   if (data.length === 0) throw invalidField(field, "this model takes recordings only as data");
   const type = AUDIO_TYPES.get(format);
   if (type === undefined)
     throw invalidField(field, `must have one of the formats ${[...AUDIO_TYPES.keys()].join(", ")}`);
-  return { mimeType: type, data: toBase64(data) };
+  return { mimeType: type, data: log.base64(data) };
 }
 
-function toDocument({ source, mediaType }: File, { field }: Place): InlineData {
+function toDocument({ source, mediaType }: File, { field, log }: Place): InlineData {
   if (source.case !== "data") throw invalidField(field, "this model takes documents only as data");
   const type = startsWith(source.value, "%PDF") ? "application/pdf" : mediaType;
   if (type === "") throw invalidField(field, "must have a media type");
-  return { mimeType: type, data: toBase64(source.value) };
+  return { mimeType: type, data: log.base64(source.value) };
 }
 
 /** What the bytes say they are; clients often declare another type. Undefined when they say nothing we know. */
@@ -88,8 +90,4 @@ function startsWith(bytes: Uint8Array, mark: string): boolean {
   if (bytes.length < mark.length) return false;
   for (let at = 0; at < mark.length; at++) if (bytes[at] !== mark.charCodeAt(at)) return false;
   return true;
-}
-
-function toBase64(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString("base64");
 }

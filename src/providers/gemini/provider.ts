@@ -1,6 +1,7 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
+import { redactionOf } from "../redaction.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
@@ -15,39 +16,46 @@ export interface GeminiOptions {
    * conversation that wandered between accounts would lose them. Empty for a service that asks for none.
    */
   readonly apiKeys: readonly string[];
-  /** Sent along with every request. */
+  /** Sent with every request. Wins over the dialect's own headers; names in lower case. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** A provider of the `gemini` dialect: `POST /v1beta/models/{model}:generateContent` and `:streamGenerateContent`. */
-export function gemini({ upstream, apiKeys: [apiKey], headers: extra }: GeminiOptions): Provider {
+export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Provider {
+  const [apiKey] = apiKeys;
+  const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
   const headers = Object.freeze({
-    ...extra,
     "content-type": "application/json",
     // A compressed stream would be held back until a block of it is full.
     "accept-encoding": "identity",
     ...(apiKey !== undefined && { "x-goog-api-key": apiKey }),
+    ...extra,
   });
 
-  const toCall = ({ model, translation, signal, idleMs, lineId }: UpstreamCall, method: string): DialectCall => ({
+  const toCall = (
+    { model, translation, signal, idleMs, progress, lineId, accountId }: UpstreamCall,
+    method: string,
+  ): DialectCall => ({
     path: `/v1beta/${toModelPath(model.name)}:${method}`,
     headers,
     body: translation.body,
     signal,
     idleMs,
+    progress,
     lineId,
-    toFailure,
+    accountId,
+    toFailure: (refusal) => toFailure(refusal, redact),
   });
 
   // Without `alt=sse` the answer would be one JSON array.
   const streamOnce = (call: UpstreamCall, emit: Emit): Promise<void> =>
     fetchStream(upstream, toCall(call, "streamGenerateContent?alt=sse"), {
-      reader: readGeminiStream(),
-      whole: toAnswerChunks,
+      reader: readGeminiStream(redact),
+      whole: (json) => toAnswerChunks(json, redact),
       emit,
     });
   const createOnce = (call: UpstreamCall): Promise<Answer> =>
-    fetchWhole(upstream, toCall(call, "generateContent"), toAnswer);
+    fetchWhole(upstream, toCall(call, "generateContent"), (json) => toAnswer(json, redact));
 
   return {
     translate: toGeminiRequest,

@@ -19,7 +19,7 @@ export function toGeminiRequest(
   mode: "whole" | "stream",
 ): Translation {
   const log = new TranslationLog();
-  const { systemInstruction, contents } = toConversation(request.messages, model);
+  const { systemInstruction, contents } = toConversation(request.messages, { model, log });
   const { instruction, ...form } = toAnswerFormat(request, model, log);
   const body: GenerateContentRequest = {
     systemInstruction: instruct(systemInstruction, instruction),
@@ -30,7 +30,11 @@ export function toGeminiRequest(
   };
   omitForeign(request, log);
   const limit = Math.min(request.maxTokens ?? model.defaultMaxTokens, model.maxOutputTokens);
-  return log.finish(body, { streamed: mode === "stream" || limit > model.capabilities.streamAbove });
+  return log.finish(body, {
+    streamed: mode === "stream" || limit > model.capabilities.streamAbove,
+    maxTokens: body.generationConfig?.maxOutputTokens,
+    tier: body.serviceTier,
+  });
 }
 
 function instruct(system: SystemInstruction | undefined, more: string | undefined): SystemInstruction | undefined {

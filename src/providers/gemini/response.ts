@@ -2,21 +2,22 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
 import { incomplete } from "../broken-answer.ts";
+import { keepAll } from "../redaction.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
 /**
  * A whole answer. Throws a Failure when it is an error in spite of its status, and `upstream_protocol` when it is
  * unfinished or of no use.
  */
-export function toAnswer(json: unknown): Answer {
+export function toAnswer(json: unknown, redact = keepAll): Answer {
   const builder = new AnswerBuilder();
-  for (const chunk of toAnswerChunks(json)) builder.add(chunk);
+  for (const chunk of toAnswerChunks(json, redact)) builder.add(chunk);
   return builder.build();
 }
 
 /** A whole answer as the chunks of a stream; an array is the provider's other form of a stream. Throws alike. */
-export function toAnswerChunks(json: unknown): readonly CompletionChunk[] {
-  const reader = new AnswerReader(incomplete);
+export function toAnswerChunks(json: unknown, redact = keepAll): readonly CompletionChunk[] {
+  const reader = new AnswerReader(incomplete, redact);
   const out: CompletionChunk[] = [];
   reader.read(json, out);
   reader.finish(out);

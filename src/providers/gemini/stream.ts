@@ -2,6 +2,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { StreamReader } from "../answer.ts";
 import { truncated } from "../broken-answer.ts";
 import { EventJson, isEndMarker } from "../event-json.ts";
+import { keepAll } from "../redaction.ts";
 import type { SseEvent } from "../sse.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
@@ -10,9 +11,13 @@ import { AnswerReader } from "./answer-reader.ts";
  * shows in the finish reasons that came before. The other dialects' marker, which proxies add, is taken at its word.
  */
 export class GeminiStream implements StreamReader {
-  readonly #reader = new AnswerReader(truncated);
+  readonly #reader: AnswerReader;
   readonly #events = new EventJson();
   #complete = false;
+
+  constructor(redact = keepAll) {
+    this.#reader = new AnswerReader(truncated, redact);
+  }
 
   get complete(): boolean {
     return this.#complete;
@@ -35,7 +40,7 @@ export class GeminiStream implements StreamReader {
   }
 }
 
-/** A reader for one stream. */
-export function readGeminiStream(): GeminiStream {
-  return new GeminiStream();
+/** A reader for one stream. `redact` takes the provider's credentials out of its errors. */
+export function readGeminiStream(redact = keepAll): GeminiStream {
+  return new GeminiStream(redact);
 }

@@ -1,8 +1,7 @@
 import type { Message, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { UpstreamModel } from "../../core/provider.ts";
 import { isObject, parsed } from "../lenient.ts";
-import { toPicture } from "./media.ts";
+import { type Place, toPicture } from "./media.ts";
 import { checksSignatures } from "./signature.ts";
 import type { InlineData, JsonObject, Part } from "./wire.ts";
 
@@ -19,7 +18,7 @@ export interface CallTurn {
  * pictures of models that do not take them inside a result. Throws `invalid_request` for a call without a result and
  * for a result without a call.
  */
-export function toResultParts({ calls, results, index }: CallTurn, model: UpstreamModel): Part[] {
+export function toResultParts({ calls, results, index }: CallTurn, target: Omit<Place, "field">): Part[] {
   const waiting = results.map((message, offset) => ({ message, field: `messages[${index + 1 + offset}]` }));
   const parts: Part[] = [];
   const loose: Part[] = [];
@@ -33,8 +32,8 @@ export function toResultParts({ calls, results, index }: CallTurn, model: Upstre
       );
     }
     waiting.splice(at, 1);
-    const { text, pictures } = readResult(found.message, { field: found.field, model });
-    const inside = pictures.length > 0 && checksSignatures(model);
+    const { text, pictures } = readResult(found.message, { ...target, field: found.field });
+    const inside = pictures.length > 0 && checksSignatures(target.model);
     parts.push({
       functionResponse: {
         id: call.id,
@@ -59,7 +58,7 @@ interface Result {
   readonly pictures: readonly { readonly inlineData: InlineData }[];
 }
 
-function readResult({ content }: Message, place: { readonly field: string; readonly model: UpstreamModel }): Result {
+function readResult({ content }: Message, place: Place): Result {
   let text = "";
   const pictures: { inlineData: InlineData }[] = [];
   for (const [index, { content: part }] of content.entries()) {

@@ -44,18 +44,18 @@ function toPart({ content, cacheMark }: ContentPart, context: ContentContext): O
     case "audio":
       return toAudioPart(content.value, context);
     case "file":
-      return toFilePart(content.value, path);
+      return toFilePart(content.value, context);
     case undefined:
       throw invalidField(path, "is empty");
   }
 }
 
-function toImagePart({ source, mediaType, detail }: Image, { model, path }: ContentContext): OpenAiPart {
+function toImagePart({ source, mediaType, detail }: Image, { model, log, path }: ContentContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(path, "this model does not read images");
   return { type: "image_url", image_url: { url: toImageUrl(source, mediaType), detail: detail || undefined } };
 
   function toImageUrl({ case: kind, value }: Image["source"], type: string): string {
-    if (kind === "data") return toDataUrl(value, type || "image/png");
+    if (kind === "data") return toDataUrl(log, value, type || "image/png");
     if (kind === undefined) throw invalidField(path, "has neither image data nor an address");
     if (!value.startsWith("https://")) throw invalidField(path, "image addresses must be https");
     if (!model.capabilities.imageUrls) {
@@ -65,23 +65,19 @@ function toImagePart({ source, mediaType, detail }: Image, { model, path }: Cont
   }
 }
 
-function toAudioPart({ data, format }: Audio, { model, path }: ContentContext): OpenAiPart {
+function toAudioPart({ data, format }: Audio, { model, log, path }: ContentContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(path, "this model does not read audio");
   if (data.length === 0) throw invalidField(path, "has no audio data");
-  return { type: "input_audio", input_audio: { data: toBase64(data), format: format || "wav" } };
+  return { type: "input_audio", input_audio: { data: log.base64(data), format: format || "wav" } };
 }
 
-function toFilePart({ source, name, mediaType }: File, path: string): OpenAiPart {
+function toFilePart({ source, name, mediaType }: File, { log, path }: ContentContext): OpenAiPart {
   const filename = name || undefined;
   if (source.case === "id") return { type: "file", file: { filename, file_id: source.value } };
   if (source.case === undefined) throw invalidField(path, "has neither file data nor a file ID");
-  return { type: "file", file: { filename, file_data: toDataUrl(source.value, mediaType || "application/pdf") } };
+  return { type: "file", file: { filename, file_data: toDataUrl(log, source.value, mediaType || "application/pdf") } };
 }
 
-function toDataUrl(bytes: Uint8Array, mediaType: string): string {
-  return `data:${mediaType};base64,${toBase64(bytes)}`;
-}
-
-function toBase64({ buffer, byteOffset, byteLength }: Uint8Array): string {
-  return Buffer.from(buffer, byteOffset, byteLength).toString("base64");
+function toDataUrl(log: TranslationLog, bytes: Uint8Array, mediaType: string): string {
+  return `data:${mediaType};base64,${log.base64(bytes)}`;
 }

@@ -2,7 +2,14 @@ import type { Failure } from "../../core/failure.ts";
 import type { Refusal } from "../answer.ts";
 import { type SubjectWords, tellSubject } from "../error-words.ts";
 import { readRetryAdvice } from "../retry-after.ts";
-import { type ErrorSubject, toInnerFailure, toStatusFailure, type UpstreamError } from "../status-failure.ts";
+import { keepAll } from "../redaction.ts";
+import {
+  type ErrorSubject,
+  type InBand,
+  toInnerFailure,
+  toStatusFailure,
+  type UpstreamError,
+} from "../status-failure.ts";
 import { type ErrorFacts, readErrorBody, readErrorFacts } from "./error-body.ts";
 
 /** The names by which servers of this dialect say what an error is about. */
@@ -62,12 +69,12 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
 ];
 
 /** What a refusal means to us: by its status and its structured fields, then by its words. Never throws. */
-export function toOpenAiFailure({ status, headers, body }: Refusal): Failure {
-  return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status });
+export function toOpenAiFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
+  return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status }, redact);
 }
 
 /** What an error inside an answer means that began as a success: `begun` says whether content came before it. */
-export function toInBandFailure(error: unknown, where: { readonly begun: boolean }): Failure {
+export function toInBandFailure(error: unknown, where: InBand): Failure {
   const facts = readErrorFacts(error);
   const subject = findByName(facts, SUBJECTS);
   const named = subject === undefined ? undefined : STATUS_BY_SUBJECT[subject];

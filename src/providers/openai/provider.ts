@@ -2,6 +2,7 @@ import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
 import type { Upstream } from "../http.ts";
+import { redactionOf } from "../redaction.ts";
 import { toOpenAiFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { readOpenAiChunks, readOpenAiCompletion } from "./response.ts";
@@ -20,7 +21,9 @@ export interface OpenAiOptions {
 }
 
 /** A provider that speaks OpenAI's chat completions. */
-export function openai({ upstream, apiKeys: [apiKey], headers: extra }: OpenAiOptions): Provider {
+export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Provider {
+  const [apiKey] = apiKeys;
+  const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
   const headers = Object.freeze({
     "content-type": "application/json",
     // A compressed stream would be held back until a block of it is full.
@@ -31,21 +34,35 @@ export function openai({ upstream, apiKeys: [apiKey], headers: extra }: OpenAiOp
     [HOPS_HEADER]: "1",
   });
 
-  const toCall = ({ translation, signal, idleMs, lineId, hops = 0 }: UpstreamCall): DialectCall => ({
+  const toCall = ({
+    translation,
+    signal,
+    idleMs,
+    progress,
+    lineId,
+    accountId,
+    hops = 0,
+  }: UpstreamCall): DialectCall => ({
     path: "/chat/completions",
     headers: hops === 0 ? headers : { ...headers, [HOPS_HEADER]: String(hops + 1) },
     body: translation.body,
     signal,
     idleMs,
+    progress,
     lineId,
-    toFailure: toOpenAiFailure,
+    accountId,
+    toFailure: (refusal) => toOpenAiFailure(refusal, redact),
   });
 
   return {
     translate: toOpenAiRequest,
-    create: (call) => fetchWhole(upstream, toCall(call), readOpenAiCompletion),
+    create: (call) => fetchWhole(upstream, toCall(call), (json) => readOpenAiCompletion(json, redact)),
     stream: (call, emit) =>
-      fetchStream(upstream, toCall(call), { reader: new OpenAiStreamReader(), whole: readOpenAiChunks, emit }),
+      fetchStream(upstream, toCall(call), {
+        reader: new OpenAiStreamReader(redact),
+        whole: (json) => readOpenAiChunks(json, redact),
+        emit,
+      }),
     close: () => upstream.close(),
   };
 }

@@ -44,7 +44,12 @@ export function toOpenAiRequest(
     ...toModalityFields(request, model, log),
     ...toPassedFields(request, log),
   };
-  return log.finish(body, { streamed });
+  return log.finish(body, {
+    streamed,
+    maxTokens,
+    tier: body.service_tier,
+    searches: body.web_search_options !== undefined,
+  });
 }
 
 type Fields<K extends keyof OpenAiRequest> = Pick<OpenAiRequest, K>;

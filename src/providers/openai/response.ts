@@ -2,6 +2,7 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
 import { incomplete } from "../broken-answer.ts";
+import { keepAll } from "../redaction.ts";
 import { findError } from "./error-body.ts";
 import { toInBandFailure } from "./failure.ts";
 import { OpenAiStreamReader } from "./stream.ts";
@@ -10,17 +11,17 @@ import { OpenAiStreamReader } from "./stream.ts";
  * A whole completion, read as a stream of one event. Throws the Failure that it reports, or `upstream_protocol` when it
  * is no completion or has no end.
  */
-export function readOpenAiCompletion(json: unknown): Answer {
+export function readOpenAiCompletion(json: unknown, redact = keepAll): Answer {
   const builder = new AnswerBuilder();
-  for (const chunk of readOpenAiChunks(json)) builder.add(chunk);
+  for (const chunk of readOpenAiChunks(json, redact)) builder.add(chunk);
   return builder.build();
 }
 
 /** The same as chunks. */
-export function readOpenAiChunks(json: unknown): CompletionChunk[] {
+export function readOpenAiChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const error = findError(json);
-  if (error !== undefined) throw toInBandFailure(error, { begun: false });
-  const reader = new OpenAiStreamReader();
+  if (error !== undefined) throw toInBandFailure(error, { begun: false, redact });
+  const reader = new OpenAiStreamReader(redact);
   const out: CompletionChunk[] = [];
   reader.readObject(json, out);
   if (!reader.ended) throw incomplete();

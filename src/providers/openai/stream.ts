@@ -5,6 +5,7 @@ import type { StreamReader } from "../answer.ts";
 import { noOutput, truncated } from "../broken-answer.ts";
 import { EventJson, isEndMarker } from "../event-json.ts";
 import { array, count, type Json, object, string } from "../lenient.ts";
+import { keepAll, type Redact } from "../redaction.ts";
 import type { SseEvent } from "../sse.ts";
 import { ChoiceReader } from "./choice-reader.ts";
 import { findError } from "./error-body.ts";
@@ -19,8 +20,14 @@ import { readUsage } from "./usage.ts";
 export class OpenAiStreamReader implements StreamReader {
   readonly #choices = new Map<number, ChoiceReader>();
   readonly #events = new EventJson();
+  readonly #redact: Redact;
   #usage: Usage | undefined;
   #complete = false;
+
+  /** `redact` takes the provider's credentials out of its errors. */
+  constructor(redact: Redact = keepAll) {
+    this.#redact = redact;
+  }
 
   get complete(): boolean {
     return this.#complete;
@@ -69,7 +76,7 @@ export class OpenAiStreamReader implements StreamReader {
   /** The failure for an error in the answer; undefined for one of which nothing is said. */
   #toFailure(error: unknown): Failure {
     const begun = [...this.#choices.values()].some((choice) => choice.spoke);
-    return toInBandFailure(error, { begun });
+    return toInBandFailure(error, { begun, redact: this.#redact });
   }
 
   #readChoice(entry: Json, position: number, out: CompletionChunk[]): void {

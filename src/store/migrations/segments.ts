@@ -3,7 +3,6 @@ import type { Migration } from "../migration.ts";
 export const segments: Migration = {
   name: "entries of the ledger that are durable and not in its tables yet",
   async up({ schema }) {
-    // Only SQLite's are used: to PostgreSQL a second way would cost more than the one it saves.
     await schema
       .createTable("ledger_segments")
       .addColumn("id", "integer", (column) => column.primaryKey())

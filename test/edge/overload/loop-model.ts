@@ -5,7 +5,8 @@ import {
   type OverloadChange,
   type OverloadOptions,
 } from "../../../src/edge/overload/admission-control.ts";
-import type { Place } from "../../../src/edge/overload/under-way.ts";
+import type { Slot } from "../../../src/edge/overload/slot.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
 import { Shed } from "../../../src/edge/overload/shed.ts";
 
 /** What things cost the event loop, in milliseconds. */
@@ -43,6 +44,8 @@ interface Arrival {
   readonly told: Told;
   readonly shape: Shape;
   readonly arrivedMs: number;
+  /** Is called when its answer, or its refusal, is there. */
+  readonly ended?: () => void;
 }
 
 interface Event {
@@ -100,6 +103,7 @@ export class LoopModel implements Clock {
   #nowMs = 1;
   #busyMs = 0;
   #askedMs = 1;
+  #askedTurns = 0;
   readonly #events = new Agenda();
   readonly #timers = new Set<{ readonly atMs: number; readonly callback: () => void }>();
   readonly #endOfTurn: (() => void)[] = [];
@@ -111,7 +115,7 @@ export class LoopModel implements Clock {
       clock: this,
       calls: this.#calls,
       memoryShare: () => this.memoryShare,
-      loopUse: () => ({ busyShare: this.#takeBusyShare(), slowdown: 1, waitedMs: 0 }),
+      load: () => ({ busyShare: this.#takeBusyShare(), delayMs: this.#takeDelayMs() }),
       atEndOfTurn: (callback) => void this.#endOfTurn.push(callback),
       changed: (change) => void this.changes.push(change),
     });
@@ -145,6 +149,17 @@ export class LoopModel implements Clock {
     while (this.#nowMs < endMs) await this.#turn();
   }
 
+  /** Lets this many connections of one key send their next request whenever they have an answer. */
+  async runClosed(seconds: number, connections: number): Promise<void> {
+    const endMs = this.#nowMs + seconds * 1000;
+    const told: Told = { begun: 0, servedMs: [], refusedMs: [] };
+    this.told.set("closed", told);
+    const again = (): void =>
+      this.#arrive({ key: "closed", told, shape: this.#shape, arrivedMs: this.#nowMs, ended: again });
+    for (let index = 0; index < connections; index++) this.#events.add({ atMs: 0, costMs: 0, run: again });
+    while (this.#nowMs < endMs) await this.#turn();
+  }
+
   async #turn(): Promise<void> {
     const beganMs = this.#nowMs;
     for (const timer of this.#timers) {
@@ -173,33 +188,45 @@ export class LoopModel implements Clock {
     return Math.min(share, 1);
   }
 
-  #arrive({ key, told, shape, arrivedMs }: Arrival): void {
+  /** The longest turn since this was last asked. */
+  #takeDelayMs(): number {
+    const longest = Math.max(0, ...this.turnsMs.slice(this.#askedTurns));
+    this.#askedTurns = this.turnsMs.length;
+    return longest;
+  }
+
+  #arrive({ key, told, shape, arrivedMs, ended }: Arrival): void {
     const open = this.#calls.open(undefined);
     const refuse = (reason: unknown): void => {
       if (!(reason instanceof Shed)) throw reason;
       this.#nowMs += this.#costs.refusal;
       open.close();
       told.refusedMs.push(this.#nowMs - arrivedMs);
+      if (ended !== undefined) this.#events.add({ atMs: this.#nowMs + 1, costMs: 0, run: ended });
     };
-    const begin = (place: Place): void => {
+    const begin = (slot: Slot): void => {
       told.begun += 1;
       this.#nowMs += this.#costs.start;
       const { firstMs, chunks, intervalMs } = shape;
-      if (chunks === 0) place.started();
       for (let index = 0; index < chunks; index++) {
         const atMs = this.#nowMs + firstMs + index * intervalMs;
-        this.#events.add({ atMs, costMs: this.#costs.chunk, ...(index === 0 && { run: () => place.started() }) });
+        this.#events.add({ atMs, costMs: this.#costs.chunk });
       }
       const end = (): void => {
-        place.end();
+        slot.end();
         open.close();
         this.servedTotal += 1;
         told.servedMs.push(this.#nowMs - arrivedMs);
+        if (ended !== undefined) this.#events.add({ atMs: this.#nowMs + 1, costMs: 0, run: ended });
       };
       this.#events.add({ atMs: this.#nowMs + firstMs + chunks * intervalMs, costMs: this.#costs.end, run: end });
     };
     try {
-      const entered = this.admission.enter({ lineId: key }, open);
+      const entered = this.admission.enter(
+        { lineId: key, accountId: key, limits: NO_LIMITS, accountLimits: NO_LIMITS },
+        open,
+        { bytes: 0 },
+      );
       if (entered instanceof Promise) void entered.then(begin, refuse);
       else begin(entered);
     } catch (reason) {

@@ -157,7 +157,7 @@ export const SERVING: readonly Scenario[] = [
     mode: "whole",
     http: { body: '{"model":"alpha","messages":[{"role":"user","content":"hi"}],"__proto__":{"model":"beta"}}' },
     upstream: { alpha: [hello] },
-    expected: { answer: {} },
+    expected: { answer: { omitted: ["__proto__"] } },
   },
   {
     name: "serves a strict request that loses nothing",

@@ -23,12 +23,10 @@ export interface GrpcAnswer {
 const LIBRARY: readonly RegExp[] = [
   /^4 Deadline exceeded$/,
   /^8 Received message larger than max/,
-  /^8 Received message that decompresses to a size larger/,
   /^12 The server does not implement the method/,
   /^12 Received (no|a second) request message/,
   /^12 Received message compressed with unsupported encoding/,
   /^13 Invalid grpc-timeout value/,
-  /^13 Failed to decompress message/,
   // The health protocol's own word for a service that is not there.
   /^5 There is no such service here/,
 ];

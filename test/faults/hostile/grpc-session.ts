@@ -15,7 +15,9 @@ export async function call(
   headers: OutgoingHttpHeaders,
   { body, ends = true }: { readonly body: Buffer; readonly ends?: boolean },
 ): Promise<CallEnd> {
-  const session = connect(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
+  // By default Node refuses the headers of an answer while more than 10 MiB wait to be sent.
+  const session = connect(`http://127.0.0.1:${product.grpcPort}`, { maxSessionMemory: 64 });
+  session.on("error", () => undefined);
   const begunMs = performance.now();
   let httpStatus: number | undefined;
   let grpcStatus: string | undefined;

@@ -15,6 +15,7 @@ export async function plantAccounts({ planted, product, errors }: Scene): Promis
   const [email, password] = ["ada@example.com", plant("a password that is right")];
   await call("SessionService/SignUp", { email, password, name: "Ada" });
   plant("a session", person.cookie.slice("sid=".length));
+  plant("a known browser", person.browserToken);
   await call("SessionService/SignIn", { email, password: plant("a password that is wrong") });
   await call("SessionService/SignIn", { email: "nobody@example.com", password: plant("nobody's password") });
   await call("SessionService/SignIn", { email, password });

@@ -62,11 +62,12 @@ export class AttemptWatch implements CallWatch {
 
   ended(call: UpstreamRecord, failure: unknown): void {
     const journey = this.#journeyOf.get(call)!;
+    const outlived = this.#isStopped(call);
     this.#journeyOf.delete(call);
     const provider = call.model.providerName;
     this.#retries.get(provider)?.delete(call);
     this.#requestsAtFailure.set(journey, this.#ports.requestsOf(provider));
-    this.#learn(call, failure);
+    this.#learn(call, failure, outlived);
   }
 
   /** The primary at most twice, then each other model once, in their order. */
@@ -98,7 +99,7 @@ export class AttemptWatch implements CallWatch {
       watch.breach("attempts", `${key} was called, and rests until ${health.restUntilMs}`, number);
     if (state === "closed") return;
     watch.count("probes");
-    if (health.probe !== undefined)
+    if (health.probe !== undefined && !this.#isStopped(health.probe))
       watch.breach("attempts", `${key} is probed twice, by calls ${health.probe.number} and ${call.number}`, number);
     health.probe = call;
   }
@@ -111,6 +112,7 @@ export class AttemptWatch implements CallWatch {
     let retries = this.#retries.get(provider);
     if (retries === undefined) this.#retries.set(provider, (retries = new Map()));
     retries.set(call, { requests: this.#requestsAtFailure.get(journey) ?? 0 });
+    for (const other of retries.keys()) if (this.#isStopped(other)) retries.delete(other);
     const requests = Math.max(...[...retries.values()].map((retry) => retry.requests));
     if (retries.size > Math.max(3, Math.ceil(requests / 6))) {
       const what = `${retries.size} retries are under way at ${provider}, with ${requests} requests`;
@@ -118,14 +120,20 @@ export class AttemptWatch implements CallWatch {
     }
   }
 
-  #learn(call: UpstreamRecord, failure: unknown): void {
+  /** Whether its completion is over, and it is only listened to for its count. */
+  #isStopped(call: UpstreamRecord): boolean {
+    const journey = this.#journeyOf.get(call);
+    return journey === undefined || journey.isStopped(this.#ports.nowMs());
+  }
+
+  #learn(call: UpstreamRecord, failure: unknown, outlived: boolean): void {
     const health = this.#healthOf.get(call);
     this.#healthOf.delete(call);
     if (health === undefined) return;
     const isProbe = health.probe === call;
     if (isProbe) health.probe = undefined;
     // Called off from our side, it says nothing.
-    if (call.signal.aborted && !isOwnTimeout(call.signal.reason)) return;
+    if (outlived || (call.signal.aborted && !isOwnTimeout(call.signal.reason))) return;
     if (failure === undefined) {
       if (isProbe) close(health);
       health.inARow = 0;

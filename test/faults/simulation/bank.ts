@@ -117,15 +117,21 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
     if (this.state === "deaf") throw new Error("the database's answer is lost");
   }
 
-  #decide({ id, holds, amountMicroUsd, lastsMs }: BudgetDemand): BudgetDecision {
+  #decide({ id, holds, amountMicroUsd, lastsMs, extends: extended = false }: BudgetDemand): BudgetDecision {
     const month = monthOf(this.#clock.now());
+    const before = this.#holds.get(id);
     const takenOf = (subject: string): number => {
       const { spent, held } = this.#spendingOf(subject, month);
       return spent + held;
     };
-    const full = holds.find(({ subject, limitMicroUsd }) => takenOf(subject) + amountMicroUsd > limitMicroUsd);
+    const isLost = extended && before?.month !== month;
+    const full = holds.find(
+      ({ subject, limitMicroUsd }) => isLost || takenOf(subject) + amountMicroUsd > limitMicroUsd,
+    );
     if (full !== undefined) return { admitted: false, ...full, takenMicroUsd: takenOf(full.subject) };
-    if (this.#holds.has(id) || this.entries.has(id)) this.#watch.breach("limits", `${id} holds money twice`);
+    if (before !== undefined && !extended) this.#watch.breach("limits", `${id} holds money twice`);
+    if (extended) this.#watch.count("holds that were extended");
+    if (this.entries.has(id)) this.#watch.breach("limits", `${id} holds money after its end`);
     for (const { subject, limitMicroUsd } of holds) {
       const spending = this.#spendingOf(subject, month);
       spending.held += amountMicroUsd;
@@ -133,7 +139,8 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
     }
     const expiresAtMs = this.#clock.now() + lastsMs;
     const subjects = holds.map(({ subject }) => subject);
-    this.#holds.set(id, { subjects, month, amount: amountMicroUsd, expiresAtMs });
+    const amount = amountMicroUsd + (before?.amount ?? 0);
+    this.#holds.set(id, { subjects, month, amount, expiresAtMs: before?.expiresAtMs ?? expiresAtMs });
     return { admitted: true };
   }
 

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { toPrice } from "../../support/prices.ts";
 import { type CompletionRequest, CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { MessageSchema, Role } from "../../../gen/parley/v1/message_pb.js";
 import type { KeyGrant } from "../../../src/access/key-store.ts";
@@ -36,9 +37,11 @@ export function drawModels(chance: Chance): ModelSpec[] {
         firstContentMs: chance.between(200, 3_000),
         idleMs: chance.between(100, 3_000),
         totalMs: chance.percent(80) ? chance.between(1_000, 20_000) : chance.between(20_000, MAX_TOTAL_MS),
+        settleMs: chance.percent(30) ? 0 : chance.between(1, 3_000),
       },
+      maxTokensPerSecond: chance.between(10, 400),
       price: chance.percent(99.7)
-        ? { input: price.input * million, output: price.output * million, cachedInput: million, image: 0 }
+        ? toPrice({ input: price.input * million, output: price.output * million, cachedInput: million, image: 0 })
         : undefined,
     };
   });
@@ -61,6 +64,7 @@ export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
         models: chance.percent(90) ? "all" : ["m0", "m1", "m2"],
         capabilities: ["chat"],
         limits: isOfFirst ? ofFirst : drawLimits(chance, 1),
+        options: "default",
         expiresAtMs: chance.percent(10) ? beganMs + chance.between(0, 60_000) : undefined,
         revokedAtMs: undefined,
       },

@@ -46,6 +46,7 @@ export async function answer(process: SimulatedProcess, journey: Journey, ports:
       admitted: () => {
         if (journey.isAdmitted) watch.breach("limits", "it was let in twice", number);
         journey.isAdmitted = true;
+        journey.admittedMs = clock.monotonic();
         finished = process.admitted(journey);
         watch.note("admitted", number);
       },

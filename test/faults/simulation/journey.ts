@@ -13,6 +13,8 @@ export interface UpstreamRecord {
   readonly model: Model;
   readonly script: Script;
   readonly signal: AbortSignal;
+  /** Asked for a whole answer, of which nothing is seen before its end. */
+  readonly isWhole: boolean;
   readonly startedMs: number;
   endedMs: number | undefined;
   usage: Usage | undefined;
@@ -22,6 +24,8 @@ export interface UpstreamRecord {
   state: "open" | "ended" | "failed" | "aborted";
   /** The code of the failure it ended with. */
   endedAs: string | undefined;
+  /** Its completion was over before it was: it was still listened to for its count. */
+  outlived: boolean;
 }
 
 /** What a caller is going to do, drawn when it arrives. */
@@ -57,6 +61,7 @@ export class Journey {
   /** The first choice, as it was configured then. */
   primary: Model | undefined;
   isAdmitted = false;
+  admittedMs = 0;
   /** Its process was killed: nobody knows how it ended, or with the database away its entry went with the process. */
   isLost = false;
   /** The caller hangs up: ends its own timers. */
@@ -87,6 +92,12 @@ export class Journey {
 
   get id(): string {
     return `chatcmpl-${this.number}`;
+  }
+
+  /** Whether the caller is gone, its deadline has passed, or the time for all attempts is up. */
+  isStopped(nowMs: number): boolean {
+    if (this.signal?.aborted === true) return true;
+    return this.isAdmitted && nowMs >= this.admittedMs + (this.primary?.timeouts.totalMs ?? Infinity);
   }
 
   recorded(record: CompletionRecord, nowMs: number): void {

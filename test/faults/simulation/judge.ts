@@ -3,7 +3,7 @@ import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
 import type { Price, Model } from "../../../src/core/model.ts";
-import { STOPPED } from "../../../src/core/record.ts";
+import type { CompletionRecord } from "../../../src/core/record.ts";
 import { WRITE_STALL_MS } from "../../../src/edge/drain.ts";
 import { type Bank, MAX_BANK_DELAY_MS } from "./bank.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
@@ -28,10 +28,14 @@ export interface Case {
 /** Judges a completion at the moment of its end, as its caller sees it. */
 export function judgeEnd({ journey, process, bank, watch }: Case): void {
   const { calls, signal, records, number, isAsked, isAdmitted } = journey;
-  if (records.length !== (isAsked ? 1 : 0)) watch.breach("ledger", `${records.length} records`, number);
+  const settles = isSettling(journey, process.clock.monotonic());
+  if (records.length > 1 || (!settles && records.length !== (isAsked ? 1 : 0)))
+    watch.breach("ledger", `${records.length} records`, number);
+  if (settles) watch.count("completions that were settled later");
   judgeContent(journey, watch);
   judgeTime(journey, watch);
   for (const call of calls) {
+    if (settles && call === calls.at(-1)) continue;
     judgeCall(call, journey, watch);
     if (call.state === "open") watch.breach("end", `call ${call.number} is open`, number);
     if (getEventListeners(call.signal, "abort").length > 0)
@@ -42,15 +46,43 @@ export function judgeEnd({ journey, process, bank, watch }: Case): void {
   const outcome = outcomeOf(journey);
   if (!isReportedTo(journey, outcome)) watch.breach("ledger", `its caller was not told ${outcome}`, number);
   const [record] = records;
-  if (record !== undefined && record.outcome !== outcome)
-    watch.breach("ledger", `${record.outcome} is recorded, it was ${outcome}`, number);
-  if (record !== undefined) judgeAttempts(journey, record.attempts, watch);
+  if (record !== undefined) judgeRecord(journey, record, watch);
   // The end is not told before the entry is durable, unless nobody can write it.
-  if (isAdmitted && !bank.entries.has(journey.id) && !process.ledger.state().away)
+  if (isAdmitted && !settles && !bank.entries.has(journey.id) && !process.ledger.state().away)
     watch.breach("ledger", "its end was told before it was written down", number);
   if (isAdmitted && !mayAsk(journey)) watch.breach("keys", "its key may not use what it asked for", number);
   if (!isAdmitted && calls.length > 0) watch.breach("limits", "it was not let in, and called", number);
   watch.count(`outcomes: ${outcome}`);
+}
+
+function judgeRecord(journey: Journey, record: CompletionRecord, watch: Watch): void {
+  const outcome = outcomeOf(journey);
+  if (record.outcome !== outcome)
+    watch.breach("ledger", `${record.outcome} is recorded, it was ${outcome}`, journey.number);
+  judgeAttempts(journey, record.attempts, watch);
+}
+
+/** Whether its last call was, or still is, listened to beyond its end. */
+function isSettling(journey: Journey, nowMs: number): boolean {
+  const last = journey.calls.at(-1);
+  if (last === undefined) return false;
+  if (last.state !== "open") return last.outlived;
+  return last.model.timeouts.settleMs > 0 && journey.isStopped(nowMs);
+}
+
+/** Judges at rest a call that was listened to beyond the end of its completion. */
+function judgeSettling(journey: Journey, watch: Watch): void {
+  const { calls, records, number, endedMs = 0 } = journey;
+  const last = calls.at(-1)!;
+  const { settleMs } = last.model.timeouts;
+  judgeCall(last, journey, watch);
+  const breach = (what: string): void => watch.breach("end", what, number);
+  if (last.state === "open") breach(`call ${last.number} is open`);
+  if (getEventListeners(last.signal, "abort").length > 0) breach(`call ${last.number} is listened for`);
+  if ((last.endedMs ?? Infinity) > endedMs + settleMs) breach(`call ${last.number} was listened to for too long`);
+  const [record] = records;
+  if (records.length !== 1 || record === undefined) return watch.breach("ledger", `${records.length} records`, number);
+  judgeRecord(journey, record, watch);
 }
 
 /** Whether the key may use every model that the request names. */
@@ -75,7 +107,8 @@ function judgeContent(
   if (servedModel !== undefined && servedModel !== last?.model.id)
     breach(`${servedModel} is said to have answered, ${last?.model.id} did`);
   if (isStream && last !== undefined) {
-    if (chunks !== last.chunks) breach(`${last.chunks} chunks were given, ${chunks} arrived`);
+    if (last.outlived || last.state === "open" ? chunks > last.chunks : chunks !== last.chunks)
+      breach(`${last.chunks} chunks were given, ${chunks} arrived`);
     for (const earlier of calls.slice(0, -1))
       if (earlier.batches > 0) breach(`call ${earlier.number} had spoken before`);
   }
@@ -103,8 +136,9 @@ function judgeTime(
 /** Before its first content a call has that long, and after it nobody asks for how long it took to come. */
 function judgeCall(call: UpstreamRecord, { isStream, number }: Journey, watch: Watch): void {
   const { signal, batches, startedMs, endedMs = Infinity } = call;
-  const { firstContentMs, idleMs } = call.model.timeouts;
-  const limitMs = isStream ? firstContentMs : firstContentMs + idleMs;
+  const { firstContentMs, idleMs, settleMs } = call.model.timeouts;
+  const settledMs = call.outlived ? settleMs : 0;
+  const limitMs = (isStream ? firstContentMs : firstContentMs + idleMs) + settledMs;
   if (batches === 0 && endedMs - startedMs > limitMs)
     watch.breach("end", `call ${call.number} said nothing for ${endedMs - startedMs} ms`, number);
   const wasLate = signal.reason instanceof Failure && signal.reason.message.includes("did not answer in time");
@@ -124,7 +158,9 @@ function judgeAttempts({ calls, number }: Journey, attempts: LedgerEntry["attemp
     );
   for (const [index, { outcome }] of reported.entries()) {
     const call = calls[index];
-    if (call !== undefined && (outcome === "served") !== (call.state === "ended" && call.batches > 0))
+    // What became of it when nobody waited any more is no attempt's outcome.
+    if (call === undefined || (call.outlived && outcome !== "served")) continue;
+    if ((outcome === "served") !== (call.state === "ended" && call.batches > 0))
       watch.breach("attempts", `call ${call.number} ${call.state}, and ${outcome} is reported`, number);
   }
 }
@@ -134,7 +170,7 @@ export function outcomeOf({ isReported, failure, calls, chunks, isStream }: Jour
   if (isReported) return "served";
   const last = calls.at(-1);
   // Once content has arrived, how its call ends is how it ends.
-  if (isStream && chunks > 0 && last?.state === "failed") return last.endedAs ?? "internal";
+  if (isStream && chunks > 0 && last?.state === "failed" && !last.outlived) return last.endedAs ?? "internal";
   return failure?.code ?? "nothing";
 }
 
@@ -148,6 +184,7 @@ export function judgeEntry({ journey, process, bank, watch }: Case): void {
     return;
   }
   if (!isAdmitted) watch.breach("ledger", "it was refused and is in the ledger", number);
+  if (journey.calls.at(-1)?.outlived === true) judgeSettling(journey, watch);
   const expected = expectedEntry(journey);
   for (const [field, value] of Object.entries(expected)) {
     const found = entry[field as keyof typeof expected];
@@ -179,32 +216,57 @@ function expectedEntry(journey: Journey) {
   } as const;
 }
 
-/** What the provider counted, if the caller saw it; else what can be estimated of what a model was working on. */
-function expectedTokens(journey: Journey): {
-  tokens: { prompt: number; completion: number; cached: number };
-  estimated: boolean;
-  costMicroUsd: number;
-} {
-  const { usage, calls, servedModel, request, text } = journey;
-  const last = calls.at(-1);
-  if (usage !== undefined) {
-    const tokens = { prompt: usage.promptTokens, completion: usage.completionTokens, cached: usage.cachedTokens ?? 0 };
-    return { tokens, estimated: false, costMicroUsd: costOf(tokens, last?.model) };
-  }
-  if (last === undefined || (servedModel === undefined && !wasStopped(last)))
-    return { tokens: { prompt: 0, completion: 0, cached: 0 }, estimated: false, costMicroUsd: 0 };
-  const tokens = {
-    prompt: journey.promptTokens,
-    completion: Math.min(Math.ceil(text.length / 4), request.maxTokens ?? 0),
-    cached: 0,
-  };
-  return { tokens, estimated: true, costMicroUsd: costOf(tokens, last.model) };
+interface Expected {
+  readonly tokens: { readonly prompt: number; readonly completion: number; readonly cached: number };
+  readonly estimated: boolean;
+  readonly costMicroUsd: number;
 }
 
-/** Whether the model was working when our side called it off. */
-function wasStopped({ state, signal }: UpstreamRecord): boolean {
-  return state === "aborted" && signal.reason instanceof Failure && STOPPED.has(signal.reason.code);
+/** All that providers may bill for it. */
+function expectedTokens(journey: Journey): Expected {
+  const all = journey.calls.map((call) => expectedOf(call, journey));
+  const sum = (of: (one: Expected) => number): number => all.reduce((total, one) => total + of(one), 0);
+  return {
+    tokens: {
+      prompt: sum(({ tokens }) => tokens.prompt),
+      completion: sum(({ tokens }) => tokens.completion),
+      cached: sum(({ tokens }) => tokens.cached),
+    },
+    estimated: all.some(({ estimated }) => estimated),
+    costMicroUsd: sum(({ costMicroUsd }) => costMicroUsd),
+  };
 }
+
+/**
+ * What one call may be billed: what the provider counted, if that was heard; nothing when it refused before it said anything;
+ * else what it said or can have generated in its time, whichever is more, and no more than it was allowed to.
+ */
+function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
+  const { request, isStream, promptTokens } = journey;
+  const priced = (tokens: Expected["tokens"], estimated: boolean): Expected => {
+    return { tokens, estimated, costMicroUsd: costOf(tokens, call.model) };
+  };
+  const isLast = call === journey.calls.at(-1);
+  const { usage } = call;
+  // Of a whole answer that broke off nothing is known, unless it was fetched as a stream for a caller who has left.
+  const isHeard = call.state === "ended" || (isStream && isLast) || (!call.isWhole && call.outlived);
+  if (usage !== undefined && isHeard && (isLast || call.outlived))
+    return priced(
+      { prompt: usage.promptTokens, completion: usage.completionTokens, cached: usage.cachedTokens ?? 0 },
+      false,
+    );
+  const hasSpoken = call.batches > 0 && !call.isWhole;
+  if (REFUSED.has(call.endedAs ?? "") && !hasSpoken) return priced({ prompt: 0, completion: 0, cached: 0 }, false);
+  const isServed = journey.isReported && isLast;
+  const chunks = call.isWhole && call.state !== "ended" ? 0 : call.chunks;
+  const said = Array.from({ length: chunks }, (_, index) => textOf(call.number, index)).join("").length / 4;
+  const elapsedMs = (call.endedMs ?? 0) - call.startedMs;
+  const generated = isServed ? 0 : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
+  const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxTokens ?? 0);
+  return priced({ prompt: promptTokens, completion, cached: 0 }, true);
+}
+
+const REFUSED: ReadonlySet<string> = new Set(["upstream_rejected", "upstream_rate_limited", "upstream_refused_us"]);
 
 function costOf(tokens: { prompt: number; completion: number; cached: number }, model: Model | undefined): number {
   const price: Price | undefined = model?.price;

@@ -1,6 +1,6 @@
 import { type Authenticator, createAuthenticator } from "../../../src/access/key-cache.ts";
 import { permit } from "../../../src/access/permissions.ts";
-import { createCompletions, type Completions } from "../../../src/core/completions.ts";
+import { createCompletions, type OwnedCompletions } from "../../../src/core/completions.ts";
 import type { Model, Price, Timeouts } from "../../../src/core/model.ts";
 import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import type { CompletionRecord } from "../../../src/core/record.ts";
@@ -28,6 +28,7 @@ export interface ModelSpec {
   readonly upstream: string;
   readonly timeouts: Timeouts;
   readonly price: Price | undefined;
+  readonly maxTokensPerSecond: number;
 }
 
 /** What a process stands on. */
@@ -47,7 +48,7 @@ export class SimulatedProcess {
   readonly number: number;
   readonly clock: ProcessClock;
   readonly calls: Calls;
-  readonly completions: Completions;
+  readonly completions: OwnedCompletions;
   readonly authenticator: Authenticator;
   readonly ledger: OwnedLedger;
   readonly limiter: OwnedLimiter;
@@ -139,7 +140,8 @@ export class SimulatedProcess {
 
   /** Lets calls under way end, ends those that take longer, and closes. Answers with the entries that nobody took. */
   async stop(drainMs: number): Promise<readonly NewLedgerEntry[]> {
-    await drainCalls([], { calls: this.calls, clock: this.clock, drainMs });
+    const { settling } = this.completions;
+    await drainCalls([], { calls: this.calls, settling, clock: this.clock, drainMs });
     this.#unsubscribe();
     this.limiter.close();
     const left = await this.ledger.close();
@@ -168,9 +170,9 @@ export class SimulatedProcess {
     const { sky } = this.#around;
     const modelBy = (name: string): Model => models.get(name)!;
     this.#provider = new Upstreams({ clock: this.clock, sky, calls: this.#attempts, modelOf: modelBy });
-    for (const { id, provider, upstream, timeouts, price } of specs) {
+    for (const { id, provider, upstream, ...spec } of specs) {
       const facts = { name: upstream, maxOutputTokens: 200, defaultMaxTokens: 100, contextWindow: 4_000 };
-      const model = modelOf(id, this.#provider, { providerName: provider, timeouts, price, upstream: facts });
+      const model = modelOf(id, this.#provider, { ...spec, providerName: provider, upstream: facts });
       models.set(upstream, model);
     }
     return [...models.values()];

@@ -1,3 +1,4 @@
+import { PLAINLY_SENT } from "../../support/scripted-provider.ts";
 import { create } from "@bufbuild/protobuf";
 import {
   type CompletionChunk,
@@ -61,12 +62,19 @@ export class Upstreams implements Provider {
   }
 
   /** The body is the completion's tag. What a model cannot take depends on it and on nothing else. */
-  translate({ user }: CompletionRequest, { name }: UpstreamModel, mode: "whole" | "stream"): Translation {
+  translate({ user, maxTokens }: CompletionRequest, { name }: UpstreamModel, mode: "whole" | "stream"): Translation {
     const tag = user ?? "";
     const number = Number(tag) + name.length + name.charCodeAt(1);
     if (number % 23 === 0) throw new Failure("invalid_request", "This model cannot take this.");
     const omitted = number % 7 === 0 ? ["seed"] : [];
-    return { body: Buffer.from(tag), omitted, clamped: [], streamed: mode === "stream" || number % 4 === 0 };
+    const streamed = mode === "stream" || number % 4 === 0;
+    return {
+      body: Buffer.from(tag),
+      omitted,
+      clamped: [],
+      streamed,
+      sent: { ...PLAINLY_SENT, textBytes: SENT_BYTES, maxTokens },
+    };
   }
 
   create(call: UpstreamCall): Promise<Answer> {
@@ -84,7 +92,7 @@ export class Upstreams implements Provider {
 
   async #say(upstream: UpstreamCall, emit: Emit, { isWhole }: { isWhole: boolean }): Promise<void> {
     const { signal, idleMs } = upstream;
-    const { call, journey } = this.#begin(upstream);
+    const { call, journey } = this.#begin(upstream, isWhole);
     const { batches, firstMs, gapMs, failure } = call.script;
     let reason: unknown;
     try {
@@ -109,13 +117,17 @@ export class Upstreams implements Provider {
       throw thrown;
     } finally {
       call.endedMs = this.#clock.monotonic();
+      call.outlived = call.model.timeouts.settleMs > 0 && journey.isStopped(call.endedMs);
       this.#sky.watch.note(`call ${call.number} ${call.state} ${call.endedAs ?? ""}`, journey.number);
       // An end without anything is one that the router does not take for an answer.
       this.#calls.ended(call, call.state === "ended" && call.batches === 0 ? EMPTY : reason);
     }
   }
 
-  #begin({ model, translation, signal, idleMs }: UpstreamCall): { call: UpstreamRecord; journey: Journey } {
+  #begin(
+    { model, translation, signal, idleMs }: UpstreamCall,
+    isWhole: boolean,
+  ): { call: UpstreamRecord; journey: Journey } {
     const { chance, watch, weather } = this.#sky;
     const journey = this.#sky.journeyOf(translation.body.toString());
     const call: UpstreamRecord = {
@@ -123,6 +135,8 @@ export class Upstreams implements Provider {
       model: this.#modelOf(model.name),
       script: drawScript(chance, weather.get(model.name) ?? "fine", idleMs),
       signal,
+      isWhole,
+      outlived: false,
       startedMs: this.#clock.monotonic(),
       endedMs: undefined,
       usage: undefined,
@@ -165,6 +179,7 @@ export class Upstreams implements Provider {
 
   /** Nothing is read ahead for a caller who does not read. */
   #checkPull(call: UpstreamRecord, journey: Journey): void {
+    if (journey.isStopped(this.#clock.monotonic())) return;
     if (journey.isStream && call.batches > journey.batches + 1)
       this.#sky.watch.breach("chunks", `call ${call.number} was read ahead of its caller`, journey.number);
   }
@@ -190,5 +205,8 @@ export class Upstreams implements Provider {
     });
   }
 }
+
+/** As if every request were this long: longer than any that is drawn. */
+const SENT_BYTES = 400;
 
 const EMPTY = new Failure("upstream_protocol", "Nothing was said.");

@@ -89,7 +89,13 @@ export class WatchedRates implements RateStore {
   async audit(subjects: ReadonlyMap<string, Limits>): Promise<void> {
     for (const [subject, { concurrentRequests }] of subjects) {
       if (concurrentRequests === undefined) continue;
-      const alone = { subject, requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests };
+      const alone = {
+        subject,
+        accountId: "",
+        requestsPerMinute: undefined,
+        tokensPerMinute: undefined,
+        concurrentRequests,
+      };
       let admitted = 0;
       for (; admitted <= concurrentRequests; admitted++) {
         const demand = { id: `audit ${subject} ${admitted}`, subjects: [alone], tokens: 0 };

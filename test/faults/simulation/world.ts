@@ -15,7 +15,7 @@ import { Journal } from "./watch.ts";
 /** Nothing lasts longer than this: the longest time limit, a reader who reads nothing, and the databases. */
 const MAX_LIFE_MS = MAX_TOTAL_MS + 31_000 + 10_000;
 /** As long as money is held for a completion whose process is gone. */
-const HOLD_MS = MAX_TOTAL_MS + 60_000 + 1_000;
+const HOLD_MS = MAX_TOTAL_MS + 3_000 + 60_000 + 1_000;
 const RETRY_START_MS = 500;
 
 /** What a completion belongs to. */
@@ -233,8 +233,9 @@ export class World {
     }
     for (const { journey, process: its } of this.#ended) {
       if (its !== process || !journey.isAdmitted || this.#around.bank.entries.has(journey.id)) continue;
-      // Nobody else knew of it. With the database there, the end is not told before it is written down.
-      if (isAway) journey.isLost = true;
+      // Nobody else knew of it. With the database there, the end is not told before it is written down, but for that of a
+      // completion whose provider is still listened to.
+      if (isAway || isListenedTo(journey)) journey.isLost = true;
     }
   }
 
@@ -271,4 +272,10 @@ export class World {
     bank.audit();
     if (this.#clock.pending > 0) watch.breach("end", `${this.#clock.pending} timers are left`);
   }
+}
+
+/** Whether the provider of a completion that is over is, or was, still listened to. */
+function isListenedTo({ calls }: Journey): boolean {
+  const last = calls.at(-1);
+  return last !== undefined && (last.state === "open" || last.outlived);
 }

@@ -27,7 +27,9 @@ function differ({ left, reply }: SeenCompletion, entries: readonly LedgerEntry[]
   const served = reply?.complete === true;
   if (served !== (entry.outcome === "served"))
     return `${entry.outcome}, and its caller saw ${served ? "its end" : "none"}`;
-  return served && reply.usage !== entry.usage
+  // Attempts before the one that served are booked beside it; its caller is told of that one.
+  const isSum = entry.attempts > 1;
+  return served && reply.usage !== entry.usage && !isSum
     ? `${entry.usage} tokens, and its caller was told ${reply.usage}`
     : undefined;
 }

@@ -13,6 +13,8 @@ export const PASSWORD = "four unrelated words";
 export class ConsoleCaller {
   readonly #url: string;
   cookie = "";
+  /** The latest token that makes the browser known. */
+  browserToken = "";
 
   constructor({ url }: Pick<Product, "url">) {
     this.#url = url;
@@ -25,7 +27,10 @@ export class ConsoleCaller {
       headers: { "content-type": "application/json", ...(this.cookie !== "" && { cookie: this.cookie }) },
       body: JSON.stringify(message),
     });
-    this.cookie = response.headers.getSetCookie()[0]?.split(";")[0] ?? this.cookie;
+    const cookies = response.headers.getSetCookie().map((line) => line.split(";")[0]!);
+    this.cookie = cookies.find((pair) => pair.startsWith("sid=")) ?? this.cookie;
+    this.browserToken =
+      cookies.find((pair) => pair.startsWith("browser="))?.slice("browser=".length) ?? this.browserToken;
     return { status: response.status, body: (await response.json()) as ConsoleAnswer["body"] };
   }
 

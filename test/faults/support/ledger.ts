@@ -8,6 +8,8 @@ export interface LedgerEntry {
   readonly outcome: string;
   /** `prompt+completion`. */
   readonly usage: string;
+  /** How many attempts there were. */
+  readonly attempts: number;
   /** Whether its caller got the beginning of an answer and not its end. */
   readonly partial: boolean;
 }
@@ -18,7 +20,7 @@ export async function readLedger(dataDir: string): Promise<LedgerEntry[]> {
   await (await openStore({ dataDir, databaseUrl: undefined })).close();
   const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
   try {
-    const sql = "select request_id, outcome, prompt_tokens, completion_tokens, partial from completions";
+    const sql = "select request_id, outcome, prompt_tokens, completion_tokens, attempts, partial from completions";
     return database
       .prepare(sql)
       .all()
@@ -26,6 +28,7 @@ export async function readLedger(dataDir: string): Promise<LedgerEntry[]> {
         requestId: String(row["request_id"]),
         outcome: String(row["outcome"]),
         usage: `${Number(row["prompt_tokens"])}+${Number(row["completion_tokens"])}`,
+        attempts: (JSON.parse(String(row["attempts"])) as unknown[]).length,
         partial: row["partial"] === 1,
       }));
   } finally {

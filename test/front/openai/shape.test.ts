@@ -1,24 +1,31 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { chatRequest } from "../../../src/front/openai/schema.ts";
-import { toShapeFailure } from "../../../src/front/openai/shape-failure.ts";
 import { readShape } from "../../../src/front/openai/shape.ts";
+import { writeTree } from "../../faults/fuzz/json-tree.ts";
+import { Random } from "../../faults/fuzz/random.ts";
+import { schemaBody } from "../../faults/fuzz/schema-bodies.ts";
 import { REQUEST_SAMPLES } from "../../compatibility/request-samples.ts";
 
 const CALLS = [{ id: "call_1", type: "function", function: { name: "f", arguments: "{}" } }];
 
-/** What the schema of the whole request says, which names every message's every field. */
+/** What the schema's own parser makes of it; `undefined` when it refuses it. */
 function readWhole(json: unknown): unknown {
-  const { success, data, error } = chatRequest.safeParse(json);
-  return success ? data : toShapeFailure(error).violations;
+  return chatRequest.safeParse(json).data;
 }
 
 function read(json: unknown): unknown {
+  return wrongIn(json) === undefined ? readShape(json) : undefined;
+}
+
+/** What is said of it; `undefined` when it is read. */
+function wrongIn(json: unknown): string[] | undefined {
   try {
-    return readShape(json);
+    readShape(json);
+    return undefined;
   } catch (reason) {
-    if (reason instanceof Failure) return reason.violations;
-    throw reason;
+    if (!(reason instanceof Failure)) throw reason;
+    return [reason.message, ...reason.violations.map(({ field, description }) => `${field} ${description}`)];
   }
 }
 
@@ -86,16 +93,73 @@ describe("the shape of a request", () => {
     expect(read(JSON.parse(text))).toEqual(readWhole(JSON.parse(text)));
   });
 
-  it("is read as its schema reads it: parameters with a key that objects inherit by", () => {
+  it("keeps a key that objects inherit by, as any other", () => {
     const text = (key: string): string =>
       `{"model":"m","messages":[],"tools":[{"type":"function","function":{"name":"f","parameters":{"a":1,"${key}":{}}}}]}`;
     for (const key of ["__proto__", "constructor", "b"]) {
-      expect(JSON.stringify(read(JSON.parse(text(key))))).toBe(JSON.stringify(readWhole(JSON.parse(text(key)))));
+      expect(JSON.stringify(read(JSON.parse(text(key))))).toBe(text(key));
     }
   });
 
-  it("is read as its schema reads it: more messages than are taken", () => {
-    const json = { model: "m", messages: Array.from({ length: 2001 }, () => ({ role: "user", content: "Hi" })) };
-    expect(read(json)).toEqual(readWhole(json));
+  it("is read exactly when its schema reads it", () => {
+    for (let seed = 1; seed <= 400; seed++) {
+      const text = writeTree(schemaBody("m", "hi", new Random(seed)));
+      // Its schema drops this key from records, whatever it holds.
+      if (text.includes("__proto__")) continue;
+      const json: unknown = JSON.parse(text);
+      const expected = chatRequest.safeParse(json);
+      expect([seed, wrongIn(json) === undefined]).toEqual([seed, expected.success]);
+      expect(read(json)).toEqual(expected.data);
+    }
+  });
+
+  const message = (given: object) => ({ messages: [{ role: "user", ...given }] });
+
+  it.each<[string, unknown, string[]]>([
+    ["a list", [], ["The request body must be an object."]],
+    ["model is required", { model: undefined }, ["model: is required."]],
+    ["two wrong fields", { n: 1.5, seed: 1e300 }, ["n: must be a whole number.", "seed is out of range"]],
+    ["messages that are none", { messages: {} }, ["messages: must be a list."]],
+    ["no role", { messages: [{}] }, ["messages[0].role: must be system, developer, user, assistant or tool."]],
+    ["content of no kind", message({ content: 7 }), ["messages[0].content: must be text or a list."]],
+    [
+      "wrong parts",
+      message({ content: [{ type: "text" }, 7] }),
+      ["messages[0].content[0].text: is required.", "messages[0].content[1] must be an object"],
+    ],
+    [
+      "a part of an unknown kind",
+      message({ content: [{}] }),
+      ["messages[0].content[0].type: must be text, image_url, input_audio, file or refusal."],
+    ],
+    [
+      "an image without its address",
+      message({ content: [{ type: "image_url", image_url: 7 }] }),
+      ["messages[0].content[0].image_url: must be text or an object."],
+    ],
+    ["a choice that is none", { tool_choice: "any" }, ["tool_choice: must be none, auto or required or an object."]],
+    ["half a choice", { tool_choice: { type: "function" } }, ["tool_choice.function: is required."]],
+    ["a wrong label", { metadata: { ["k".repeat(1000)]: 7 } }, [`metadata.${"k".repeat(64)}: must be text.`]],
+  ])("says what is wrong: %s", (_, given, [first, ...others]) => {
+    const json = Array.isArray(given) ? given : { model: "m", messages: [{ role: "user" }], ...(given as object) };
+    const [said, , ...more] = wrongIn(json) ?? [];
+    expect([said, ...more]).toEqual([first, ...others]);
+  });
+
+  const call = CALLS[0];
+  const block = { type: "thinking", thinking: "hm" };
+  const named = { type: "function", function: { name: "f" } };
+
+  const listOf = (count: number, element: unknown): unknown[] => Array.from({ length: count }, () => element);
+
+  it.each<[string, number, (count: number) => object]>([
+    ["messages[0].content", 4000, (count) => message({ content: listOf(count, { type: "text", text: "" }) })],
+    ["messages[0].tool_calls", 512, (count) => message({ tool_calls: listOf(count, call) })],
+    ["messages[0].thinking_blocks", 512, (count) => message({ thinking_blocks: listOf(count, block) })],
+    ["tools", 2000, (count) => ({ tools: listOf(count, named) })],
+  ])("holds a bounded number of %s", (field, most, given) => {
+    const json = (count: number) => ({ model: "m", messages: [{ role: "user" }], ...given(count) });
+    expect(wrongIn(json(most))).toBeUndefined();
+    expect(wrongIn(json(most + 1))?.[0]).toBe(`${field}: must hold at most ${most} entries.`);
   });
 });

@@ -13,6 +13,7 @@ const demand = fc.record({
   subjects: fc.uniqueArray(
     fc.record({
       subject: fc.constantFrom("key:a", "key:b", "account:c"),
+      accountId: fc.constant(""),
       requestsPerMinute: limit,
       tokensPerMinute: limit,
       concurrentRequests: limit,
@@ -56,7 +57,7 @@ describe("rates that the parent counts", () => {
     const speakers = { "1.1": new RateSpeaker(BURST_MS), "2.2": new RateSpeaker(BURST_MS) };
     const isAdmitted = async (worker: keyof typeof speakers, id: string): Promise<boolean> => {
       const limits = { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: 2 };
-      const steps = [{ take: { id, tokens: 1, subjects: [{ subject: "key:a", ...limits }] } }];
+      const steps = [{ take: { id, tokens: 1, subjects: [{ subject: "key:a", accountId: "a", ...limits }] } }];
       const reply = await parent.perform(worker, speakers[worker].toMessage(steps));
       return speakers[worker].readReply(steps, reply)[0]!.admitted;
     };
@@ -74,7 +75,7 @@ describe("rates that the parent counts", () => {
     const speaker = new RateSpeaker(BURST_MS);
     const limits = { requestsPerMinute: 1, tokensPerMinute: undefined, concurrentRequests: undefined };
     const ask = async (subject: string, id: string): Promise<boolean> => {
-      const steps = [{ take: { id, tokens: 0, subjects: [{ subject, ...limits }] } }];
+      const steps = [{ take: { id, tokens: 0, subjects: [{ subject, accountId: "a", ...limits }] } }];
       return speaker.readReply(steps, await parent.perform("1.1", speaker.toMessage(steps)))[0]!.admitted;
     };
     for (let index = 0; index < 10_002; index++) expect(await ask(`key:${index}`, `first ${index}`)).toBe(true);

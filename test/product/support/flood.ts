@@ -16,13 +16,18 @@ export interface Flood extends Upstream {
 
 /** Starts one whose streams have so many pieces of about 16 KiB each. */
 export async function startFlood(pieces: number): Promise<Flood> {
-  const upstream = await startUpstream((exchange) => pour(exchange, pieces));
+  /** What the connection of the latest answer had carried before: it may be used again. */
+  let carriedBytes = 0;
+  const upstream = await startUpstream((exchange) => {
+    carriedBytes = exchange.response.socket?.bytesWritten ?? 0;
+    return pour(exchange, pieces);
+  });
   return {
     ...upstream,
     pulledBytes() {
       const { response } = upstream.exchanges.at(-1)!;
       // What the socket was given and still holds has not left.
-      return (response.socket?.bytesWritten ?? 0) - (response.socket?.writableLength ?? 0);
+      return (response.socket?.bytesWritten ?? 0) - (response.socket?.writableLength ?? 0) - carriedBytes;
     },
   };
 }

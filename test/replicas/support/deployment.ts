@@ -17,6 +17,8 @@ export interface DeploymentOptions extends Backing {
   readonly replicas: number;
   /** What `parley.yaml` says beside the model, its provider and the limits. */
   readonly config?: object;
+  /** Of HTTP, one for each replica. Default: free ones. */
+  readonly ports?: readonly number[];
   /** What is run, and with which variables beside those of the backing. Default: the sources. */
   readonly program?: Pick<ProductOptions, "program" | "env">;
 }
@@ -44,6 +46,7 @@ export async function startDeployment({
   redisUrl,
   config,
   program = {},
+  ports,
 }: DeploymentOptions): Promise<Deployment> {
   const upstream = await startScriptedUpstream();
   const homes = Array.from({ length: replicas }, makeHome);
@@ -67,7 +70,10 @@ export async function startDeployment({
     },
     ...config,
   };
-  const start = (home: string): Promise<Product> => startProduct({ ...program, home, config: full, env });
+  const start = (home: string, index: number): Promise<Product> => {
+    const http = ports && { http: { listen: `127.0.0.1:${ports[index]}` } };
+    return startProduct({ ...program, home, config: { ...full, ...http }, env });
+  };
   const products = await Promise.all(homes.map(start));
   const store = await openStore({ dataDir: join(homes[0]!, "data"), databaseUrl });
   return {
@@ -76,7 +82,7 @@ export async function startDeployment({
     store,
     async restart(index) {
       await products[index]!.stop();
-      return (products[index] = await start(homes[index]!));
+      return (products[index] = await start(homes[index]!, index));
     },
     async close() {
       await store.close();

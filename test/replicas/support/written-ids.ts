@@ -6,9 +6,9 @@ import { queryPostgres } from "../../support/postgres.ts";
 /** IDs in the ledger, each as often as it is there. */
 export async function idsIn(dataDir: string, databaseUrl: string | undefined): Promise<string[]> {
   const sql = "select id from completions";
-  if (databaseUrl !== undefined) return (await queryPostgres(databaseUrl, sql)).map((row) => String(row["id"]));
   // Whoever closes the database brings into the table what was written in short.
   await (await openStore({ dataDir, databaseUrl })).close();
+  if (databaseUrl !== undefined) return (await queryPostgres(databaseUrl, sql)).map((row) => String(row["id"]));
   const database = new DatabaseSync(join(dataDir, "parley.db"), { readOnly: true });
   try {
     return database

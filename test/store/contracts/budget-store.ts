@@ -42,6 +42,28 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       expect(await budgets.hold(demand({ amountMicroUsd: 1 }))).toMatchObject({ takenMicroUsd: 1000 });
     });
 
+    it("hold more for another attempt of the same completion, until its entry is written", async () => {
+      const { budgets, ledger } = await open();
+      const first = demand();
+      const more = { ...first, amountMicroUsd: 250, extends: true };
+      await budgets.hold(first);
+      expect(await budgets.hold(more)).toEqual({ admitted: true });
+      expect(await budgets.hold(more)).toEqual({ admitted: true });
+      expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 600 }]);
+      expect(await budgets.hold({ ...more, amountMicroUsd: 401 })).toMatchObject({
+        subject: "key:k",
+        takenMicroUsd: 600,
+      });
+      await ledger.insert([entry({ completionId: first.id, keyId: "k", costMicroUsd: 550 })]);
+      expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 550, heldMicroUsd: 0 }]);
+    });
+
+    it("hold no more for a completion for which nothing is held", async () => {
+      const { budgets, ledger } = await open();
+      expect(await budgets.hold(demand({ extends: true }))).toMatchObject({ admitted: false });
+      expect((await ledger.spending(["key:k"], month()))[0]?.heldMicroUsd).toBe(0);
+    });
+
     it("take back what was cancelled, once", async () => {
       const { budgets, ledger } = await open();
       const held = demand();

@@ -28,6 +28,11 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
         accountDisabled: false,
       });
       expect(await store.findByHash(hashApiKey("x"))).toBeUndefined();
+      expect(await store.findWithHash(narrow.record.id)).toEqual({
+        ...(await store.findByHash(hashApiKey(narrow.secret))),
+        hash: hashApiKey(narrow.secret),
+      });
+      expect(await store.findWithHash("key_none")).toBeUndefined();
       const hashes = [plain.secret, "x", narrow.secret].map(hashApiKey);
       const many = [...hashes, ...Array.from({ length: 1_000 }, (_, index) => `${index}`), ...hashes];
       expect(await store.findByHashes(many)).toEqual(
@@ -79,7 +84,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.replace(again)).toBe(false);
       expect(await store.find("key_2")).toBeUndefined();
       await revokeKey(context, next.record.id);
-      expect(await store.revoke(next.record.id, 1)).toBe(false);
+      expect(await store.revoke([next.record.id], 1)).toEqual([]);
       expect(await store.replace({ ...again, id: next.record.id })).toBe(false);
     });
 

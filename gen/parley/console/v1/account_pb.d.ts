@@ -422,7 +422,7 @@ export declare type SecurityEvent = Message<"parley.console.v1.SecurityEvent"> &
   accountId: string;
 
   /**
-   * The caller's network, such as `192.0.2.0/24`; empty for the command line.
+   * The caller's network, such as `192.0.2.0/24`; empty for the command line, and for a member where somebody else acted.
    *
    * @generated from field: string network = 5;
    */

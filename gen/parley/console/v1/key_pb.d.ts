@@ -60,6 +60,34 @@ export declare type CapabilitySelection = Message<"parley.console.v1.CapabilityS
 export declare const CapabilitySelectionSchema: GenMessage<CapabilitySelection>;
 
 /**
+ * The provider options of a key's requests. What is not allowed is left out of requests, and reported; strict requests are
+ * refused.
+ *
+ * @generated from message parley.console.v1.ProviderOptionSelection
+ */
+export declare type ProviderOptionSelection = Message<"parley.console.v1.ProviderOptionSelection"> & {
+  /**
+   * All while no budget applies to the key or its account, and none while one does. Options must then be left out.
+   *
+   * @generated from field: bool by_budget = 1;
+   */
+  byBudget: boolean;
+
+  /**
+   * These and no others.
+   *
+   * @generated from field: repeated parley.console.v1.ProviderOption options = 2;
+   */
+  options: ProviderOption[];
+};
+
+/**
+ * Describes the message parley.console.v1.ProviderOptionSelection.
+ * Use `create(ProviderOptionSelectionSchema)` to create a new message.
+ */
+export declare const ProviderOptionSelectionSchema: GenMessage<ProviderOptionSelection>;
+
+/**
  * An API key without its secret.
  *
  * @generated from message parley.console.v1.Key
@@ -163,6 +191,20 @@ export declare type Key = Message<"parley.console.v1.Key"> & {
    * @generated from field: optional int64 month_spent_micro_usd = 14;
    */
   monthSpentMicroUsd?: bigint | undefined;
+
+  /**
+   * An administrator has restricted its models, capabilities or limits: a member cannot change them.
+   *
+   * @generated from field: bool limited_by_administrator = 15;
+   */
+  limitedByAdministrator: boolean;
+
+  /**
+   * What its requests may ask of providers beside tokens.
+   *
+   * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 16;
+   */
+  providerOptions?: ProviderOptionSelection | undefined;
 };
 
 /**
@@ -279,6 +321,13 @@ export declare type CreateKeyRequest = Message<"parley.console.v1.CreateKeyReque
    * @generated from field: string account_id = 6;
    */
   accountId: string;
+
+  /**
+   * Absent: by budget. Only administrators may say it: PERMISSION_DENIED.
+   *
+   * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 7;
+   */
+  providerOptions?: ProviderOptionSelection | undefined;
 };
 
 /**
@@ -354,6 +403,13 @@ export declare type UpdateKeyRequest = Message<"parley.console.v1.UpdateKeyReque
    * @generated from field: parley.console.v1.Limits limits = 5;
    */
   limits?: Limits | undefined;
+
+  /**
+   * In place of its provider options. Only administrators may say it: PERMISSION_DENIED.
+   *
+   * @generated from field: parley.console.v1.ProviderOptionSelection provider_options = 6;
+   */
+  providerOptions?: ProviderOptionSelection | undefined;
 };
 
 /**
@@ -448,6 +504,13 @@ export declare type RevokeKeyRequest = Message<"parley.console.v1.RevokeKeyReque
    * @generated from field: string id = 1;
    */
   id: string;
+
+  /**
+   * What ends with it. Default: its predecessors.
+   *
+   * @generated from field: parley.console.v1.RevocationScope scope = 2;
+   */
+  scope: RevocationScope;
 };
 
 /**
@@ -468,6 +531,13 @@ export declare type RevokeKeyResponse = Message<"parley.console.v1.RevokeKeyResp
    * @generated from field: parley.console.v1.Key key = 1;
    */
   key?: Key | undefined;
+
+  /**
+   * The IDs of the predecessors that ended with it.
+   *
+   * @generated from field: repeated string revoked_predecessors = 2;
+   */
+  revokedPredecessors: string[];
 };
 
 /**
@@ -508,6 +578,53 @@ export enum KeyCapability {
  * Describes the enum parley.console.v1.KeyCapability.
  */
 export declare const KeyCapabilitySchema: GenEnum<KeyCapability>;
+
+/**
+ * What a request may ask of a provider beside tokens: it costs extra, or lets the provider keep data.
+ *
+ * @generated from enum parley.console.v1.ProviderOption
+ */
+export enum ProviderOption {
+  /**
+   * Not said.
+   *
+   * @generated from enum value: PROVIDER_OPTION_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * `service_tier`: other prices for all tokens.
+   *
+   * @generated from enum value: PROVIDER_OPTION_SERVICE_TIER = 1;
+   */
+  SERVICE_TIER = 1,
+
+  /**
+   * `web_search_options`: a fee for each search, and its results as tokens of the prompt.
+   *
+   * @generated from enum value: PROVIDER_OPTION_WEB_SEARCH = 2;
+   */
+  WEB_SEARCH = 2,
+
+  /**
+   * `store`: the provider keeps the conversation.
+   *
+   * @generated from enum value: PROVIDER_OPTION_STORE = 3;
+   */
+  STORE = 3,
+
+  /**
+   * `prompt_cache_retention` and `prompt_cache_options`: the provider keeps prefixes of it.
+   *
+   * @generated from enum value: PROVIDER_OPTION_PROMPT_CACHE_RETENTION = 4;
+   */
+  PROMPT_CACHE_RETENTION = 4,
+}
+
+/**
+ * Describes the enum parley.console.v1.ProviderOption.
+ */
+export declare const ProviderOptionSchema: GenEnum<ProviderOption>;
 
 /**
  * What has become of a key.
@@ -597,6 +714,39 @@ export enum RotationGrace {
 export declare const RotationGraceSchema: GenEnum<RotationGrace>;
 
 /**
+ * What a revocation ends.
+ *
+ * @generated from enum parley.console.v1.RevocationScope
+ */
+export enum RevocationScope {
+  /**
+   * The same as REVOCATION_SCOPE_WITH_PREDECESSORS.
+   *
+   * @generated from enum value: REVOCATION_SCOPE_UNSPECIFIED = 0;
+   */
+  UNSPECIFIED = 0,
+
+  /**
+   * The key, and the keys that rotations replaced on the way to it and that still work in their grace.
+   *
+   * @generated from enum value: REVOCATION_SCOPE_WITH_PREDECESSORS = 1;
+   */
+  WITH_PREDECESSORS = 1,
+
+  /**
+   * The key alone: keys that it has replaced work until their grace ends.
+   *
+   * @generated from enum value: REVOCATION_SCOPE_KEY_ONLY = 2;
+   */
+  KEY_ONLY = 2,
+}
+
+/**
+ * Describes the enum parley.console.v1.RevocationScope.
+ */
+export declare const RevocationScopeSchema: GenEnum<RevocationScope>;
+
+/**
  * API keys. Members see and change those of their own account, administrators all. A key of somebody else is answered
  * like one that does not exist: INVALID_ARGUMENT.
  *
@@ -627,7 +777,8 @@ export declare const KeyService: GenService<{
     output: typeof CreateKeyResponseSchema;
   },
   /**
-   * Changes a key that was not revoked; what is absent stays. Needs a fresh password.
+   * Changes a key that was not revoked; what is absent stays. Needs a fresh password. PERMISSION_DENIED for a member who
+   * changes the models, capabilities or limits of a key that is `limited_by_administrator`.
    *
    * @generated from rpc parley.console.v1.KeyService.Update
    */
@@ -648,7 +799,8 @@ export declare const KeyService: GenService<{
     output: typeof RotateKeyResponseSchema;
   },
   /**
-   * Ends a key for good. It is refused at once here, and within five seconds everywhere. Needs a fresh password.
+   * Ends a key for good, by default with the keys that it has replaced and that still work in their grace. It is refused at
+   * once here, and within five seconds everywhere; calls in flight end by then with UNAUTHENTICATED. Needs a fresh password.
    *
    * @generated from rpc parley.console.v1.KeyService.Revoke
    */

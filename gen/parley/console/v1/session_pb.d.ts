@@ -79,6 +79,14 @@ export declare type SignUpRequest = Message<"parley.console.v1.SignUpRequest"> &
    * @generated from field: string invitation_token = 4;
    */
   invitationToken: string;
+
+  /**
+   * From the link that Parley prints at its start while there is no administrator. An administrator's invitation takes its
+   * place.
+   *
+   * @generated from field: string setup_token = 5;
+   */
+  setupToken: string;
 };
 
 /**
@@ -217,11 +225,20 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
   signUpMode: SignUpMode;
 
   /**
-   * Nobody has an account yet: whoever signs up next becomes the administrator, whatever the mode says.
+   * Nobody has an account yet: whoever signs up next becomes the administrator. Where the mode is closed, that is done with
+   * the command line.
    *
    * @generated from field: bool needs_administrator = 3;
    */
   needsAdministrator: boolean;
+
+  /**
+   * The first administrator has to give a setup token, because people on other machines may reach the console: the
+   * configuration says so, or this request came through a proxy.
+   *
+   * @generated from field: bool needs_setup_token = 4;
+   */
+  needsSetupToken: boolean;
 };
 
 /**
@@ -488,9 +505,10 @@ export declare const SignUpModeSchema: GenEnum<SignUpMode>;
  */
 export declare const SessionService: GenService<{
   /**
-   * Makes an account and signs in. The first person on a fresh installation becomes its administrator; after that the
-   * installation's sign-up mode decides: PERMISSION_DENIED for a closed one, and without a valid invitation for an invited
-   * one. INVALID_ARGUMENT when the address has an account. RESOURCE_EXHAUSTED after too many attempts.
+   * Makes an account and signs in. The first person on a fresh installation becomes its administrator, with a setup token
+   * where `needs_setup_token` says so; after that the installation's sign-up mode decides. PERMISSION_DENIED where sign-up is
+   * closed (for the first person too), without a valid setup token where one is needed, and without a valid invitation where
+   * one is needed. INVALID_ARGUMENT when the address has an account. RESOURCE_EXHAUSTED after too many attempts.
    *
    * @generated from rpc parley.console.v1.SessionService.SignUp
    */
@@ -500,8 +518,9 @@ export declare const SessionService: GenService<{
     output: typeof SignUpResponseSchema;
   },
   /**
-   * Signs in with a new session. UNAUTHENTICATED for an unknown address, a wrong password and a disabled account alike;
-   * RESOURCE_EXHAUSTED after too many failures, with the time to wait.
+   * Signs in with a new session, and makes the browser known by a cookie of its own. UNAUTHENTICATED for an unknown address, a wrong password and a disabled account alike;
+   * RESOURCE_EXHAUSTED after too many failures, with the time to wait: of this browser where it is known to the account, else
+   * of the network and of the account.
    *
    * @generated from rpc parley.console.v1.SessionService.SignIn
    */

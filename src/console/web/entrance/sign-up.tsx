@@ -8,21 +8,38 @@ import { TextField } from "../parts/field.tsx";
 import { Form, type Written } from "../parts/form.tsx";
 import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
-import { forgetInvitation, readInvitation } from "./invitation.ts";
+import { forgetLinkTokens, readLinkToken } from "./link-token.ts";
 
 /** Makes an account: the administrator's on a fresh installation, and after that as the installation allows. */
 export default function SignUp({
   signUpMode,
   needsAdministrator,
-}: Pick<GetSessionResponse, "signUpMode" | "needsAdministrator">) {
-  const [invitationToken] = useState(readInvitation);
+  needsSetupToken,
+}: Pick<GetSessionResponse, "signUpMode" | "needsAdministrator" | "needsSetupToken">) {
+  const [invitationToken] = useState(() => readLinkToken("invitation"));
+  if (needsAdministrator && signUpMode === SignUpMode.CLOSED) {
+    return (
+      <Entrance
+        title="Set up Parley"
+        description="Nobody has an account here yet, and sign-up is closed. The first administrator is made on the command line of the machine that runs Parley."
+      >
+        <code className="block rounded-lg border border-line bg-sunken p-3 font-mono text-sm wrap-anywhere">
+          npx parley accounts create --role administrator --email ADDRESS --password-stdin
+        </code>
+      </Entrance>
+    );
+  }
   if (needsAdministrator) {
     return (
       <Entrance
         title="Set up Parley"
         description="Nobody has an account here yet. Yours will be the administrator’s: it sees and changes everything, and takes over the keys that exist."
       >
-        <SignUpForm invitationToken={invitationToken} action="Create the administrator" />
+        <SignUpForm
+          invitationToken={invitationToken}
+          asksForSetupToken={needsSetupToken && invitationToken === ""}
+          action="Create the administrator"
+        />
       </Entrance>
     );
   }
@@ -47,12 +64,18 @@ export default function SignUp({
   }
   return (
     <Entrance title={invitationToken === "" ? "Create an account" : "Accept your invitation"} footer={footer}>
-      <SignUpForm invitationToken={invitationToken} action="Create account" />
+      <SignUpForm invitationToken={invitationToken} asksForSetupToken={false} action="Create account" />
     </Entrance>
   );
 }
 
-function SignUpForm({ invitationToken, action }: { readonly invitationToken: string; readonly action: string }) {
+interface SignUpFormProps {
+  readonly invitationToken: string;
+  readonly asksForSetupToken: boolean;
+  readonly action: string;
+}
+
+function SignUpForm({ invitationToken, asksForSetupToken, action }: SignUpFormProps) {
   const signUp = useMutation({
     mutationFn: (written: Written) =>
       sessions.signUp({
@@ -60,9 +83,10 @@ function SignUpForm({ invitationToken, action }: { readonly invitationToken: str
         name: written.get("name"),
         password: written.get("password"),
         invitationToken,
+        setupToken: written.get("setup_token").trim(),
       }),
     onSuccess({ session }) {
-      forgetInvitation();
+      forgetLinkTokens();
       enter(session);
     },
   });
@@ -86,6 +110,16 @@ function SignUpForm({ invitationToken, action }: { readonly invitationToken: str
             hint="At least 12 characters. Four unrelated words are a good one."
             error={errors("password")}
           />
+          {asksForSetupToken && (
+            <TextField
+              label="Setup token"
+              name="setup_token"
+              autoComplete="off"
+              spellCheck={false}
+              defaultValue={readLinkToken("setup")}
+              hint="Parley prints it when it starts, in the link to this page. It is filled in when that link is opened."
+            />
+          )}
           <Button type="submit" busy={signUp.isPending} className="w-full">
             {signUp.isPending ? "Creating the account …" : action}
           </Button>

@@ -16,6 +16,8 @@ interface ConfirmDialogProps {
   readonly look?: "danger" | "primary";
   readonly act: { readonly error: Error | null; readonly isPending: boolean; readonly mutate: () => void };
   readonly onClose: () => void;
+  /** What there is to choose first. */
+  readonly children?: ReactNode;
 }
 
 /** Asks before something is done that others will notice. */
@@ -28,16 +30,20 @@ export function ConfirmDialog({
   look = "danger",
   act,
   onClose,
+  children,
 }: ConfirmDialogProps) {
   return (
     <Dialog open={open} title={title} description={description} onClose={onClose}>
       <Form fields={[]} error={act.error} onSubmit={() => act.mutate()}>
         {() => (
-          <DialogActions>
-            <Button type="submit" look={look} busy={act.isPending}>
-              {act.isPending ? doing : action}
-            </Button>
-          </DialogActions>
+          <>
+            {children}
+            <DialogActions>
+              <Button type="submit" look={look} busy={act.isPending}>
+                {act.isPending ? doing : action}
+              </Button>
+            </DialogActions>
+          </>
         )}
       </Form>
     </Dialog>

@@ -21,12 +21,14 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
     retry: "no",
   },
   unauthenticated: {
-    means: "There is no API key in the request, or it is not valid: mistyped, revoked or expired.",
+    means:
+      "There is no API key in the request, or it is not valid: mistyped, revoked, expired, or of a disabled account. It also ends a completion in flight when its key stops being valid.",
     todo: "Send a valid key: `Authorization: Bearer sk_parley_…`.",
     retry: "no",
   },
   permission_denied: {
-    means: "The key is valid, but may not use the model or do what was asked.",
+    means:
+      "The key is valid, but may not use the model or do what was asked; a completion in flight ends with it when its key loses either.",
     todo: "Use a key that has the model or the capability that the message names, or have it added to this one.",
     retry: "no",
   },
@@ -66,7 +68,8 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
     retry: "after a wait",
   },
   upstream_unavailable: {
-    means: "The provider cannot be reached, is failing, or has too much to do (`upstream_overloaded`).",
+    means:
+      "The provider cannot be reached, is failing, has too much to do (`upstream_overloaded`), or all connections to it are in use.",
     todo: "Wait as `retry-after` says, or name `fallback_models`.",
     retry: "after a wait",
   },

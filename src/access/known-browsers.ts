@@ -1,0 +1,41 @@
+import type { AccessContext } from "./context.ts";
+import { generateToken, hashToken, isToken } from "./secret-token.ts";
+
+const DAY_MS = 24 * 60 * 60 * 1000;
+/** How long a browser stays known after the latest sign-in with it. */
+export const BROWSER_KNOWN_MS = 180 * DAY_MS;
+/** The oldest is forgotten beyond these: the table is bounded by the number of accounts. */
+const MOST_PER_ACCOUNT = 20;
+
+/** What is known of a browser from the token in its cookie. */
+export interface Recognized {
+  /** Of the token; undefined without one. */
+  readonly hash: string | undefined;
+  readonly accountIds: readonly string[];
+}
+
+/** Looks up the accounts that have signed in with a browser. The same work for every account, also for none. */
+export async function recognizeBrowser(
+  { store }: Pick<AccessContext, "store">,
+  token: string | undefined,
+): Promise<Recognized> {
+  if (token === undefined || !isToken(token)) return { hash: undefined, accountIds: [] };
+  const hash = hashToken(token);
+  return { hash, accountIds: await store.accountsOfBrowser(hash) };
+}
+
+/**
+ * Makes a browser known after a sign-in. Answers the new token for its cookie: each sign-in replaces the one before, so that a
+ * token that somebody else has put into the browser becomes worthless.
+ */
+export async function rememberBrowser(
+  { store, clock }: Pick<AccessContext, "store" | "clock">,
+  accountId: string,
+  formerToken: string | undefined,
+): Promise<string> {
+  const token = generateToken();
+  const formerHash = formerToken !== undefined && isToken(formerToken) ? hashToken(formerToken) : undefined;
+  const browser = { hash: hashToken(token), accountId, signedInAtMs: clock.now() };
+  await store.keepBrowser(browser, { formerHash, most: MOST_PER_ACCOUNT });
+  return token;
+}

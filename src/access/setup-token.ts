@@ -1,0 +1,38 @@
+import type { AccessContext } from "./context.ts";
+import { generateToken, hashToken, isToken } from "./secret-token.ts";
+
+const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
+
+/** How the first administrator of an installation is made. */
+export interface SetupState {
+  /** Whether the installation has an administrator; then nothing else here matters. */
+  readonly hasAdministrator: boolean;
+  /** For the sign-up page; undefined where none is needed, and where sign-up is closed. Valid for seven days, and for one use. */
+  readonly token: string | undefined;
+}
+
+/**
+ * Makes a token for the first administrator where one is needed, to be shown to the operator. Each process of an installation
+ * makes its own, and every one of them takes all: hashes are in the database.
+ */
+export async function prepareSetup(
+  context: Pick<AccessContext, "store" | "clock" | "signUp" | "isExposed">,
+): Promise<SetupState> {
+  const { store, clock, signUp } = context;
+  const hasAdministrator = await store.isClaimed();
+  if (hasAdministrator || !context.isExposed || signUp === "closed") return { hasAdministrator, token: undefined };
+  const token = generateToken();
+  const nowMs = clock.now();
+  await store.insertSetupToken({ hash: hashToken(token), expiresAtMs: nowMs + LIFETIME_MS }, nowMs);
+  return { hasAdministrator, token };
+}
+
+/** Whether a text is a token that `prepareSetup` made for this installation. Found by its hash, so no comparison leaks it. */
+export async function isSetupToken(
+  { store, clock }: Pick<AccessContext, "store" | "clock">,
+  text: string | undefined,
+): Promise<boolean> {
+  if (text === undefined || !isToken(text)) return false;
+  const found = await store.findSetupToken(hashToken(text));
+  return found !== undefined && clock.now() < found.expiresAtMs;
+}

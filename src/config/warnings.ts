@@ -1,0 +1,97 @@
+import { statSync } from "node:fs";
+import { isLoopback } from "./addresses.ts";
+import type { Config } from "./config.ts";
+
+/** Something that works and is not safe, for the operator to change. */
+export interface ConfigWarning {
+  /** The setting to look at, such as `database.url`; for files the file. */
+  readonly setting: string;
+  /** What is not safe, and what to do about it. Holds no secret. */
+  readonly text: string;
+}
+
+/** Whether people on other machines may reach the dashboard, directly or through a proxy. */
+export function isExposed({ http }: Pick<Config, "http">): boolean {
+  const { listen, allowPublic, publicUrl, trustedProxies } = http;
+  return allowPublic || publicUrl !== undefined || trustedProxies.length > 0 || !isLoopback(listen.host);
+}
+
+/** What of a configuration is allowed and not safe. Looks at the modes of the file and of the data directory, reads neither. */
+export function listWarnings(config: Config): ConfigWarning[] {
+  return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config)];
+}
+
+function httpWarnings({ http: { listen, publicUrl } }: Config): ConfigWarning[] {
+  const url = publicUrl === undefined ? undefined : new URL(publicUrl);
+  const isPlainUrl = url?.protocol === "http:" && !isLoopback(hostOf(url));
+  if (url?.protocol === "https:" || (isLoopback(listen.host) && !isPlainUrl)) return [];
+  const text =
+    "other machines reach this over plain http: API keys, passwords and prompts can be read on the way, and the dashboard's " +
+    "cookies are not Secure; put a proxy that ends TLS in front of it, and set http.public_url to its https address";
+  return [{ setting: isPlainUrl ? "http.public_url" : "http.listen", text }];
+}
+
+function connectionWarnings({ databaseUrl, redisUrl }: Config): ConfigWarning[] {
+  const warnings: ConfigWarning[] = [];
+  const database = databaseUrl === undefined ? undefined : new URL(databaseUrl);
+  if (database !== undefined && isRemote(database)) {
+    const { searchParams } = database;
+    const mode =
+      searchParams.get("sslmode") ?? (/^(true|1)$/.test(searchParams.get("ssl") ?? "") ? "verify-full" : "disable");
+    if (mode === "disable")
+      warnings.push({
+        setting: "database.url",
+        text: "the connection to PostgreSQL on another machine is not encrypted; add sslmode=verify-full to the address",
+      });
+    else if (mode === "no-verify")
+      warnings.push({
+        setting: "database.url",
+        text: "sslmode=no-verify accepts every certificate, so that the connection can be intercepted; use sslmode=verify-full",
+      });
+  }
+  const redis = redisUrl === undefined ? undefined : new URL(redisUrl);
+  if (redis?.protocol === "redis:" && isRemote(redis))
+    warnings.push({
+      setting: "redis.url",
+      text: "the connection to Redis on another machine is not encrypted; use an address that begins with rediss://",
+    });
+  return warnings;
+}
+
+/** Neither this machine nor a socket in its file system. */
+function isRemote(url: URL): boolean {
+  const host = url.searchParams.get("host") ?? hostOf(url);
+  return host !== "" && !host.startsWith("/") && !isLoopback(host);
+}
+
+function hostOf({ hostname }: URL): string {
+  return hostname.replace(/^\[(.*)\]$/, "$1");
+}
+
+function fileWarnings({ file, dataDir, secretsInFile }: Config): ConfigWarning[] {
+  const warnings: ConfigWarning[] = [];
+  const fileMode = secretsInFile && file !== undefined ? modeOf(file) : undefined;
+  if (file !== undefined && fileMode !== undefined && (fileMode & 0o004) !== 0)
+    warnings.push({
+      setting: file,
+      text: `it holds secrets, and every user of this machine may read it (${octal(fileMode)}); run: chmod o= ${file}, or write secrets as \${NAME}`,
+    });
+  const dataMode = modeOf(dataDir);
+  if (dataMode !== undefined && (dataMode & 0o077) !== 0)
+    warnings.push({
+      setting: "data_dir",
+      text: `other users of this machine may enter ${dataDir} (${octal(dataMode)}); run: chmod 700 ${dataDir}`,
+    });
+  return warnings;
+}
+
+/** The permission bits; undefined where there is nothing, and on Windows, whose files have none. */
+function modeOf(path: string): number | undefined {
+  if (process.platform === "win32") return undefined;
+  const stat = statSync(path, { throwIfNoEntry: false });
+  return stat === undefined ? undefined : stat.mode & 0o777;
+}
+
+function octal(mode: number): string {
+  return mode.toString(8).padStart(4, "0");
+}

@@ -1,0 +1,40 @@
+import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
+import type { Config } from "../config/config.ts";
+import { toBlockList } from "../console/client-address.ts";
+import { Connections } from "../edge/connections.ts";
+
+/** Descriptors for files, the database, listeners and pipes. The rest is shared by callers and by connections to providers. */
+const RESERVED = 100;
+/** The limit of descriptors where the system does not say one. */
+const USUAL_DESCRIPTORS = 10_000;
+const MOST = 65_536;
+
+/** The connections of this process, limited by the configuration or by what its descriptors allow. */
+export function createConnections({ overload, http }: Pick<Config, "overload" | "http">): Connections {
+  const max = overload.maxConnections ?? usualMax(descriptorLimit());
+  const exempt = toBlockList(["127.0.0.0/8", "::1", ...http.trustedProxies]);
+  return new Connections({
+    max,
+    maxPerAddress: overload.maxConnectionsPerAddress ?? Math.ceil(max / 2),
+    isExempt(address) {
+      const plain = address.replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");
+      return isIP(plain) !== 0 && exempt.check(plain, isIP(plain) === 6 ? "ipv6" : "ipv4");
+    },
+  });
+}
+
+/** Half of what is not reserved: a call needs a connection to a provider, too. */
+export function usualMax(descriptors: number): number {
+  return Math.min(MOST, Math.max(16, Math.floor((descriptors - RESERVED) / 2)));
+}
+
+/** Node has raised the soft limit to the hard one at its start. */
+function descriptorLimit(): number {
+  try {
+    const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1")) ?? [];
+    return Number(soft ?? USUAL_DESCRIPTORS);
+  } catch {
+    return USUAL_DESCRIPTORS;
+  }
+}

@@ -1,0 +1,38 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { setUp, type Site, startSite } from "./support/site.ts";
+
+let site: Site;
+afterEach(() => site?.close());
+
+/** A proxy is trusted, so others may reach the page. */
+const EXPOSED = { http: { listen: "127.0.0.1:0", trusted_proxies: ["10.0.0.0/8"] } };
+
+describe("the set-up of an installation that others reach", () => {
+  it("asks for the setup token, and takes it from the link that was printed", async () => {
+    site = await startSite({ config: EXPOSED });
+    const stranger = await site.visit("/");
+    await stranger.page.getByLabel("E-mail").fill("eve@example.com");
+    await stranger.page.getByLabel("Password").fill("four unrelated words");
+    await stranger.page.getByRole("button", { name: "Create" }).click();
+    await stranger.page.getByText("needs the setup token").waitFor();
+    expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
+    const [link = ""] = /\/sign-up#setup=[\w-]+/.exec(site.product.output.stdout) ?? [];
+    const { page, complaints } = await site.visit(link);
+    expect(await page.getByLabel("Setup token").inputValue()).toBe(link.split("=")[1]);
+    await setUp(page);
+    expect(page.url()).not.toContain("setup");
+    expect(complaints).toEqual([]);
+  });
+});
+
+describe("the set-up where sign-up is closed", () => {
+  it("names the command that makes the first administrator", async () => {
+    site = await startSite({ config: { sign_up: "closed" } });
+    const { page } = await site.visit("/");
+    await page.getByText("npx parley accounts create --role administrator").waitFor();
+    expect(await page.getByLabel("Password").count()).toBe(0);
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    expect(site.product.output.stdout).toContain("npx parley accounts create --role administrator");
+  });
+});

@@ -1,0 +1,159 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Product, runProduct, startProduct } from "../support/product.ts";
+import { UNLIMITED } from "../support/unlimited.ts";
+import { answerText, localModel, startUpstream, type Upstream } from "./support/upstream.ts";
+
+/** The provider answers when this resolves. */
+let released = Promise.resolve();
+let upstream: Upstream;
+let product: Product;
+
+beforeAll(async () => {
+  upstream = await startUpstream(async (exchange) => {
+    await released;
+    answerText(exchange, "Hello.");
+  });
+  product = await startProduct({
+    config: { ...localModel(upstream.url), limits: UNLIMITED, timeouts: { settle_ms: 1_000 } },
+  });
+});
+afterAll(async () => {
+  await product.stop();
+  await upstream.close();
+});
+
+/** Runs a command of the product on its data, and answers what it prints as JSON. */
+async function runJson<T>(line: string): Promise<T> {
+  const { output, ending } = runProduct([...line.split(" ").filter(Boolean), "--json"], { home: product.home });
+  expect(await ending).toEqual({ code: 0, signal: null });
+  return JSON.parse(output.stdout) as T;
+}
+
+interface KeyJson {
+  readonly id: string;
+  readonly key: string;
+}
+
+const createKey = (flags: string): Promise<KeyJson> => runJson(`keys create --name a ${flags}`);
+
+function ask(key: string, body: object, signal?: AbortSignal): Promise<Response> {
+  return fetch(`${product.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model: "local/test", messages: [{ role: "user", content: "Hi." }], ...body }),
+    ...(signal && { signal }),
+  });
+}
+
+const sent = (): Record<string, unknown> => JSON.parse(upstream.exchanges.at(-1)!.body) as Record<string, unknown>;
+
+const OPTIONS = {
+  service_tier: "priority",
+  store: true,
+  web_search_options: {},
+  prompt_cache_retention: "24h",
+};
+
+describe("a request under a budget", () => {
+  it("is refused when any text that is sent makes it too dear", async () => {
+    const { key } = await createKey("--budget 0.05");
+    const long = "x".repeat(200_000);
+    const schema = { name: "s", description: long, schema: { type: "object", properties: {} } };
+    for (const body of [
+      { messages: [{ role: "user", content: long }] },
+      { response_format: { type: "json_schema", json_schema: schema } },
+      { tools: [{ type: "function", function: { name: "f", description: long } }] },
+      { user: long },
+      { stop: [long] },
+      { prompt_cache_key: long },
+    ]) {
+      const asked = upstream.exchanges.length;
+      const response = await ask(key, { max_tokens: 1, ...body });
+      expect([Object.keys(body), response.status]).toEqual([Object.keys(body), 429]);
+      expect(upstream.exchanges).toHaveLength(asked);
+    }
+    expect((await ask(key, { max_tokens: 1 })).status).toBe(200);
+  });
+
+  it("has a cap on its answer, and no option that costs extra or lets the provider keep data", async () => {
+    const { key } = await createKey("--budget 1");
+    const response = await ask(key, OPTIONS);
+    const { parley } = (await response.json()) as { parley: { omitted: string[] } };
+    expect(response.status).toBe(200);
+    expect(sent()).toMatchObject({ max_tokens: 8_192 });
+    expect(Object.keys(sent())).not.toEqual(expect.arrayContaining([expect.stringMatching(/tier|store|search|cache/)]));
+    expect(parley.omitted).toEqual(Object.keys(OPTIONS));
+    const strict = await ask(key, { ...OPTIONS, parley: { strict: true } });
+    expect(strict.status).toBe(400);
+    expect(await strict.text()).toContain("service_tier: is not allowed for this API key and provider");
+  });
+
+  it("has the options that its key was given", async () => {
+    const { id, key } = await createKey("--budget 1 --options service_tier,store");
+    await ask(key, OPTIONS);
+    expect(sent()).toMatchObject({ service_tier: "priority", store: true });
+    expect(Object.keys(sent())).not.toEqual(expect.arrayContaining([expect.stringMatching(/search|cache/)]));
+    expect(await runJson(`keys update ${id} --options none`)).toMatchObject({ options: [] });
+    expect(await runJson(`keys update ${id} --options default`)).toMatchObject({ options: "default" });
+  });
+});
+
+describe("a request without a budget", () => {
+  it("has every option, and no cap that it did not ask for", async () => {
+    const { key } = await createKey("");
+    await ask(key, OPTIONS);
+    expect(sent()).toMatchObject(OPTIONS);
+    expect(Object.keys(sent())).not.toContain("max_tokens");
+  });
+});
+
+describe("a completion whose caller does not wait", () => {
+  const ROUNDS = 12;
+  const LEAVES_MS = 200;
+
+  interface KeyUsage {
+    readonly group: string;
+    readonly completions: number;
+    readonly estimated: number;
+    readonly completion_tokens: number;
+    readonly cost_micro_usd: number;
+  }
+
+  /** What the ledger has of a key. */
+  async function usageOf(id: string): Promise<KeyUsage | undefined> {
+    const { usage } = await runJson<{ usage: readonly KeyUsage[] }>("usage --by key");
+    return usage.find(({ group }) => group === id);
+  }
+
+  it.each([
+    // The provider counts two tokens for a whole answer, and nothing for a stream.
+    ["by the provider's count where it came in the time to settle", true, (ROUNDS / 2) * (2 + LEAVES_MS)],
+    ["by all that can have been generated where none came", false, ROUNDS * LEAVES_MS],
+  ])("is booked %s", async (_, answersInTime, leastTokens) => {
+    const release = Promise.withResolvers<void>();
+    released = release.promise;
+    const { id, key } = await createKey("--budget 1");
+    const asked = upstream.exchanges.length;
+    const leaving = new AbortController();
+    const calls = Array.from({ length: ROUNDS }, (_unused, index) =>
+      ask(key, { stream: index % 2 === 0, max_tokens: 2_000 }, leaving.signal).then(
+        (response) => response.text(),
+        () => undefined,
+      ),
+    );
+    await expect.poll(() => upstream.exchanges.length - asked, { timeout: 10_000 }).toBe(ROUNDS);
+    await new Promise((resolve) => setTimeout(resolve, LEAVES_MS));
+    leaving.abort();
+    await Promise.all(calls);
+    // The gateway has to see that its callers have left.
+    await new Promise((resolve) => setTimeout(resolve, LEAVES_MS));
+    if (answersInTime) release.resolve();
+    await expect.poll(() => usageOf(id), { timeout: 15_000 }).toMatchObject({ completions: ROUNDS });
+    release.resolve();
+    const usage = (await usageOf(id))!;
+    expect(usage.estimated).toBe(answersInTime ? ROUNDS / 2 : ROUNDS);
+    expect(usage.completion_tokens).toBeGreaterThanOrEqual(leastTokens);
+    expect(usage.cost_micro_usd).toBeGreaterThan(2 * leastTokens);
+    expect(usage.cost_micro_usd).toBeLessThanOrEqual(1_000_000);
+  });
+});

@@ -1,0 +1,139 @@
+import { execFileSync, spawnSync } from "node:child_process";
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { makeHome, runProduct, startProduct } from "../support/product.ts";
+
+const root = join(import.meta.dirname, "../..");
+interface Manifest {
+  readonly version: string;
+  readonly devDependencies: object;
+}
+const manifest = readJson(join(root, "package.json")) as Manifest;
+const archive = join(root, `dist/parley-${manifest.version}.tgz`);
+
+/** Development dependencies of the project that the built dashboard consists of. */
+const OF_DASHBOARD: ReadonlySet<string> = new Set([
+  "@base-ui/react",
+  "@connectrpc/connect-web",
+  "@tanstack/react-query",
+  "react",
+  "react-dom",
+  "uplot",
+  "wouter",
+]);
+
+let folder: string;
+let home: string;
+/** Where npm has put the release. */
+let installed: string;
+
+/** Nothing of the developer's own, and no registry: what npm would fetch fails. */
+const environment = (): NodeJS.ProcessEnv => ({
+  PATH: process.env["PATH"],
+  npm_config_registry: "http://127.0.0.1:9/",
+  npm_config_cache: join(folder, "cache"),
+  npm_config_userconfig: join(folder, "npmrc"),
+});
+
+beforeAll(() => {
+  execFileSync(process.execPath, [join(root, "scripts/run.mjs"), "scripts/release.mjs"], { stdio: "pipe" });
+  folder = mkdtempSync(join(tmpdir(), "parley-release-"));
+  home = makeHome();
+  installed = join(folder, "node_modules/parley");
+  // Else npm looks for one in the folders above.
+  writeFileSync(join(folder, "package.json"), "{}");
+  const options = ["--offline", "--omit=dev", "--ignore-scripts", "--no-audit", "--no-fund"];
+  execFileSync("npm", ["install", ...options, archive], { cwd: folder, env: environment(), stdio: "pipe" });
+});
+afterAll(() => {
+  for (const each of [folder, home]) rmSync(each, { recursive: true, force: true });
+});
+
+describe("a release", () => {
+  it("is installed without any other package", () => {
+    expect(readdirSync(join(folder, "node_modules")).filter((name) => !name.startsWith("."))).toEqual(["parley"]);
+    expect(existsSync(join(installed, "node_modules"))).toBe(false);
+    const text = readFileSync(join(installed, "package.json"), "utf8");
+    expect(text).not.toMatch(/dependencies/i);
+  });
+
+  it("serves completions, pages, the contract and metrics, and installs and builds nothing", async () => {
+    const program = join(installed, "scripts/parley.mjs");
+    const product = await startProduct({ home, program, env: { npm_config_registry: "http://127.0.0.1:9/" } });
+    try {
+      const created = runProduct(["keys", "create", "--name", "a"], { home, program });
+      expect(await created.ending).toEqual({ code: 0, signal: null });
+      const answer = await fetch(`${product.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${created.output.stdout.trim()}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "beta-3-flash", messages: [{ role: "user", content: "Hello" }] }),
+      });
+      expect(await answer.json()).toMatchObject({ object: "chat.completion" });
+      const read = async (url: string): Promise<string> => (await fetch(url)).text();
+      expect(await read(`${product.url}/`)).toContain('<script type="module"');
+      expect(await read(`${product.url}/proto/parley/v1/completion.proto`)).toContain("service CompletionService");
+      expect(await read(`${product.operationsUrl}/metrics`)).toContain('parley_completions_total{entrance="http"');
+    } finally {
+      product.signal("SIGTERM");
+      expect(await product.ending).toEqual({ code: 0, signal: null });
+      await product.stop();
+    }
+    expect(product.output.stderr).not.toMatch(/Installing|Building|runs from its sources/);
+    expect(existsSync(join(installed, "node_modules"))).toBe(false);
+  });
+
+  it("lists the packages in it with their hashes, and no tool of development", () => {
+    const { components } = readJson(join(installed, "sbom.cdx.json")) as {
+      components: readonly { name: string; scope: string; hashes: readonly { alg: string }[] }[];
+    };
+    const names = components.map(({ name }) => name);
+    expect(names).toEqual(expect.arrayContaining(["@grpc/grpc-js", "pg", "react", "zod"]));
+    expect(components.filter(({ hashes, scope }) => hashes[0]?.alg !== "SHA-512" || scope !== "required")).toEqual([]);
+    const tools = new Set(Object.keys(manifest.devDependencies).filter((name) => !OF_DASHBOARD.has(name)));
+    expect(names.filter((name) => tools.has(name))).toEqual([]);
+    const licenses = readFileSync(join(installed, "THIRD-PARTY-LICENSES.txt"), "utf8");
+    expect(names.filter((name) => !licenses.includes(`${name} `))).toEqual([]);
+  });
+
+  it("names the archive's hash beside it", () => {
+    const check = spawnSync("sha256sum", ["--check", `${archive}.sha256`], {
+      cwd: join(root, "dist"),
+      encoding: "utf8",
+    });
+    expect(check.stdout).toContain(": OK");
+  });
+
+  it("refuses a Node that is too old instead of looking for another", () => {
+    const file = join(installed, "package.json");
+    const before = readFileSync(file, "utf8");
+    writeFileSync(file, before.replace(/"node": ">=[\d.]+"/, '"node": ">=99.0.0"'));
+    const { status, stderr } = parley("help");
+    writeFileSync(file, before);
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: `Parley needs Node 99.0.0 or newer, and the installed one is ${process.versions.node}. Install Node from https://nodejs.org and try again.\n`,
+    });
+  });
+
+  it("says that it is incomplete instead of building", () => {
+    rmSync(join(installed, "dist/program"), { recursive: true });
+    const { status, stderr } = parley("help");
+    expect(status).toBe(1);
+    expect(stderr).toMatch(/dist\/program is missing: unpack the release again\n$/);
+  });
+});
+
+function parley(...args: string[]): { status: number | null; stderr: string } {
+  const { status, stderr } = spawnSync(process.execPath, [join(installed, "scripts/parley.mjs"), ...args], {
+    cwd: home,
+    env: environment(),
+    encoding: "utf8",
+  });
+  return { status, stderr };
+}
+
+function readJson(path: string): unknown {
+  return JSON.parse(readFileSync(path, "utf8"));
+}

@@ -1,0 +1,83 @@
+import { afterEach, describe, expect, it } from "vitest";
+import { ConsoleCaller, PASSWORD } from "../faults/support/console.ts";
+import { type Product, type ProductOptions, runProduct, startProduct } from "../support/product.ts";
+
+const undo: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const step of undo.splice(0).toReversed()) await step();
+});
+
+async function open(options: ProductOptions): Promise<Product> {
+  const product = await startProduct(options);
+  undo.push(() => product.stop());
+  return product;
+}
+
+/** Six people at the same moment, and what becomes of them. */
+async function signUps(product: Product, more: object = {}): Promise<string[]> {
+  const answers = Array.from({ length: 6 }, async (_, index) => {
+    const message = { email: `person${index}@example.com`, password: PASSWORD, ...more };
+    const { status, body } = await new ConsoleCaller(product).ask("SessionService/SignUp", message);
+    const { session } = body as { session?: { account: { role: string } } };
+    return `${status} ${session?.account.role ?? ""}`.trim();
+  });
+  return (await Promise.all(answers)).toSorted();
+}
+
+const stateOf = (product: Product) => new ConsoleCaller(product).call("SessionService/GetSession");
+const tokenIn = (text: string): string | undefined => /\/sign-up#setup=([\w-]{43})$/m.exec(text)?.[1];
+
+describe("the first administrator", () => {
+  it("of an installation that others reach has the setup token of the start, and is one of six", async () => {
+    const config = { http: { listen: "127.0.0.1:0", public_url: "https://parley.example.com" }, workers: 2 };
+    const product = await open({ config });
+    expect(await stateOf(product)).toMatchObject({ needsAdministrator: true, needsSetupToken: true });
+    expect(await signUps(product)).toEqual(Array.from({ length: 6 }, () => "403"));
+    expect(product.output.stdout).toContain("https://parley.example.com/sign-up#setup=");
+    const setupToken = tokenIn(product.output.stdout);
+    expect(product.output.stderr).not.toContain(setupToken);
+    const made = await signUps(product, { setupToken });
+    expect(made).toEqual(["200 ACCOUNT_ROLE_ADMINISTRATOR", ...Array.from({ length: 5 }, () => "403")]);
+    const after = await stateOf(product);
+    expect([after["needsAdministrator"], after["needsSetupToken"]]).toEqual([undefined, undefined]);
+  });
+
+  it("is not made in the dashboard where sign-up is closed", async () => {
+    const product = await open({ config: { sign_up: "closed" } });
+    expect(product.output.stdout).toContain("npx parley accounts create --role administrator");
+    expect(await signUps(product)).toEqual(Array.from({ length: 6 }, () => "403"));
+    expect(await stateOf(product)).toMatchObject({ needsAdministrator: true });
+  });
+
+  it("needs no token where only this machine reaches the page", async () => {
+    const product = await open({});
+    expect(tokenIn(product.output.stdout)).toBeUndefined();
+    expect((await stateOf(product))["needsSetupToken"]).toBeUndefined();
+    const forwarded = await fetch(`${product.url}/parley.console.v1.SessionService/SignUp`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-forwarded-for": "192.0.2.1" },
+      body: JSON.stringify({ email: "eve@example.com", password: PASSWORD }),
+    });
+    expect(forwarded.status).toBe(403);
+    // Once, however many there are.
+    await expect.poll(() => product.output.stderr.split("x-forwarded-for arrives").length).toBe(2);
+    expect((await signUps(product))[0]).toBe("200 ACCOUNT_ROLE_ADMINISTRATOR");
+  });
+
+  it("may have the token of any process on the same data, and none is printed once there is one", async () => {
+    const config = { http: { listen: "127.0.0.1:0", trusted_proxies: ["10.0.0.0/8"] } };
+    const one = await open({ config });
+    const other = runProduct(["serve"], { home: one.home });
+    undo.push(() => void other.child.kill("SIGKILL"));
+    await expect.poll(() => tokenIn(other.output.stdout), { timeout: 20_000 }).toBeDefined();
+    const setupToken = tokenIn(other.output.stdout);
+    expect(setupToken).not.toBe(tokenIn(one.output.stdout));
+    expect((await signUps(one, { setupToken }))[0]).toBe("200 ACCOUNT_ROLE_ADMINISTRATOR");
+    other.child.kill("SIGTERM");
+    await other.ending;
+    const again = runProduct(["serve"], { home: one.home });
+    undo.push(() => void again.child.kill("SIGKILL"));
+    await expect.poll(() => again.output.stdout, { timeout: 20_000 }).toContain("Keys are made with");
+    expect(tokenIn(again.output.stdout)).toBeUndefined();
+  });
+});

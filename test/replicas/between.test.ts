@@ -1,0 +1,136 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, inject, it, onTestFinished } from "vitest";
+import { createKey } from "../../src/access/keys.ts";
+import { systemClock } from "../../src/core/clock.ts";
+import { openStore } from "../../src/store/store.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { createDatabase, PASSWORD } from "../support/postgres.ts";
+import { says } from "../support/scripted-upstream.ts";
+import { MODEL, startDeployment } from "./support/deployment.ts";
+import { startLoad } from "./support/load.ts";
+
+/* What operators put between: HAProxy in front of replicas, PgBouncer in front of PostgreSQL. */
+
+const has = (program: string): boolean => spawnSync(program, ["-v"]).error === undefined;
+
+/** Starts a program with a configuration file, which ends with the test. */
+async function start(program: string, config: string, flags: (file: string) => string[]): Promise<ChildProcess> {
+  const folder = await mkdtemp(join(tmpdir(), "parley-between-"));
+  const file = join(folder, "config");
+  await writeFile(file, config);
+  // Some programs give up being root, and read it as somebody else.
+  await chmod(folder, 0o755);
+  const child = spawn(program, flags(file), { stdio: "ignore" });
+  onTestFinished(async () => {
+    if (child.exitCode === null && child.signalCode === null) {
+      const ended = once(child, "exit");
+      child.kill("SIGKILL");
+      await ended;
+    }
+    await rm(folder, { recursive: true, force: true });
+  });
+  return child;
+}
+
+describe.skipIf(!has("haproxy"))("HAProxy before replicas", () => {
+  it("finds them healthy by its own check, and a rolling restart fails no request", async () => {
+    const databaseUrl = await createDatabase(inject("postgresUrl"));
+    const ports = [await findFreePort(), await findFreePort()];
+    const config = { shutdown: { notice_ms: 1_500 } };
+    const deployment = await startDeployment({ replicas: 2, databaseUrl, redisUrl: undefined, config, ports });
+    onTestFinished(() => deployment.close());
+    deployment.upstream.script(MODEL, [(call) => void setTimeout(() => says("one two")(call), 100)]);
+    const { secret: key } = await createKey({ store: deployment.store.keys, clock: systemClock }, { name: "balanced" });
+    const port = await findFreePort();
+    const servers = ports.map((each, index) => `  server r${index} 127.0.0.1:${each}`);
+    await start(
+      "haproxy",
+      [
+        "defaults",
+        "  mode http",
+        "  timeout connect 2s",
+        "  timeout client 30s",
+        "  timeout server 30s",
+        "frontend callers",
+        `  bind 127.0.0.1:${port}`,
+        "  default_backend parley",
+        "backend parley",
+        // As its manual says, and by HTTP/1.0.
+        "  option httpchk GET /readyz",
+        "  option redispatch",
+        "  retries 3",
+        "  default-server check inter 200 fall 2 rise 1",
+        ...servers,
+        "",
+      ].join("\n"),
+      (file) => ["-db", "-f", file],
+    );
+    const url = `http://127.0.0.1:${port}`;
+    await expect.poll(async () => (await fetch(`${url}/readyz`).catch(() => undefined))?.status).toBe(200);
+    const load = startLoad({ callers: 8, key, pick: () => url });
+    for (const index of [0, 1]) {
+      const product = deployment.products[index]!;
+      product.signal("SIGTERM");
+      expect(await product.ending).toEqual({ code: 0, signal: null });
+      await deployment.restart(index);
+      // Its turn comes when the balancer has seen it.
+      await expect.poll(async () => (await fetch(`${deployment.products[index]!.url}/readyz`)).status).toBe(200);
+      await new Promise((resolve) => setTimeout(resolve, 1_000));
+    }
+    await load.stop();
+    expect(load.failures).toEqual([]);
+    expect(load.ended.length).toBeGreaterThan(50);
+  }, 60_000);
+});
+
+describe.skipIf(!has("pgbouncer"))("PgBouncer before PostgreSQL", () => {
+  async function startBouncer(more: string): Promise<string> {
+    const direct = new URL(await createDatabase(inject("postgresUrl")));
+    const port = await findFreePort();
+    const config = [
+      "[databases]",
+      `* = host=127.0.0.1 port=${direct.port} user=postgres password=${PASSWORD}`,
+      "[pgbouncer]",
+      "listen_addr = 127.0.0.1",
+      `listen_port = ${port}`,
+      "unix_socket_dir =",
+      "auth_type = any",
+      more,
+      "",
+    ].join("\n");
+    await start("pgbouncer", config, (file) => [...(process.getuid?.() === 0 ? ["-u", "nobody"] : []), file]);
+    direct.port = String(port);
+    return direct.href;
+  }
+
+  it("that refuses our settings is named as the cause, with what to do", async () => {
+    const databaseUrl = await startBouncer("pool_mode = session");
+    const open = (): Promise<string> =>
+      openStore({ dataDir: "/nowhere", databaseUrl }).then(
+        () => "opened",
+        (error: Error) => error.message,
+      );
+    await expect.poll(open).toContain("ignore_startup_parameters = statement_timeout");
+  });
+
+  it("works in session mode once it ignores them, and tells of changed keys", async () => {
+    const databaseUrl = await startBouncer("pool_mode = session\nignore_startup_parameters = statement_timeout");
+    await expect
+      .poll(() => openStore({ dataDir: "/nowhere", databaseUrl }).then((store) => store.close()))
+      .toBe(undefined);
+    const stores = await Promise.all([1, 2].map(() => openStore({ dataDir: "/nowhere", databaseUrl })));
+    onTestFinished(async () => {
+      for (const store of stores) await store.close();
+    });
+    const heard: (string | undefined)[] = [];
+    stores[0]!.keyChanges.subscribe((hash) => void heard.push(hash));
+    await expect.poll(() => stores[0]!.health()).toEqual({ up: true, listening: true });
+    const keys = { store: stores[1]!.keys, clock: systemClock };
+    await createKey(keys, { name: "bounced" });
+    await expect.poll(() => heard.length).toBeGreaterThan(1);
+  });
+});
