@@ -139,7 +139,10 @@ function auditAttempts(seen: Case, { attempts }: Entry): string[] {
   return found;
 }
 
-/** What the last call counted, to the token; or an estimate of what its caller can have had. */
+/**
+ * What the last call counted, to the token, and attempts before it that were not counted beside it; or an estimate of what
+ * its caller can have had.
+ */
 function auditMoney(seen: Case, entry: Entry): string[] {
   const { reply } = seen;
   const { prompt, completion, costMicroUsd, estimated } = entry;
@@ -147,10 +150,12 @@ function auditMoney(seen: Case, entry: Entry): string[] {
   if (costMicroUsd !== prompt * PRICE.input + completion * PRICE.output) found.push(`costs ${costMicroUsd}`);
   const usage = lastCall(seen)?.plan.usage;
   const isCounted = prompt === usage?.prompt && completion === usage?.completion;
+  const holdsCount = usage !== undefined && prompt >= usage.prompt && completion >= usage.completion;
   const isFree = prompt === 0 && completion === 0;
   if (!estimated && !isCounted && !isFree) found.push(`counted ${prompt}+${completion} for ${JSON.stringify(usage)}`);
   if (isFree && (entry.outcome === "served" || reply.text !== "")) found.push("costs nothing, and was answered");
-  if (estimated && reply.text !== "" && completion < Math.min(Math.ceil(reply.text.length / 4), MAX_OUTPUT_TOKENS))
+  const least = Math.min(Math.ceil(reply.text.length / 4), MAX_OUTPUT_TOKENS);
+  if (estimated && reply.text !== "" && !holdsCount && completion < least)
     found.push(`estimated at ${completion} tokens for ${reply.text.length} characters`);
   return found;
 }
