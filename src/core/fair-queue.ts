@@ -64,15 +64,6 @@ export class FairQueue<W extends Waiter> {
     return this.takeLate(() => true);
   }
 
-  /** Takes the newest waiter of the key of which most wait, if those are more than `count`. */
-  takeOfLongest(count: number): W | undefined {
-    let longest: ReadonlySet<W> | undefined;
-    for (const queue of this.#queues.values()) if (queue.size > (longest?.size ?? count)) longest = queue;
-    const newest = longest === undefined ? undefined : [...longest].at(-1);
-    if (newest !== undefined) this.remove(newest);
-    return newest;
-  }
-
   /** How many wait of a key. */
   sizeOf(key: string): number {
     return this.#queues.get(key)?.size ?? 0;

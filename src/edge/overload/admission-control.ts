@@ -50,9 +50,11 @@ export interface OverloadState {
 
 /** Completions begun in one turn of the event loop, so that a turn stays short. */
 const BEGUN_PER_TURN = 32;
-/** A completion that would probably wait for more than this share of the longest wait is refused at once. */
-const LIKELY_SHARE = 0.4;
-/** A key's calls in flight, at most, as a multiple of the calls that are still free: a lone key leaves a fifth of them. */
+/** A completion that would probably wait for more than this share of the longest wait is refused at once, */
+const LIKELY_SHARE = 0.25;
+/** unless no more than this many have their turn before it. */
+const MIN_TURNS = 16;
+/** What one key may have, as a multiple of what is still free: a lone key leaves a fifth, so that others find room at once. */
 const FREE_SHARE = 4;
 /** While other keys ask, the keys in debt share this part of the event loop for reading their requests. */
 const WORK_SHARE = 0.25;
@@ -106,7 +108,7 @@ export class AdmissionControl {
   #workedInTurnMs = 0;
   /** Ends with the current window. */
   #windowEnd = Promise.withResolvers<void>();
-  /** Beginnings that are due although the limit is reached: half of what has ended since. */
+  /** Beginnings that are due to keys that have their share, or all of the limit: half of what has ended since. */
   #due = 0;
   #turnEnds = false;
   #memoryIsShort = false;
@@ -149,8 +151,8 @@ export class AdmissionControl {
     if (active > maxCalls || own > FREE_SHARE * Math.max(0, maxCalls - active)) throw this.#shed("calls");
     if (this.#isReady({ holders, bytes, isRead: false })) {
       this.#requireRoom(caller, holders);
-      const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.lineId) === 0 && !this.#hasReady());
-      if (isNext && this.#mayBegin()) return this.#begin(holders, bytes);
+      const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.lineId) === 0 && !this.#hasNext());
+      if (isNext && this.#hasTurn(holders.key)) return this.#begin(holders, bytes);
     }
     return this.#wait({ caller, holders, open, bytes, isRead });
   }
@@ -233,10 +235,12 @@ export class AdmissionControl {
     return noRoom(whose, `requests of ${Math.floor(maxBytes / 2 ** 20)} MiB together may be on their way`);
   }
 
-  #hasReady(): boolean {
-    for (const waiting of this.#queue.oldest()) if (this.#isReady(waiting)) return true;
+  #hasNext(): boolean {
+    for (const waiting of this.#queue.oldest()) if (this.#isNext(waiting)) return true;
     return false;
   }
+
+  readonly #isNext = (waiting: Waiting): boolean => this.#isReady(waiting) && this.#hasTurn(waiting.holders.key);
 
   /** Whether its own key and account, and the memory for bodies, let it begin. */
   readonly #isReady = ({ holders, bytes, isRead }: Pick<Waiting, "holders" | "bytes" | "isRead">): boolean =>
@@ -246,18 +250,17 @@ export class AdmissionControl {
     return debtMs > DEBT_MS && this.#keys.size > 1;
   }
 
-  #mayBegin(): boolean {
-    if (this.#begunInTurn >= BEGUN_PER_TURN) return false;
-    if (this.#inFlight < this.#limit.value) {
-      this.#due = 0;
-      return true;
-    }
-    if (this.#due < 1) return false;
-    this.#due -= 1;
-    return true;
+  #hasTurn(key: Holding): boolean {
+    return this.#begunInTurn < BEGUN_PER_TURN && (this.#isWithinShare(key) || this.#due >= 1);
+  }
+
+  #isWithinShare({ calls }: Holding): boolean {
+    return calls < FREE_SHARE * (this.#limit.value - this.#inFlight);
   }
 
   #begin(holders: Holders, bytes: number | undefined): Slot {
+    if (this.#isWithinShare(holders.key)) this.#due = 0;
+    else this.#due -= 1;
     this.#begunInTurn += 1;
     this.#begun += 1;
     this.#inFlight += 1;
@@ -281,21 +284,14 @@ export class AdmissionControl {
     const nowMs = this.#ports.clock.monotonic();
     const { lineId: key } = caller;
     const own = this.#queue.sizeOf(key) + 1;
-    const all = this.#queue.size + 1;
     // Before it has its turn, each key has had as many turns as this one has waiters.
-    const turns = Math.min(own * Math.max(1, this.#queue.keys), all);
-    const isTooLate = open.expiresMs !== undefined && this.#limit.waitMs(turns) > open.expiresMs - nowMs;
-    if (isTooLate) throw this.#shed("queue");
+    const turns = Math.min(own * (this.#queue.keys + (own === 1 ? 1 : 0)), this.#queue.size + 1);
+    const { maxWaitMs } = this.#options;
+    const isLate = turns > Math.max(MIN_TURNS, this.#limit.begunIn(maxWaitMs * LIKELY_SHARE));
+    if (isLate || this.#limit.begunIn((open.expiresMs ?? Infinity) - nowMs) < turns) throw this.#shed("queue");
     const unread = Math.min(bytes ?? UNREAD_BYTES, UNREAD_BYTES);
     if (holders.key.waitingBytes + unread > holders.key.maxBytes) throw this.#noRoomFor(holders, bytes);
     if (isRead && !fits(holders, bytes)) throw this.#noRoomFor(holders, bytes);
-    if (this.#limit.waitMs(all) > this.#options.maxWaitMs * LIKELY_SHARE) {
-      // In place of a key that has much more waiting. Of keys that are alike, the latest request is refused: at once, while
-      // another one would have waited in vain.
-      const newest = this.#queue.takeOfLongest(2 * own);
-      if (newest === undefined) throw this.#shed("queue");
-      this.#reject(newest, this.#shed("queue"));
-    }
     return new Promise((resolve, reject) => {
       const leave = (): void => {
         this.#queue.remove(waiting);
@@ -321,8 +317,7 @@ export class AdmissionControl {
   }
 
   #beginWaiting(): void {
-    while (this.#hasReady() && this.#mayBegin()) {
-      const waiting = this.#queue.next(this.#isReady)!;
+    for (let waiting = this.#queue.next(this.#isNext); waiting !== undefined; waiting = this.#queue.next(this.#isNext)) {
       const { caller, holders, open, bytes } = waiting;
       this.#endIfExpired(open);
       if (open.signal.aborted) {
@@ -405,12 +400,6 @@ export class AdmissionControl {
     this.#payDebts(nowMs);
     this.#windowEnd.resolve();
     this.#windowEnd = Promise.withResolvers();
-    // They would be refused at their time limit: a crowd that came before its rate was known.
-    while (this.#limit.waitMs(this.#queue.size) > this.#options.maxWaitMs) {
-      const newest = this.#queue.takeOfLongest(0);
-      if (newest === undefined) break;
-      this.#reject(newest, this.#shed("queue"));
-    }
     const isLate = ({ sinceMs }: Waiting): boolean => nowMs - sinceMs > this.#options.maxWaitMs;
     for (const late of this.#queue.takeLate(isLate)) {
       this.#reject(late, this.#isReady(late) ? this.#shed("queue") : this.#noRoomFor(late.holders, late.bytes));

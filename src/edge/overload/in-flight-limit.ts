@@ -16,9 +16,13 @@ const STANDING = 3;
 /** The limit falls by no more than this share in a window, and rises by this share times the room that is left. */
 const FALL = 0.1;
 const RISE = 0.1;
-/** Weight of a window in the rate of beginnings, and of one in which nothing had to wait. */
-const WEIGHT = 0.05;
-const FREE_WEIGHT = 0.002;
+/** The rate of beginnings is the mean of this many windows in which completions waited: streams may end together. */
+const RATE_WINDOWS = 50;
+/** The rate of a process that has learnt nothing yet, per millisecond, and what that counts for, in windows. */
+const USUAL_BEGINS_PER_MS = 1;
+const USUAL_WINDOWS = 3;
+/** What a window in which nothing waited brings back of that. */
+const FORGETTING = 0.002;
 
 /** One window of the event loop. */
 export interface LoadWindow {
@@ -40,16 +44,18 @@ export interface LoadWindow {
  */
 export class InFlightLimit {
   #limit = START;
-  #beginsPerMs = 1;
+  #beginsPerMs = USUAL_BEGINS_PER_MS;
+  /** How many windows the rate is the mean of. */
+  #windows = USUAL_WINDOWS;
   #loads: readonly number[] = [];
 
   get value(): number {
     return this.#limit;
   }
 
-  /** How long it takes to begin this many, at the rate of the last seconds, in milliseconds. */
-  waitMs(count: number): number {
-    return count / this.#beginsPerMs;
+  /** How many completions are begun in this time, at the rate of the last seconds. */
+  begunIn(ms: number): number {
+    return ms * this.#beginsPerMs;
   }
 
   /** Learns from a window. */
@@ -61,9 +67,14 @@ export class InFlightLimit {
       const most = inFlight * Math.max(1 - FALL, TARGET / standing);
       this.#limit = Math.max(LEAST, Math.min(this.#limit, most));
     } else if (inFlight > this.#limit / 2) this.#limit *= 1 + RISE * Math.max(0, TARGET - load) ** 2;
-    // A rate that nothing had to wait for says how much was asked, not how much could be done. It is believed slowly: when
-    // streams end together the queue is empty for a moment, and the crowd is as large as before.
-    if (isFull) this.#beginsPerMs += (begun / WINDOW_MS - this.#beginsPerMs) * WEIGHT;
-    else this.#beginsPerMs += (Math.max(this.#beginsPerMs, 1) - this.#beginsPerMs) * FREE_WEIGHT;
+    if (isFull) {
+      this.#windows = Math.min(this.#windows + 1, RATE_WINDOWS);
+      this.#beginsPerMs += (begun / WINDOW_MS - this.#beginsPerMs) / this.#windows;
+    } else {
+      // A rate that nothing had to wait for says how much was asked, not how much could be done. That is forgotten slowly:
+      // when streams end together the queue is empty for a moment, and the crowd is as large as before.
+      this.#windows += (USUAL_WINDOWS - this.#windows) * FORGETTING;
+      this.#beginsPerMs += Math.max(0, USUAL_BEGINS_PER_MS - this.#beginsPerMs) * FORGETTING;
+    }
   }
 }
