@@ -4,7 +4,7 @@ import { ensureBuilt } from "./build.mjs";
 
 /** Everything that the built files depend on. */
 export const webAppSources = [
-  "src/console/web",
+  "web",
   "gen/parley/console",
   "gen/google/rpc",
   // What the API reference is made of.

@@ -1,4 +1,4 @@
-import type { Field, Shape, TypePart } from "../../src/console/web/docs/reference.ts";
+import type { Field, Shape, TypePart } from "../../web/docs/reference.ts";
 import type { JsonSchema } from "../../src/front/openapi/components.ts";
 
 /** Bounds that only say how far JSON's or the contract's whole numbers go. */

@@ -1,5 +1,5 @@
-import type { ErrorRow, Reference, Shape, Topic } from "../../src/console/web/docs/reference.ts";
-import { errorAnchor } from "../../src/console/web/docs/reference.ts";
+import type { ErrorRow, Reference, Shape, Topic } from "../../web/docs/reference.ts";
+import { errorAnchor } from "../../web/docs/reference.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { MAX_FALLBACKS, MAX_MESSAGES, MAX_STOPS } from "../../src/core/validate.ts";
 import { FAILURE_TABLE, GRPC_STATUS, retryAfterMs } from "../../src/edge/failure-table.ts";

@@ -3,7 +3,7 @@ import { Failure } from "../core/failure.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 import { checkHost } from "./gate.ts";
 import { pageHeaders } from "./security-headers.ts";
-import { isPagePath } from "./web/paths.ts";
+import { isPagePath } from "../../web/paths.ts";
 
 /** The dashboard's pages and their files. */
 export interface Pages {

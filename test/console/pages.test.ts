@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readBuiltFiles } from "../../src/console/built-files.ts";
-import { PAGE_PATHS } from "../../src/console/web/paths.ts";
+import { PAGE_PATHS } from "../../web/paths.ts";
 import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 const PAGE = "<!doctype html><title>Parley</title>";

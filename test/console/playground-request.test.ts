@@ -7,13 +7,13 @@ import {
   ReasoningEffort,
 } from "../../gen/parley/v1/completion_pb.js";
 import { ImageSchema, ReasoningBlockSchema } from "../../gen/parley/v1/message_pb.js";
-import { addChunk, type Answer, NOTHING } from "../../src/console/web/playground/answer.ts";
-import { toChatJson } from "../../src/console/web/playground/chat-json.ts";
-import { type Draft, EMPTY_DRAFT } from "../../src/console/web/playground/draft.ts";
-import { PROGRAMS } from "../../src/console/web/playground/programs.ts";
-import { toRequest } from "../../src/console/web/playground/request.ts";
-import { TOOLS_EXAMPLE } from "../../src/console/web/playground/tools.ts";
-import { openCalls, type Turn, withoutTurn, withText } from "../../src/console/web/playground/turns.ts";
+import { addChunk, type Answer, NOTHING } from "../../web/playground/answer.ts";
+import { toChatJson } from "../../web/playground/chat-json.ts";
+import { type Draft, EMPTY_DRAFT } from "../../web/playground/draft.ts";
+import { PROGRAMS } from "../../web/playground/programs.ts";
+import { toRequest } from "../../web/playground/request.ts";
+import { TOOLS_EXAMPLE } from "../../web/playground/tools.ts";
+import { openCalls, type Turn, withoutTurn, withText } from "../../web/playground/turns.ts";
 import { readChatRequest } from "../../src/front/openai/request.ts";
 
 const DRAFT: Draft = { ...EMPTY_DRAFT, keyId: "key_1", model: "words" };

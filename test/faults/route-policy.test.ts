@@ -6,7 +6,7 @@ import { Client, credentials } from "@grpc/grpc-js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ServerReflection } from "../../gen/grpc/reflection/v1/reflection_pb.js";
 import { POLICIES } from "../../src/console/policy.ts";
-import { PAGE_PATHS, requestPath } from "../../src/console/web/paths.ts";
+import { PAGE_PATHS, requestPath } from "../../web/paths.ts";
 import { ROUTES } from "../../src/front/routes.ts";
 import { OPERATIONS_PATHS } from "../../src/telemetry/operations.ts";
 import { askConsole, askGrpc, askHttp, httpOutcome, type Outcome } from "./routes/ask.ts";

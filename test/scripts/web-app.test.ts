@@ -20,7 +20,7 @@ let folder: string;
 const FOLDERS = [
   "scripts/reference",
   "node_modules",
-  "src/console/web",
+  "web",
   "src/front/openapi",
   "src/front/openai",
   "proto/parley/v1",
@@ -30,7 +30,7 @@ const FOLDERS = [
 ];
 const FILES: Readonly<Record<string, string>> = {
   "src/main.ts": "console.log('serving');",
-  "src/console/web/main.tsx": "",
+  "web/main.tsx": "",
   "src/front/exchange.ts": "",
   "src/edge/http/json.ts": "",
   "src/core/failure.ts": "",
@@ -88,7 +88,7 @@ describe("npm start", () => {
     expect(start()).toMatchObject({ status: 0, stdout: "serving\n", built: true });
     expect(readFileSync(join(folder, "dist/console/index.html"), "utf8")).toBe("a page");
     expect(start("serve")).toMatchObject({ stdout: "serving\n", built: false });
-    appendFileSync(join(folder, "src/console/web/main.tsx"), "// changed");
+    appendFileSync(join(folder, "web/main.tsx"), "// changed");
     expect(start("--config", "parley.yaml")).toMatchObject({ stdout: "serving\n", built: true });
     expect(start()).toMatchObject({ built: false });
     // Nothing half-done is left behind; Node keeps what it has compiled beside the program.
