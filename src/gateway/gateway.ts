@@ -17,7 +17,7 @@ import { startKeyWatch } from "../edge/key-watch.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { startHttpServer } from "../front/server.ts";
 import { startGrpcServer } from "../grpc/server.ts";
-import { StreamTurns } from "../providers/stream-turns.ts";
+import { StreamTurns } from "../scheduling/stream-turns.ts";
 import { createRouter } from "../router/router.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import type { RateStore } from "../limits/rates.ts";

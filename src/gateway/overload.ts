@@ -12,7 +12,7 @@ import {
   type OverloadChange,
   type OverloadState,
 } from "../edge/overload/admission-control.ts";
-import type { StreamTurns } from "../providers/stream-turns.ts";
+import type { StreamTurns } from "../scheduling/stream-turns.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 interface OverloadPorts {

@@ -374,17 +374,17 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "under overload the event loop is given back between parts of answers",
-    file: "src/providers/stream-turns.ts",
+    file: "src/scheduling/stream-turns.ts",
     text: "if (this.#hasTime(nowMs)) this.#doGroup(nowMs);",
     by: "this.#doGroup(nowMs);",
-    tests: ["test/providers/stream-turns.test.ts"],
+    tests: ["test/scheduling/stream-turns.test.ts"],
   },
   {
     promise: "under overload large parts of answers do not keep the event loop",
-    file: "src/providers/stream-turns.ts",
+    file: "src/scheduling/stream-turns.ts",
     text: " && bytes < GROUP_BYTES",
     by: "",
-    tests: ["test/providers/stream-turns.test.ts"],
+    tests: ["test/scheduling/stream-turns.test.ts"],
   },
   {
     promise: "what is read of an answer's part counts among those that are done together",
@@ -402,10 +402,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "under overload keys take turns with the parts of their answers",
-    file: "src/providers/stream-turns.ts",
+    file: "src/scheduling/stream-turns.ts",
     text: "this.#waiting.add({ key, work,",
     by: 'this.#waiting.add({ key: "", work,',
-    tests: ["test/providers/stream-turns.test.ts"],
+    tests: ["test/scheduling/stream-turns.test.ts"],
   },
   {
     promise: "parts of answers take the turns of their callers' keys",
@@ -444,10 +444,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "keys take turns under overload",
-    file: "src/core/fair-queue.ts",
+    file: "src/scheduling/fair-queue.ts",
     text: "if (this.#queues.size > 1 && this.#queues.delete(key)) this.#queues.set(key, queue);",
     by: "",
-    tests: ["test/core/fair-queue.test.ts"],
+    tests: ["test/scheduling/fair-queue.test.ts"],
   },
   {
     promise: "no more completions are begun than the event loop has time for",

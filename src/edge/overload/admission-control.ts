@@ -1,6 +1,6 @@
 import type { Clock } from "../../core/clock.ts";
 import type { Failure } from "../../core/failure.ts";
-import { FairQueue, type Waiter } from "../../core/fair-queue.ts";
+import { FairQueue, type Waiter } from "../../scheduling/fair-queue.ts";
 import type { Principal } from "../../core/principal.ts";
 import { type Calls, deadlinePassed, type OpenCall } from "../calls.ts";
 import { InFlightLimit, WINDOW_MS } from "./in-flight-limit.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { FairQueue } from "../../src/core/fair-queue.ts";
+import { FairQueue } from "../../src/scheduling/fair-queue.ts";
 
 describe("the fair queue", () => {
   const waiters = (text: string) => text.split(" ").map((name) => ({ key: name[0]!, name }));

@@ -1,4 +1,4 @@
-import { FairQueue, type Waiter } from "../core/fair-queue.ts";
+import { FairQueue, type Waiter } from "./fair-queue.ts";
 
 /** The parts of answers that have arrived may keep the event loop for so long before it looks at what else there is. */
 const TURN_MS = 5;
