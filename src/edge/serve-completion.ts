@@ -1,7 +1,7 @@
 import { Failure } from "../core/failure.ts";
 import type { OpenCall } from "./calls.ts";
 import { endOfTurn } from "../scheduling/end-of-turn.ts";
-import type { Slot } from "./overload/slot.ts";
+import type { Slot } from "../admission/slot.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
 
 /** A call for a completion, as its entrance knows it. */

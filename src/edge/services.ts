@@ -8,7 +8,7 @@ import type { Principal } from "../core/principal.ts";
 import type { Entrance } from "../core/record.ts";
 import type { Calls } from "./calls.ts";
 import type { Connections } from "./connections.ts";
-import type { AdmissionControl } from "./overload/admission-control.ts";
+import type { AdmissionControl } from "../admission/admission-control.ts";
 
 /** The caller of an entrance, as `authenticate` finds it. */
 export type { KeyPrincipal };

@@ -11,7 +11,7 @@ import {
   type AdmissionPorts,
   type OverloadChange,
   type OverloadState,
-} from "../edge/overload/admission-control.ts";
+} from "../admission/admission-control.ts";
 import type { StreamTurns } from "../scheduling/stream-turns.ts";
 import type { Logger } from "../telemetry/logger.ts";
 

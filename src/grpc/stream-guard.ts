@@ -2,7 +2,7 @@ import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type Ser
 import { Failure } from "../core/failure.ts";
 import { WRITE_STALL_MS } from "../edge/drain.ts";
 import { requestIdFrom } from "../edge/ids.ts";
-import type { Slot } from "../edge/overload/slot.ts";
+import type { Slot } from "../admission/slot.ts";
 import { arrivesTooSlowly } from "../edge/pace.ts";
 import type { EdgeServices } from "../edge/services.ts";
 import { toServiceError } from "./status.ts";

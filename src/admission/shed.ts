@@ -1,4 +1,4 @@
-import { Failure } from "../../core/failure.ts";
+import { Failure } from "../core/failure.ts";
 
 /** Why the process refused a completion: its queue is long, too many calls are in flight, or memory is short. */
 export const SHED_REASONS = ["queue", "calls", "memory"] as const;

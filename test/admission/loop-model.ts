@@ -1,13 +1,13 @@
-import type { Clock } from "../../../src/core/clock.ts";
-import { Calls } from "../../../src/edge/calls.ts";
+import type { Clock } from "../../src/core/clock.ts";
+import { Calls } from "../../src/edge/calls.ts";
 import {
   AdmissionControl,
   type OverloadChange,
   type OverloadOptions,
-} from "../../../src/edge/overload/admission-control.ts";
-import type { Slot } from "../../../src/edge/overload/slot.ts";
-import { NO_LIMITS } from "../../../src/core/principal.ts";
-import { Shed } from "../../../src/edge/overload/shed.ts";
+} from "../../src/admission/admission-control.ts";
+import type { Slot } from "../../src/admission/slot.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
+import { Shed } from "../../src/admission/shed.ts";
 
 /** What things cost the event loop, in milliseconds. */
 export interface Costs {

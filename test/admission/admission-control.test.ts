@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { type Limits, NO_LIMITS } from "../../../src/core/principal.ts";
-import { Calls } from "../../../src/edge/calls.ts";
-import { AdmissionControl, type OverloadChange } from "../../../src/edge/overload/admission-control.ts";
-import { Shed } from "../../../src/edge/overload/shed.ts";
-import { Slot } from "../../../src/edge/overload/slot.ts";
-import { ROOMY_BYTES } from "../../support/admission.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
+import { Calls } from "../../src/edge/calls.ts";
+import { AdmissionControl, type OverloadChange } from "../../src/admission/admission-control.ts";
+import { Shed } from "../../src/admission/shed.ts";
+import { Slot } from "../../src/admission/slot.ts";
+import { ROOMY_BYTES } from "../support/admission.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 import { LoopModel, type Shape } from "./loop-model.ts";
 
 const MIB = 1024 * 1024;

@@ -1,5 +1,5 @@
-import type { Clock } from "../../core/clock.ts";
-import type { Failure } from "../../core/failure.ts";
+import type { Clock } from "../core/clock.ts";
+import type { Failure } from "../core/failure.ts";
 
 /** What is held by the calls of a key family, of an account, or of the process. */
 export class Holding {
