@@ -2,7 +2,7 @@ import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/failure.ts";
 import { FairQueue, type Waiter } from "../scheduling/fair-queue.ts";
 import type { Principal } from "../core/principal.ts";
-import { type Calls, deadlinePassed, type OpenCall } from "../edge/calls.ts";
+import { type Calls, deadlinePassed, type OpenCall } from "../inbound/calls.ts";
 import { InFlightLimit, WINDOW_MS } from "./in-flight-limit.ts";
 import { noRoom, Shed, SHED_REASONS, type ShedReason } from "./shed.ts";
 import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";

@@ -5,7 +5,7 @@ import { constrainedMemory, memoryUsage, threadCpuUsage } from "node:process";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Calls } from "../edge/calls.ts";
+import type { Calls } from "../inbound/calls.ts";
 import {
   AdmissionControl,
   type AdmissionPorts,

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
-import { Calls } from "../../src/edge/calls.ts";
+import { Calls } from "../../src/inbound/calls.ts";
 import { AdmissionControl, type OverloadChange } from "../../src/admission/admission-control.ts";
 import { Shed } from "../../src/admission/shed.ts";
 import { Slot } from "../../src/admission/slot.ts";

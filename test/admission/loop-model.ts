@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/core/clock.ts";
-import { Calls } from "../../src/edge/calls.ts";
+import { Calls } from "../../src/inbound/calls.ts";
 import {
   AdmissionControl,
   type OverloadChange,

@@ -13,11 +13,11 @@ describe("the summary of an allocation profile", () => {
     const head = node("(root)", 0, [handle, node("run node:internal/timers", 600)]);
     const { bytes, layers, functions, ours } = summariseAllocations({ head }, "/project");
     expect(bytes).toBe(1000);
-    expect(ours).toEqual([{ name: "handle src/front/chat.ts:10", self: 0.1, charged: 0.4 }]);
+    expect(ours).toEqual([{ name: "handle src/inbound/http/chat.ts:10", self: 0.1, charged: 0.4 }]);
     expect(layers).toEqual([
       { name: "node:internal", self: 0.6, charged: 0.6 },
       { name: "zod", self: 0.3, charged: 0 },
-      { name: "src/front", self: 0.1, charged: 0.4 },
+      { name: "src/inbound/http", self: 0.1, charged: 0.4 },
     ]);
     expect(functions.map(({ name }) => name)[0]).toBe("run node:internal/timers:10");
   });

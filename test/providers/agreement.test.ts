@@ -2,7 +2,7 @@ import { describe, expect, it } from "vitest";
 import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Translation } from "../../src/core/provider.ts";
-import { readChatRequest } from "../../src/front/openai/request.ts";
+import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { anthropic } from "../../src/providers/anthropic/provider.ts";
 import { gemini } from "../../src/providers/gemini/provider.ts";
 import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/http.ts";

@@ -1,6 +1,6 @@
 import type { Clock } from "../../src/core/clock.ts";
-import type { Calls } from "../../src/edge/calls.ts";
-import { Connections } from "../../src/edge/connections.ts";
+import type { Calls } from "../../src/inbound/calls.ts";
+import { Connections } from "../../src/inbound/connections.ts";
 import { AdmissionControl } from "../../src/admission/admission-control.ts";
 
 /** Room for the bodies of a test. */

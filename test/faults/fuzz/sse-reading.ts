@@ -1,6 +1,6 @@
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../../src/core/failure.ts";
-import { encode } from "../../../src/grpc/encoding.ts";
+import { encode } from "../../../src/inbound/grpc/encoding.ts";
 import { type DialectCall, fetchStream } from "../../../src/providers/answer.ts";
 import type { Upstream, UpstreamAnswer } from "../../../src/providers/http.ts";
 import type { Emit } from "../../../src/core/provider.ts";

@@ -5,7 +5,7 @@ import type { Model, Price, Timeouts } from "../../../src/core/model.ts";
 import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import type { CompletionRecord } from "../../../src/core/record.ts";
 import { createHealthRecorder } from "../../../src/core/upstream-health.ts";
-import { Calls } from "../../../src/edge/calls.ts";
+import { Calls } from "../../../src/inbound/calls.ts";
 import { drainCalls } from "../../../src/gateway/gateway.ts";
 import { createLedger, type OwnedLedger } from "../../../src/ledger/ledger.ts";
 import { createLimiter, type OwnedLimiter } from "../../../src/limits/limiter.ts";
