@@ -4,7 +4,7 @@ import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
-import { connectUpstream, UNLIMITED } from "../providers/http.ts";
+import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
 import { openai } from "../providers/openai/provider.ts";
 import type { StreamTurns } from "../scheduling/stream-turns.ts";
 

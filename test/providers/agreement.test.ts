@@ -5,11 +5,11 @@ import type { Translation } from "../../src/core/provider.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { anthropic } from "../../src/providers/anthropic/provider.ts";
 import { gemini } from "../../src/providers/gemini/provider.ts";
-import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/http.ts";
+import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/transport/http.ts";
 import { openai } from "../../src/providers/openai/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
-import { startRawServer } from "./raw-server.ts";
+import { startRawServer } from "./transport/raw-server.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 

@@ -1,7 +1,7 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
-import type { Upstream } from "../http.ts";
-import { redactionOf } from "../redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import type { Upstream } from "../transport/http.ts";
+import { redactionOf } from "../wire/redaction.ts";
 import { toRefusalFailure } from "./failure.ts";
 import { toAnthropicRequest } from "./request.ts";
 import { toAnswer, toAnswerChunks } from "./response.ts";

@@ -1,8 +1,8 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
-import type { Upstream } from "../http.ts";
-import { redactionOf } from "../redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import type { Upstream } from "../transport/http.ts";
+import { redactionOf } from "../wire/redaction.ts";
 import { toOpenAiFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { readOpenAiChunks, readOpenAiCompletion } from "./response.ts";

@@ -1,8 +1,8 @@
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../../src/core/failure.ts";
 import { encode } from "../../../src/inbound/grpc/encoding.ts";
-import { type DialectCall, fetchStream } from "../../../src/providers/answer.ts";
-import type { Upstream, UpstreamAnswer } from "../../../src/providers/http.ts";
+import { type DialectCall, fetchStream } from "../../../src/providers/wire/answer.ts";
+import type { Upstream, UpstreamAnswer } from "../../../src/providers/transport/http.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 import { STREAM_DIALECTS, type DialectName } from "./sse-streams.ts";
 

@@ -5,12 +5,12 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { toAnswer as readAnthropic } from "../../../src/providers/anthropic/response.ts";
 import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
-import type { StreamReader } from "../../../src/providers/answer.ts";
+import type { StreamReader } from "../../../src/providers/wire/answer.ts";
 import { toAnswer as readGemini } from "../../../src/providers/gemini/response.ts";
 import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
 import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
 import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
-import { SseParser } from "../../../src/providers/sse.ts";
+import { SseParser } from "../../../src/providers/wire/sse.ts";
 
 /*
  * The wire scenarios of `test/fixtures`: what a provider answered, read by its adapter, beside what an OpenAI client

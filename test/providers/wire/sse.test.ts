@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../src/core/failure.ts";
-import { MAX_ANSWER_BYTES } from "../../src/providers/http.ts";
-import { type SseEvent, SseParser } from "../../src/providers/sse.ts";
+import { Failure } from "../../../src/core/failure.ts";
+import { MAX_ANSWER_BYTES } from "../../../src/providers/transport/http.ts";
+import { type SseEvent, SseParser } from "../../../src/providers/wire/sse.ts";
 
 /** Parses `bytes`, cut before each of `cuts`. */
 function parse(bytes: Uint8Array, cuts: readonly number[] = []): SseEvent[] {

@@ -1,18 +1,18 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
-import { deltaChunk } from "../../src/core/chunks.ts";
-import type { Emit } from "../../src/core/provider.ts";
-import { Failure } from "../../src/core/failure.ts";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { deltaChunk } from "../../../src/core/chunks.ts";
+import type { Emit } from "../../../src/core/provider.ts";
+import { Failure } from "../../../src/core/failure.ts";
 import {
   type DialectCall,
   fetchStream,
   fetchWhole,
   type Refusal,
   type StreamReader,
-} from "../../src/providers/answer.ts";
-import { connectUpstream, type Upstream } from "../../src/providers/http.ts";
-import { chunkOf, type RawServer, startRawServer } from "./raw-server.ts";
-import { batchesOf } from "../support/batches.ts";
+} from "../../../src/providers/wire/answer.ts";
+import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
+import { chunkOf, type RawServer, startRawServer } from "../transport/raw-server.ts";
+import { batchesOf } from "../../support/batches.ts";
 
 const servers: RawServer[] = [];
 afterEach(async () => {

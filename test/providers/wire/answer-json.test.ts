@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Base64 } from "../../src/core/base64.ts";
-import { parseAnswer } from "../../src/providers/answer-json.ts";
-import { isObject, string } from "../../src/providers/lenient.ts";
+import { Base64 } from "../../../src/core/base64.ts";
+import { parseAnswer } from "../../../src/providers/wire/answer-json.ts";
+import { isObject, string } from "../../../src/providers/wire/lenient.ts";
 
 const LARGE = Buffer.alloc(90_000, "picture").toString("base64");
 

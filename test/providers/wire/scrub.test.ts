@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { keepAll, redactionOf } from "../../src/providers/redaction.ts";
-import { scrub } from "../../src/providers/scrub.ts";
+import { keepAll, redactionOf } from "../../../src/providers/wire/redaction.ts";
+import { scrub } from "../../../src/providers/wire/scrub.ts";
 
 describe("an upstream's words are shown without", () => {
   it.each([

@@ -8,7 +8,7 @@ import {
   type Upstream,
   type UpstreamAnswer,
   type UpstreamRequest,
-} from "../../src/providers/http.ts";
+} from "../../../src/providers/transport/http.ts";
 import { localhost } from "./localhost-certificate.ts";
 import { type RawServer, startRawServer } from "./raw-server.ts";
 

@@ -1,6 +1,6 @@
 import { lookup, type LookupAddress } from "node:dns";
 import type { LookupFunction } from "node:net";
-import { isPrivateAddress } from "../net/private-addresses.ts";
+import { isPrivateAddress } from "../../net/private-addresses.ts";
 
 /** The code of our own refusal to connect. */
 export const PRIVATE_ADDRESS = "ERR_PRIVATE_ADDRESS";

@@ -1,4 +1,4 @@
-import { FairQueue, type Waiter } from "../scheduling/fair-queue.ts";
+import { FairQueue, type Waiter } from "../../scheduling/fair-queue.ts";
 import { type AnswerListener, type Carrier, Connection, connectionError, type WireRequest } from "./connection.ts";
 import { Dialer, type Origin } from "./dialer.ts";
 

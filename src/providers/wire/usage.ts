@@ -1,4 +1,4 @@
-import type { Usage } from "../../gen/parley/v1/completion_pb.js";
+import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
 
 /** Largest value of the contract's counters. */
 const MAX_TOKENS = 0x7fffffff;

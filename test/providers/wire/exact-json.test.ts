@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { parseExactly } from "../../src/providers/exact-json.ts";
-import { count, isObject, number } from "../../src/providers/lenient.ts";
-import { readLogprobs } from "../../src/providers/openai/logprobs.ts";
+import { parseExactly } from "../../../src/providers/wire/exact-json.ts";
+import { count, isObject, number } from "../../../src/providers/wire/lenient.ts";
+import { readLogprobs } from "../../../src/providers/openai/logprobs.ts";
 
 describe("JSON that is parsed exactly", () => {
   it.each([

@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
-import { type Clamp, ClampSchema } from "../../gen/parley/v1/report_pb.js";
-import type { SentSize, Translation } from "../core/provider.ts";
+import { type Clamp, ClampSchema } from "../../../gen/parley/v1/report_pb.js";
+import type { SentSize, Translation } from "../../core/provider.ts";
 
 /** Tiers of service at no more than list prices, in the words of all dialects. */
 const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standard", "standard_only", "flex"]);

@@ -1,5 +1,5 @@
-import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import { type ToolChoice, ToolMode } from "../../gen/parley/v1/message_pb.js";
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import type { TranslationLog } from "./translation.ts";
 
 /** Whether the choice makes the model call a tool. */

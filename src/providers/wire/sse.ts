@@ -1,5 +1,5 @@
-import { Failure } from "../core/failure.ts";
-import { MAX_ANSWER_BYTES } from "./http.ts";
+import { Failure } from "../../core/failure.ts";
+import { MAX_ANSWER_BYTES } from "../transport/http.ts";
 
 /** One server-sent event: its type (empty when it had none) and its data, lines joined by a line feed. */
 export interface SseEvent {

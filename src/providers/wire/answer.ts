@@ -1,8 +1,8 @@
-import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../core/failure.ts";
-import type { Emit } from "../core/provider.ts";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../core/failure.ts";
+import type { Emit } from "../../core/provider.ts";
 import { parseAnswer } from "./answer-json.ts";
-import type { Upstream, UpstreamAnswer, UpstreamRequest } from "./http.ts";
+import type { Upstream, UpstreamAnswer, UpstreamRequest } from "../transport/http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 
 /** An answer that is not a 2xx, for a dialect's `failure.ts` to name. */

@@ -1,4 +1,4 @@
-import { Failure, type FailureCode, type FailureOptions } from "../core/failure.ts";
+import { Failure, type FailureCode, type FailureOptions } from "../../core/failure.ts";
 import { keepAll, type Redact } from "./redaction.ts";
 import { scrub } from "./scrub.ts";
 

@@ -2,14 +2,14 @@ import { getEventListeners } from "node:events";
 import { type AddressInfo, createServer, type Socket } from "node:net";
 import { setImmediate as nextTurn, setTimeout as delay } from "node:timers/promises";
 import { afterEach, describe, expect, it } from "vitest";
-import { Failure } from "../../src/core/failure.ts";
+import { Failure } from "../../../src/core/failure.ts";
 import {
   connectUpstream,
   MAX_ANSWER_BYTES,
   type Upstream,
   type UpstreamAnswer,
   type UpstreamRequest,
-} from "../../src/providers/http.ts";
+} from "../../../src/providers/transport/http.ts";
 import { chunkOf, type RawServer, startRawServer } from "./raw-server.ts";
 
 const opened: { stop(): Promise<void> }[] = [];

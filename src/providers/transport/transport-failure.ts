@@ -1,4 +1,4 @@
-import { Failure } from "../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 import { AnswerError } from "./answer-parser.ts";
 import { PRIVATE_ADDRESS } from "./public-lookup.ts";
 

@@ -1,7 +1,7 @@
 import type { Socket } from "node:net";
 import { setTimeout as delay } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
-import { connectUpstream, type Upstream } from "../../src/providers/http.ts";
+import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
 import { chunkOf, startRawServer } from "./raw-server.ts";
 
 /*

@@ -1,4 +1,4 @@
-import { Failure } from "../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 
 /*
  * The failures of answers that nobody can use, the same for every dialect. The transport adds the status that the

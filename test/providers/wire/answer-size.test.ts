@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Failure } from "../../src/core/failure.ts";
-import { parseAnswer } from "../../src/providers/answer-json.ts";
-import { EventJson } from "../../src/providers/event-json.ts";
-import { MAX_ANSWER_JSON } from "../../src/providers/exact-json.ts";
-import { parsed } from "../../src/providers/lenient.ts";
-import { cpuMs } from "../support/cpu-time.ts";
+import { Failure } from "../../../src/core/failure.ts";
+import { parseAnswer } from "../../../src/providers/wire/answer-json.ts";
+import { EventJson } from "../../../src/providers/wire/event-json.ts";
+import { MAX_ANSWER_JSON } from "../../../src/providers/wire/exact-json.ts";
+import { parsed } from "../../../src/providers/wire/lenient.ts";
+import { cpuMs } from "../../support/cpu-time.ts";
 
 const nested = (depth: number): string => `{"input":${'{"a":'.repeat(depth - 1)}1${"}".repeat(depth - 1)}}`;
 

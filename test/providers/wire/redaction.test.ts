@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { redactionOf } from "../../src/providers/redaction.ts";
+import { redactionOf } from "../../../src/providers/wire/redaction.ts";
 
 const SECRET = 'horse/staple+ö "quoted" \\battery';
 const redact = redactionOf([SECRET, "correcthorsebatterystaple"]);
