@@ -15,7 +15,7 @@ export const webAppSources = [
   "src/inbound/http/exchange.ts",
   "src/inbound/http/json.ts",
   "src/core/failure.ts",
-  "src/core/json-size.ts",
+  "src/encoding/json-size.ts",
   "src/core/validate.ts",
   "src/inbound/failure-table.ts",
   "scripts/reference",

@@ -4,7 +4,7 @@ import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { MAX_FALLBACKS, MAX_MESSAGES, MAX_STOPS } from "../../src/core/validate.ts";
 import { FAILURE_TABLE, GRPC_STATUS, retryAfterMs } from "../../src/inbound/failure-table.ts";
 import { MAX_BODY_BYTES } from "../../src/inbound/http/exchange.ts";
-import { MAX_REQUEST_JSON } from "../../src/core/json-size.ts";
+import { MAX_REQUEST_JSON } from "../../src/encoding/json-size.ts";
 import { openaiSchemas } from "../../src/inbound/http/openapi/components.ts";
 import { errorCodesOf } from "../../src/inbound/http/openapi/errors.ts";
 import { ANSWER_HEADERS, type HeaderText, REQUEST_HEADERS } from "../../src/inbound/http/openapi/headers.ts";

@@ -7,7 +7,7 @@ import { readBuiltFiles } from "../inbound/dashboard/built-files.ts";
 import { type Console, createConsole } from "../inbound/dashboard/console.ts";
 import type { ConfigurationInForce } from "../inbound/dashboard/settings-service.ts";
 import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
-import type { HealthRecorder } from "../core/upstream-health.ts";
+import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { EdgeServices, Refusal } from "../inbound/services.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import type { Store } from "../store/store.ts";

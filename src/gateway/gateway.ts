@@ -10,7 +10,7 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
 import type { Settling } from "../core/settling.ts";
-import { createHealthRecorder } from "../core/upstream-health.ts";
+import { createHealthRecorder } from "../router/upstream-health.ts";
 import { Calls } from "../inbound/calls.ts";
 import { bearerToken } from "../inbound/credential.ts";
 import { startKeyWatch } from "../inbound/key-watch.ts";

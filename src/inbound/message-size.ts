@@ -2,7 +2,7 @@ import type { DescField, DescMessage, JsonValue } from "@bufbuild/protobuf";
 import { ScalarType } from "@bufbuild/protobuf";
 import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Failure } from "../core/failure.ts";
-import { MAX_REQUEST_JSON } from "../core/json-size.ts";
+import { MAX_REQUEST_JSON } from "../encoding/json-size.ts";
 
 /** Below this a message cannot hold enough to matter, and is not looked at. */
 const SMALL_BYTES = 32 * 1024;

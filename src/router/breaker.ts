@@ -1,6 +1,6 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure, type FailureCode } from "../core/failure.ts";
-import type { Rest } from "../core/upstream-health.ts";
+import type { Rest } from "./upstream-health.ts";
 
 /** When a breaker opens and for how long. */
 export interface BreakerOptions {

@@ -9,7 +9,7 @@ import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer, Emit } from "../core/provider.ts";
 import type { Plan, Router, RouterCall } from "../core/router.ts";
-import type { Rest } from "../core/upstream-health.ts";
+import type { Rest } from "./upstream-health.ts";
 import { AnswerBuilder } from "../core/whole.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, UnseenAnswer } from "./attempts.ts";
 import { type BackoffOptions } from "./backoff.ts";

@@ -34,7 +34,7 @@ const FILES: Readonly<Record<string, string>> = {
   "src/inbound/http/exchange.ts": "",
   "src/inbound/http/json.ts": "",
   "src/core/failure.ts": "",
-  "src/core/json-size.ts": "",
+  "src/encoding/json-size.ts": "",
   "src/core/validate.ts": "",
   "src/inbound/failure-table.ts": "",
   "proto/parley/v1/completion.proto": "",

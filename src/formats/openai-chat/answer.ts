@@ -1,7 +1,7 @@
 import { FinishReason, type Logprobs, type TokenLogprob, type Usage } from "../../../gen/parley/v1/completion_pb.js";
 import type { Annotation, Audio, Image, ReasoningBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Attempt, Report } from "../../../gen/parley/v1/report_pb.js";
-import { EncodedSource } from "../../core/base64.ts";
+import { EncodedSource } from "../../encoding/base64.ts";
 import type { HeldStrings } from "./held-strings.ts";
 
 /*

@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import type { Base64 } from "../../core/base64.ts";
+import type { Base64 } from "../../encoding/base64.ts";
 
 /** JSON: a text, or where it has long strings, its bytes in pieces. */
 export type JsonText = string | readonly Buffer[];

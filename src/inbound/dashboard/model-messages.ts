@@ -11,7 +11,7 @@ import {
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Model, Price } from "../../core/model.ts";
 import type { Capabilities } from "../../core/provider.ts";
-import type { Latency, Rest, UpstreamFailure, UpstreamHealth } from "../../core/upstream-health.ts";
+import type { Latency, Rest, UpstreamFailure, UpstreamHealth } from "../../router/upstream-health.ts";
 
 /** How the upstream model of a model is doing at a moment. */
 export interface Condition {

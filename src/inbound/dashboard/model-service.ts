@@ -3,7 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Clock } from "../../core/clock.ts";
 import { type Model, upstreamKey } from "../../core/model.ts";
-import type { HealthRecorder, Rest } from "../../core/upstream-health.ts";
+import type { HealthRecorder, Rest } from "../../router/upstream-health.ts";
 import { type Condition, toModelMessage, toUpstreamMessage } from "./model-messages.ts";
 
 /** What the model service stands on. */

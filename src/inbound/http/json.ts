@@ -1,6 +1,6 @@
 import { isUtf8 } from "node:buffer";
 import { Failure } from "../../core/failure.ts";
-import { MAX_REQUEST_JSON, measureJson } from "../../core/json-size.ts";
+import { MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
 
 /** Parses a request's body. Throws `invalid_request` saying what is wrong with it. */
 export function parseBody(body: Buffer): unknown {

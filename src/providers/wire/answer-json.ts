@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { Base64 } from "../../core/base64.ts";
+import { Base64 } from "../../encoding/base64.ts";
 import { tooComplex } from "./broken-answer.ts";
 import { isTooComplex, parseExactly } from "./exact-json.ts";
 

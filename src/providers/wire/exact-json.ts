@@ -1,4 +1,4 @@
-import { exceedsJsonSize, type JsonSize, MAX_PARSED_DEPTH } from "../../core/json-size.ts";
+import { exceedsJsonSize, type JsonSize, MAX_PARSED_DEPTH } from "../../encoding/json-size.ts";
 
 /**
  * The most that is parsed of one answer, one event or one tool's arguments: 128 levels hold 64 of a tool's arguments, and

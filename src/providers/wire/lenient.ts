@@ -1,5 +1,5 @@
-import { Base64 } from "../../core/base64.ts";
-import { exceedsJsonSize } from "../../core/json-size.ts";
+import { Base64 } from "../../encoding/base64.ts";
+import { exceedsJsonSize } from "../../encoding/json-size.ts";
 import { isExactNumber, MAX_ANSWER_JSON, parseExactly } from "./exact-json.ts";
 
 /*

@@ -4,7 +4,7 @@ import { createCompletions, type OwnedCompletions } from "../../../src/core/comp
 import type { Model, Price, Timeouts } from "../../../src/core/model.ts";
 import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import type { CompletionRecord } from "../../../src/core/record.ts";
-import { createHealthRecorder } from "../../../src/core/upstream-health.ts";
+import { createHealthRecorder } from "../../../src/router/upstream-health.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
 import { drainCalls } from "../../../src/gateway/gateway.ts";
 import { createLedger, type OwnedLedger } from "../../../src/ledger/ledger.ts";

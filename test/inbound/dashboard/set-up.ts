@@ -17,7 +17,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
-import { createHealthRecorder, type HealthRecorder, type Rest } from "../../../src/core/upstream-health.ts";
+import { createHealthRecorder, type HealthRecorder, type Rest } from "../../../src/router/upstream-health.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
 import { bearerToken } from "../../../src/inbound/credential.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { MAX_REQUEST_JSON } from "../../../src/core/json-size.ts";
+import { MAX_REQUEST_JSON } from "../../../src/encoding/json-size.ts";
 import { parseBody } from "../../../src/inbound/http/json.ts";
 
 describe("a body", () => {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { Base64 } from "../../../src/core/base64.ts";
+import { Base64 } from "../../../src/encoding/base64.ts";
 import { parseAnswer } from "../../../src/providers/wire/answer-json.ts";
 import { isObject, string } from "../../../src/providers/wire/lenient.ts";
 

@@ -3,7 +3,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { type Attempt, AttemptSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Model } from "../../src/core/model.ts";
 import type { CompletionRecord } from "../../src/core/record.ts";
-import { createHealthRecorder, type HealthRecorder } from "../../src/core/upstream-health.ts";
+import { createHealthRecorder, type HealthRecorder } from "../../src/router/upstream-health.ts";
 import { somebody } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";

@@ -2,7 +2,7 @@ import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ImageSchema } from "../../gen/parley/v1/message_pb.js";
-import { Base64, EncodedSource } from "../../src/core/base64.ts";
+import { Base64, EncodedSource } from "../../src/encoding/base64.ts";
 
 /** A text cut at these places, wherever they lie. */
 function cut(text: string, places: readonly number[]): Buffer[] {

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { exceedsJsonSize, measureJson } from "../../src/core/json-size.ts";
+import { exceedsJsonSize, measureJson } from "../../src/encoding/json-size.ts";
 
 const MAX = { depth: 64, values: 100_000 };
 

@@ -1,8 +1,8 @@
-import type { Clock } from "./clock.ts";
+import type { Clock } from "../core/clock.ts";
 import { LatestSamples, percentile } from "./latest-samples.ts";
-import { type Model, upstreamKey } from "./model.ts";
-import { type CompletionRecord, type Recorder, STOPPED } from "./record.ts";
-import type { Router } from "./router.ts";
+import { type Model, upstreamKey } from "../core/model.ts";
+import { type CompletionRecord, type Recorder, STOPPED } from "../core/record.ts";
+import type { Router } from "../core/router.ts";
 
 const MINUTE_MS = 60_000;
 /** How far back it looks: this many minutes, the present one included. */
