@@ -1,5 +1,5 @@
-import { cancelHolds, holdBudgets, reapHolds } from "./budget-transactions.ts";
-import { appendSegment, foldSegments } from "./ledger-segments.ts";
+import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
+import { appendSegment, foldSegments } from "./ledger/ledger-segments.ts";
 import type { Statements } from "./statements.ts";
 
 /**

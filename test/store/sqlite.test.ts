@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { backUp } from "../../src/store/backup.ts";
-import { SqliteThreadDialect } from "../../src/store/sqlite-dialect.ts";
+import { SqliteThreadDialect } from "../../src/store/sqlite/dialect.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { startProcess } from "../support/processes.ts";
 import { EXACT, raceForBudget } from "./budget-race.ts";
