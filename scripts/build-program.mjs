@@ -16,7 +16,7 @@ await replaceBuilt(program, async (folder) => {
       // Threads are programs of their own, which the program finds beside it.
       "sqlite-worker": "src/store/sqlite/worker.ts",
       // And so are the processes that it starts.
-      "worker-program": "src/gateway/workers/worker-program.ts",
+      "worker-program": "src/workers/worker-program.ts",
     },
     platform: "node",
     // Nothing in one changes what our sources mean.

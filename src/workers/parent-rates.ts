@@ -1,6 +1,6 @@
-import type { Clock } from "../../core/clock.ts";
-import { createMemoryRates } from "../../limits/memory.ts";
-import type { RateDemand, RateStore } from "../../limits/rates.ts";
+import type { Clock } from "../core/clock.ts";
+import { createMemoryRates } from "../limits/memory.ts";
+import type { RateDemand, RateStore } from "../limits/rates.ts";
 import { addDecision, RateListener, type RateMessage, type RateReply, type RateReturn } from "./rate-messages.ts";
 
 /** What the parent knows of one worker. */

@@ -1,5 +1,5 @@
-import { type RateDecision, type RateStore, RateStoreError } from "../../limits/rates.ts";
-import { Batcher } from "../../store/batcher.ts";
+import { type RateDecision, type RateStore, RateStoreError } from "../limits/rates.ts";
+import { Batcher } from "../store/batcher.ts";
 import type { ParentCalls } from "./calls.ts";
 import type { Channel } from "./channel.ts";
 import { type RateReturn, RateSpeaker, type RateStep } from "./rate-messages.ts";

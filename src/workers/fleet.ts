@@ -1,4 +1,4 @@
-import type { Logger } from "../../telemetry/logger.ts";
+import type { Logger } from "../telemetry/logger.ts";
 import type { Assignment, InForce, ParentCalls, Started, WorkerCalls } from "./calls.ts";
 import type { Handlers } from "./channel.ts";
 import { type Ending, Member } from "./member.ts";

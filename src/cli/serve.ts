@@ -1,13 +1,13 @@
 import type { SetupState } from "../access/setup-token.ts";
 import { CREATE_FIRST } from "../access/sign-up.ts";
 import type { Config } from "../config/config.ts";
-import type { Output } from "../cli/command.ts";
+import type { Output } from "./command.ts";
 import { readVersion } from "../config/version.ts";
 import { listWarnings } from "../config/warnings.ts";
 import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress } from "../config/settings.ts";
-import type { Gateway } from "./gateway.ts";
-import type { Role } from "./role.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Role } from "../gateway/role.ts";
 
 /** What `serve` needs of its process. */
 export interface ServeContext {
@@ -54,9 +54,9 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
 
 /** Loads what the role needs and nothing else: who only watches over workers needs little. */
 async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
-  if (config.workers > 1) return (await import("./workers/start.ts")).startWorkers(config, log, role);
-  if (role.name === "front") return (await import("./front-gateway.ts")).startFrontGateway(config, log, role.core);
-  return (await import("./gateway.ts")).startGateway(config, log, role.name);
+  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, role);
+  if (role.name === "front") return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
+  return (await import("../gateway/gateway.ts")).startGateway(config, log, role.name);
 }
 
 /** Takes over a changed configuration; one that is wrong changes nothing. */

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { mergeReadiness } from "../../../src/gateway/workers/readiness.ts";
+import { mergeReadiness } from "../../src/workers/readiness.ts";
 
 const facts = (changes: object) => ({
   ready: true,

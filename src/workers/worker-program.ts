@@ -1,6 +1,6 @@
 // One of the processes behind the same addresses. It does what its parent says, and ends when that is gone.
-import { createLogger } from "../../telemetry/logger.ts";
-import type { MemberGateway } from "../gateway.ts";
+import { createLogger } from "../telemetry/logger.ts";
+import type { MemberGateway } from "../gateway/gateway.ts";
 import type { Assignment, ParentCalls, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
 import { createWorkerRates } from "./worker-rates.ts";
@@ -55,10 +55,10 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
     void leave();
   });
   if (role.name === "front") {
-    const { startFrontMember } = await import("../front-gateway.ts");
+    const { startFrontMember } = await import("../gateway/front-gateway.ts");
     return startFrontMember(config, log, role.core);
   }
-  const { startMember } = await import("../gateway.ts");
+  const { startMember } = await import("../gateway/gateway.ts");
   return startMember(config, log, {
     role: role.name,
     shared: {

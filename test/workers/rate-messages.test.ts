@@ -1,10 +1,10 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { createMemoryRates } from "../../../src/limits/memory.ts";
-import type { RateDecision, RateDemand } from "../../../src/limits/rates.ts";
-import { ParentRates } from "../../../src/gateway/workers/parent-rates.ts";
-import { RateSpeaker, type RateMessage, type RateStep } from "../../../src/gateway/workers/rate-messages.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { createMemoryRates } from "../../src/limits/memory.ts";
+import type { RateDecision, RateDemand } from "../../src/limits/rates.ts";
+import { ParentRates } from "../../src/workers/parent-rates.ts";
+import { RateSpeaker, type RateMessage, type RateStep } from "../../src/workers/rate-messages.ts";
+import { FakeClock } from "../support/fake-clock.ts";
 
 const BURST_MS = 60_000;
 

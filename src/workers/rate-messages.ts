@@ -1,5 +1,5 @@
-import { sizeOf, UNITS } from "../../limits/bucket.ts";
-import type { BucketLevel, RateDecision, RateDemand, RateLimit, RateRelease, RateSubject } from "../../limits/rates.ts";
+import { sizeOf, UNITS } from "../limits/bucket.ts";
+import type { BucketLevel, RateDecision, RateDemand, RateLimit, RateRelease, RateSubject } from "../limits/rates.ts";
 
 /** One thing to be done with rates. What was taken is given back by its ID alone: the parent remembers the rest. */
 export type RateStep = { readonly take: RateDemand } | { readonly release: RateReturn };

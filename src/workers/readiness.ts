@@ -1,5 +1,5 @@
-import type { Readiness } from "../../telemetry/operations.ts";
-import { mergeOverload, type OverloadFacts, sum } from "../overload.ts";
+import type { Readiness } from "../telemetry/operations.ts";
+import { mergeOverload, type OverloadFacts, sum } from "../gateway/overload.ts";
 
 /** The breaker of the worker that suffers most is the one to show. */
 const BREAKER_STATES = ["closed", "half_open", "open"];
