@@ -14,7 +14,7 @@ await replaceBuilt(program, async (folder) => {
     input: {
       main: sourceProgram,
       // Threads are programs of their own, which the program finds beside it.
-      "sqlite-worker": "src/store/sqlite/worker.ts",
+      "sqlite-worker": "src/store/sqlite/sqlite-worker.ts",
       // And so are the processes that it starts.
       "worker-program": "src/workers/worker-program.ts",
     },

@@ -1,8 +1,7 @@
 import type { Clock } from "../core/clock.ts";
-import type { Failure } from "../core/failure.ts";
+import { deadlinePassed, type Failure } from "../core/failure.ts";
 import { FairQueue, type Waiter } from "../scheduling/fair-queue.ts";
 import type { Principal } from "../core/principal.ts";
-import { type Calls, deadlinePassed, type OpenCall } from "../inbound/calls.ts";
 import { InFlightLimit, WINDOW_MS } from "./in-flight-limit.ts";
 import { noRoom, Shed, SHED_REASONS, type ShedReason } from "./shed.ts";
 import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";
@@ -20,7 +19,7 @@ export interface OverloadOptions {
 
 export interface AdmissionPorts {
   readonly clock: Clock;
-  readonly calls: Pick<Calls, "active">;
+  readonly calls: { readonly active: number };
   /** The share of its memory that the process uses: 0 to 1. */
   readonly memoryShare: () => number;
   /** How busy the event loop was since the last call (0 to 1), and how late, in milliseconds. */
@@ -72,12 +71,21 @@ const ENOUGH = 0.92;
 /** Shedding is over when nothing was refused for this long. */
 const QUIET_MS = 10_000;
 
+/** A call that asks for a slot. */
+export interface EnteringCall {
+  /** Aborts when the caller leaves; the reason is a Failure. */
+  readonly signal: AbortSignal;
+  /** When the caller's deadline passes, by the clock's `monotonic`; undefined without one. */
+  readonly expiresMs: number | undefined;
+  end(reason: Failure): void;
+}
+
 type Caller = Pick<Principal, "lineId" | "accountId" | "limits" | "accountLimits">;
 
 interface Waiting extends Waiter {
   readonly caller: Caller;
   readonly holders: Holders;
-  readonly open: OpenCall;
+  readonly open: EnteringCall;
   readonly bytes: number | undefined;
   readonly isRead: boolean;
   readonly resolve: (slot: Slot) => void;
@@ -139,7 +147,7 @@ export class AdmissionControl {
    */
   enter(
     caller: Caller,
-    open: OpenCall,
+    open: EnteringCall,
     { bytes, isRead = false }: { readonly bytes: number | undefined; readonly isRead?: boolean },
   ): Slot | Promise<Slot> {
     this.#endIfExpired(open);
@@ -336,7 +344,7 @@ export class AdmissionControl {
   }
 
   /** The timer that ends a call whose deadline has passed may be late itself. */
-  #endIfExpired(open: OpenCall): void {
+  #endIfExpired(open: EnteringCall): void {
     if ((open.expiresMs ?? Infinity) <= this.#ports.clock.monotonic()) open.end(deadlinePassed());
   }
 

@@ -1,6 +1,6 @@
 import type { KeyPrincipal } from "../access/principal.ts";
 import type { Clock } from "../core/clock.ts";
-import { Failure } from "../core/failure.ts";
+import { deadlinePassed, Failure } from "../core/failure.ts";
 import type { Needs } from "../core/principal.ts";
 
 /** One call under way, from its arrival to the last byte of its answer. */
@@ -31,11 +31,6 @@ const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 
 /** A caller who leaves so shortly before its deadline has kept it on its own side: gRPC's clients do, a network's delay early. */
 const OWN_DEADLINE_MS = 50;
-
-/** What a call ends with when its caller's deadline has passed. */
-export function deadlinePassed(): Failure {
-  return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.");
-}
 
 /** A call in flight that was made with a key. */
 export interface KeyedCall {

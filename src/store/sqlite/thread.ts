@@ -1,6 +1,6 @@
 import { extname } from "node:path";
 import { Worker } from "node:worker_threads";
-import type { SqliteReply, SqliteRequest, SqliteRows, SqliteWork } from "./worker.ts";
+import type { SqliteReply, SqliteRequest, SqliteRows, SqliteWork } from "./sqlite-worker.ts";
 import { StoreError } from "../store-error.ts";
 import type { Perform, TransactionAnswer } from "../transactions.ts";
 

@@ -20,7 +20,7 @@ export interface EntrancePorts {
   readonly watch: Watch;
 }
 
-/** One call as the entrances handle it, over no wire: `grpc/handlers.ts` and `front/chat.ts` without their sockets. */
+/** One call as the entrances handle it, over no wire: `inbound/grpc/handlers.ts` and `inbound/http/chat.ts` without their sockets. */
 export async function answer(process: SimulatedProcess, journey: Journey, ports: EntrancePorts): Promise<void> {
   const { clock, keys, watch } = ports;
   const { habits, key, number } = journey;
