@@ -325,7 +325,11 @@ export class AdmissionControl {
   }
 
   #beginWaiting(): void {
-    for (let waiting = this.#queue.next(this.#isNext); waiting !== undefined; waiting = this.#queue.next(this.#isNext)) {
+    for (
+      let waiting = this.#queue.next(this.#isNext);
+      waiting !== undefined;
+      waiting = this.#queue.next(this.#isNext)
+    ) {
       const { caller, holders, open, bytes } = waiting;
       this.#endIfExpired(open);
       if (open.signal.aborted) {

@@ -55,7 +55,8 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
 /** Loads what the role needs and nothing else: who only watches over workers needs little. */
 async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
   if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, role);
-  if (role.name === "front") return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
+  if (role.name === "front")
+    return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
   return (await import("../gateway/gateway.ts")).startGateway(config, log, role.name);
 }
 

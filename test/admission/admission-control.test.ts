@@ -482,22 +482,25 @@ describe.each([
 });
 
 describe("under ten times of what a process can do", () => {
-  const flood = { key: "flood", perSecond: capacity(SHORT) * 10 };
+  const crowd = { key: "flood", perSecond: capacity(SHORT) * 10 };
 
   it("refusals are quick", async () => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape: SHORT });
-    await model.run(6, [flood]);
-    await model.run(20, [flood]);
+    await model.run(6, [crowd]);
+    await model.run(20, [crowd]);
     expect(quantile(model.told.get("flood")!.refusedMs, 0.99)).toBeLessThan(100);
   });
 
   it.each([
     ["short streams", SHORT],
     ["streams of six seconds", SIX],
-  ])("a key that sends little is not refused, and does not wait, beside %s", async (_, shape) => {
+  ])("a key that sends little is not refused, and does not wait, beside %s", async (_name, shape) => {
     const model = new LoopModel(OPTIONS, { costs: COSTS, shape });
     const flood = { key: "flood", perSecond: capacity(shape) * 10 };
-    const quiet = Array.from({ length: 20 }, (_, index) => ({ key: `quiet ${index}`, perSecond: capacity(shape) / 100 }));
+    const quiet = Array.from({ length: 20 }, (_, index) => ({
+      key: `quiet ${index}`,
+      perSecond: capacity(shape) / 100,
+    }));
     await model.run(6, [flood, ...quiet]);
     await model.run(20, [flood, ...quiet]);
     const told = quiet.map(({ key }) => model.told.get(key)!);

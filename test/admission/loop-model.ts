@@ -1,10 +1,6 @@
 import type { Clock } from "../../src/core/clock.ts";
 import { Calls } from "../../src/inbound/calls.ts";
-import {
-  AdmissionControl,
-  type OverloadChange,
-  type OverloadOptions,
-} from "../../src/admission/admission-control.ts";
+import { AdmissionControl, type OverloadChange, type OverloadOptions } from "../../src/admission/admission-control.ts";
 import type { Slot } from "../../src/admission/slot.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { Shed } from "../../src/admission/shed.ts";

@@ -9,7 +9,7 @@ function node(place: string, selfSize: number, children: readonly AllocationNode
 describe("the summary of an allocation profile", () => {
   it("charges what libraries allocate to the function of ours that called them", () => {
     const parse = node("parse file:///project/node_modules/zod/v4/core.js", 300);
-    const handle = node("handle file:///project/src/front/chat.ts", 100, [parse]);
+    const handle = node("handle file:///project/src/inbound/http/chat.ts", 100, [parse]);
     const head = node("(root)", 0, [handle, node("run node:internal/timers", 600)]);
     const { bytes, layers, functions, ours } = summariseAllocations({ head }, "/project");
     expect(bytes).toBe(1000);

@@ -12,7 +12,7 @@ function node(id: number, place: string, children: readonly number[] = []): CpuP
 const PROFILE: CpuProfile = {
   nodes: [
     node(1, "(root)", [2, 6, 7]),
-    node(2, "handle file:///project/src/front/chat.ts", [3]),
+    node(2, "handle file:///project/src/inbound/http/chat.ts", [3]),
     node(3, "parse file:///project/node_modules/zod/v4/core.js", [4]),
     node(4, "exec"),
     node(6, "(idle)"),

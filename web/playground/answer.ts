@@ -1,10 +1,4 @@
-import type {
-  ChoiceFinish,
-  CompletionChunk,
-  Delta,
-  ToolCallDelta,
-  Usage,
-} from "../../gen/parley/v1/completion_pb.js";
+import type { ChoiceFinish, CompletionChunk, Delta, ToolCallDelta, Usage } from "../../gen/parley/v1/completion_pb.js";
 import type { Image, ReasoningBlock } from "../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 

@@ -1,5 +1,11 @@
 import { type RawBuilder, sql } from "kysely";
-import { STEP_MS, type UsageFilter, type UsageQuery, type UsageRow, type UsageStore } from "../../ledger/usage-store.ts";
+import {
+  STEP_MS,
+  type UsageFilter,
+  type UsageQuery,
+  type UsageRow,
+  type UsageStore,
+} from "../../ledger/usage-store.ts";
 import { retryWhileBusy } from "../busy.ts";
 import { chunksOf } from "../chunks.ts";
 import { type Database, inCodeUnits } from "../database.ts";
