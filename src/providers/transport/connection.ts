@@ -72,6 +72,8 @@ export class Connection implements AnswerSink, Carrier {
   #listener: AnswerListener | undefined;
   #idleMs = 0;
   #writtenAtMs = 0;
+  /** When something came, or reading began again. */
+  #heardAtMs = 0;
   /** Whether the answer began before all of its request was written: then it may be the answer to something else. */
   #isEarly = false;
   #hasBegun = false;
@@ -91,7 +93,6 @@ export class Connection implements AnswerSink, Carrier {
     );
     this.#socket
       .once(dialer.readyEvent, () => this.#begin())
-      .on("timeout", () => this.#onSilence())
       .on("end", () => this.#onEnd())
       .on("error", (error) => this.#break(error))
       .once("close", () => this.#break(connectionError("CLOSED", "the connection is closed")));
@@ -123,9 +124,18 @@ export class Connection implements AnswerSink, Carrier {
   resume(): void {
     if (!this.#isPaused) return;
     this.#isPaused = false;
-    // What waits to be read is seen only after timers that are due.
-    if (this.#listener !== undefined) this.#socket.setTimeout(this.#idleMs);
+    this.#heardAtMs = performance.now();
     this.#socket.resume();
+  }
+
+  /**
+   * Breaks if its server is silent within an answer for longer than its request allows. Called after sockets were read: a
+   * timer for each connection, set anew with each read, costs more than the parsing of an answer.
+   */
+  breakIfSilent(nowMs: number): void {
+    if (this.#listener === undefined || !this.#hasBegun || this.#isPaused) return;
+    if (nowMs - this.#heardAtMs > this.#idleMs)
+      this.#break(connectionError("SILENCE", `nothing came for ${this.#idleMs} ms`));
   }
 
   /** Closes it, whatever is under way. Its listener hears nothing more. */
@@ -140,11 +150,9 @@ export class Connection implements AnswerSink, Carrier {
   }
 
   onHead(status: number, headers: AnswerHeaders): void {
-    this.beginMs = performance.now() - this.#writtenAtMs;
+    this.beginMs = this.#heardAtMs - this.#writtenAtMs;
     this.#isEarly = this.#socket.writableLength > 0;
     this.#hasBegun = true;
-    // It goes on while the connection is free, and begins anew with each read and write: to change it costs more than both.
-    if (this.#socket.timeout !== this.#idleMs) this.#socket.setTimeout(this.#idleMs);
     this.#listener?.onHead(status, headers);
   }
 
@@ -183,6 +191,7 @@ export class Connection implements AnswerSink, Carrier {
 
   /** Answers whether to go on reading. */
   #read(bytes: Buffer): boolean {
+    this.#heardAtMs = performance.now();
     // Nobody asked: whatever this is, it must not be taken for the answer to the next request.
     if (this.#listener === undefined || this.#unsent !== undefined)
       this.#break(connectionError("CLOSED", "the other side sent something unasked"));
@@ -207,14 +216,6 @@ export class Connection implements AnswerSink, Carrier {
     if (keepAliveMs > 0) this.#owner.onIdle(this, keepAliveMs);
     else this.destroy();
     listener?.onEnd();
-  }
-
-  #onSilence(): void {
-    // Only silence within an answer counts. The next read or write starts the timer again.
-    if (this.#listener === undefined || !this.#hasBegun) return;
-    // Whoever does not read has nobody to blame for it.
-    if (this.#isPaused) this.#socket.setTimeout(this.#idleMs);
-    else this.#break(connectionError("SILENCE", `nothing came for ${this.#idleMs} ms`));
   }
 
   #onEnd(): void {

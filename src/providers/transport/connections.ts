@@ -24,8 +24,8 @@ const EARLIER_MS = 1000;
  */
 const MIN_REST_MS = 50;
 const MAX_REST_MS = 5000;
-/** How often connections are closed whose time is over. */
-const SWEEP_MS = 250;
+/** How often connections are closed whose time is over, or whose server is silent. */
+const SWEEP_MS = 100;
 
 /** Connections without a request, by the end of their last answer. */
 type Pool = Readonly<Record<"resting" | "idle", Connection[]>>;
@@ -120,7 +120,7 @@ export class Connections {
     }
     const connection = new Connection(this.#dialer, pool, this);
     this.#all.add(connection);
-    if (this.#sweeping === undefined) this.#sweeping = setTimeout(this.#sweep, SWEEP_MS).unref();
+    this.#sweeping ??= this.#sweepLater();
     return connection;
   }
 
@@ -150,9 +150,17 @@ export class Connections {
 
   readonly #sweep = (): void => {
     const now = performance.now();
-    for (const connection of this.#all) if (connection.isFree && connection.closeAtMs <= now) connection.destroy();
+    for (const connection of this.#all) {
+      if (!connection.isFree) connection.breakIfSilent(now);
+      else if (connection.closeAtMs <= now) connection.destroy();
+    }
     for (const [name, { resting, idle }] of this.#pools)
       if (resting.length + idle.length === 0) this.#pools.delete(name);
-    this.#sweeping = this.#all.size > 0 ? setTimeout(this.#sweep, SWEEP_MS).unref() : undefined;
+    this.#sweeping = this.#all.size > 0 ? this.#sweepLater() : undefined;
   };
+
+  /** What has arrived when a timer is due is read after it, and before immediates. */
+  #sweepLater(): NodeJS.Timeout {
+    return setTimeout(() => void setImmediate(this.#sweep), SWEEP_MS).unref();
+  }
 }
