@@ -3,7 +3,7 @@ import { deadlinePassed, type Failure } from "../core/failure.ts";
 import { FairQueue, type Waiter } from "../scheduling/fair-queue.ts";
 import type { Principal } from "../core/principal.ts";
 import { InFlightLimit, WINDOW_MS } from "./in-flight-limit.ts";
-import { noRoom, Shed, SHED_REASONS, type ShedReason } from "./shed.ts";
+import { noRoom, Shed, SHED_REASONS, type ShedReason } from "./overload-failure.ts";
 import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";
 
 export interface OverloadOptions {

@@ -5,7 +5,7 @@ import type { Clock } from "./clock.ts";
 import { Failure } from "./failure.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Limiter } from "./limiter.ts";
-import { Meter, type Reserved } from "./meter.ts";
+import { Meter, type Reserved } from "./accounting.ts";
 import type { Emit } from "./provider.ts";
 import type { Recorder } from "./record.ts";
 import type { Mode, Plan, Router } from "./router.ts";

@@ -6,7 +6,7 @@ import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
 import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
 import { openai } from "../providers/openai/provider.ts";
-import type { StreamTurns } from "../scheduling/stream-turns.ts";
+import type { StreamTurns } from "../scheduling/read-scheduler.ts";
 
 /** The dialects. Adding one is a folder under `providers/` and a line here and in the configuration. */
 const DIALECTS = { anthropic, gemini, openai } as const;

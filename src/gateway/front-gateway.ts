@@ -22,7 +22,7 @@ import { createConnections } from "./connections.ts";
 import { documentsOf } from "./documents.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
 import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
-import { Notice } from "./notice.ts";
+import { Notice } from "./shutdown-delay.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { createObserver } from "./observer.ts";
 

@@ -12,7 +12,7 @@ import {
   type OverloadChange,
   type OverloadState,
 } from "../admission/admission-control.ts";
-import type { StreamTurns } from "../scheduling/stream-turns.ts";
+import type { StreamTurns } from "../scheduling/read-scheduler.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 interface OverloadPorts {

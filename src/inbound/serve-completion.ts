@@ -1,6 +1,6 @@
 import { Failure } from "../core/failure.ts";
 import type { OpenCall } from "./calls.ts";
-import { endOfTurn } from "../scheduling/end-of-turn.ts";
+import { endOfTurn } from "../scheduling/after-this-loop-turn.ts";
 import type { Slot } from "../admission/slot.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
 

@@ -3,7 +3,7 @@ import { Failure } from "../core/failure.ts";
 import type { Demand, LimitFacts, Limiter, Reservation } from "../core/limiter.ts";
 import type { Limits } from "../core/principal.ts";
 import type { BudgetHold, BudgetStore } from "./budgets.ts";
-import { HeldPlaces } from "./held-places.ts";
+import { HeldPlaces } from "./concurrency-leases.ts";
 import { KnownLevels } from "./known-levels.ts";
 import { rememberLimited } from "./limited.ts";
 import type { RateDemand, RateStore } from "./rates.ts";

@@ -11,7 +11,7 @@ import { findDamage } from "./integrity.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 import { createKeyStore } from "./access/key-store.ts";
-import { createLedgerFolding } from "./ledger/ledger-folding.ts";
+import { createLedgerFolding } from "./ledger/ledger-compaction.ts";
 import { createLedgerStore } from "./ledger/ledger-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";

@@ -1,5 +1,5 @@
 import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
-import { appendSegment, foldSegments } from "./ledger/ledger-segments.ts";
+import { appendSegment, foldSegments } from "./ledger/ledger-journal.ts";
 import type { Statements } from "./statements.ts";
 
 /**

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { Calls } from "../../src/inbound/calls.ts";
 import { AdmissionControl, type OverloadChange } from "../../src/admission/admission-control.ts";
-import { Shed } from "../../src/admission/shed.ts";
+import { Shed } from "../../src/admission/overload-failure.ts";
 import { Slot } from "../../src/admission/slot.ts";
 import { ROOMY_BYTES } from "../support/admission.ts";
 import { FakeClock } from "../support/fake-clock.ts";

@@ -3,7 +3,7 @@ import { Calls } from "../../src/inbound/calls.ts";
 import { AdmissionControl, type OverloadChange, type OverloadOptions } from "../../src/admission/admission-control.ts";
 import type { Slot } from "../../src/admission/slot.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
-import { Shed } from "../../src/admission/shed.ts";
+import { Shed } from "../../src/admission/overload-failure.ts";
 
 /** What things cost the event loop, in milliseconds. */
 export interface Costs {

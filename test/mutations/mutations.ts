@@ -17,21 +17,21 @@ export interface Mutation {
 export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "what was reserved is given back when a completion is over",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "    this.#reserved.reservation.release(tokens.prompt + tokens.completion);\n",
     by: "",
     tests: ["test/core/completions.test.ts"],
   },
   {
     promise: "an entry is durable before the caller learns of the end",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "await written;",
     by: "void written;",
     tests: ["test/core/completions.test.ts"],
   },
   {
     promise: "a completion whose caller left is in the ledger",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "if (this.#reserved === undefined) return undefined;",
     by: 'if (this.#reserved === undefined || this.#outcome === "cancelled") return undefined;',
     tests: ["test/core/completions.test.ts"],
@@ -115,17 +115,17 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "what becomes of a caller who had the whole answer changes nothing about it",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: '    if (this.#outcome === "served") return failure;\n',
     by: "",
     tests: ["test/core/completions.test.ts"],
   },
   {
     promise: "a stream that a library asks for no more ends",
-    file: "src/inbound/pulled.ts",
+    file: "src/inbound/to-async-iterable.ts",
     text: "room.reject(",
     by: "room.resolve(void ",
-    tests: ["test/inbound/pulled.test.ts"],
+    tests: ["test/inbound/to-async-iterable.test.ts"],
   },
   {
     promise: "a caller who leaves ends its completion",
@@ -286,7 +286,7 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/inbound/dashboard/policy.ts",
     text: 'if (who === "administrator") requireAdministrator(signedIn);',
     by: "",
-    tests: ["test/inbound/dashboard/gate.test.ts", "test/inbound/dashboard/services.test.ts"],
+    tests: ["test/inbound/dashboard/csrf.test.ts", "test/inbound/dashboard/services.test.ts"],
   },
   {
     promise: "a provider at a private address is not connected to",
@@ -318,10 +318,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "a connection is not used again after an answer that is not a 2xx with content",
-    file: "src/providers/transport/answer-parser.ts",
+    file: "src/providers/transport/response-parser.ts",
     text: "if (status >= 300 || status === 204 || status === 205) this.#isLast = true;",
     by: "",
-    tests: ["test/providers/transport/answer-parser.test.ts", "test/providers/transport/stray-answers.test.ts"],
+    tests: ["test/providers/transport/response-parser.test.ts", "test/providers/transport/stray-answers.test.ts"],
   },
   {
     promise: "a connection rests after an answer",
@@ -346,10 +346,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "an answer that says two things about its length is refused",
-    file: "src/providers/transport/answer-parser.ts",
+    file: "src/providers/transport/response-parser.ts",
     text: "!persistent || length !== undefined || ",
     by: "!persistent || ",
-    tests: ["test/providers/transport/answer-parser.test.ts", "test/providers/transport/http.test.ts"],
+    tests: ["test/providers/transport/response-parser.test.ts", "test/providers/transport/http.test.ts"],
   },
   {
     promise: "a provider is not blamed for silence when nobody reads what it sends",
@@ -360,10 +360,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "folds of the ledger do not follow each other at once",
-    file: "src/store/ledger/ledger-folding.ts",
+    file: "src/store/ledger/ledger-compaction.ts",
     text: " || this.#latest !== undefined",
     by: "",
-    tests: ["test/store/ledger-folding.test.ts"],
+    tests: ["test/store/ledger-compaction.test.ts"],
   },
   {
     promise: "a provider's words are shown without its secrets",
@@ -374,17 +374,17 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "under overload the event loop is given back between parts of answers",
-    file: "src/scheduling/stream-turns.ts",
+    file: "src/scheduling/read-scheduler.ts",
     text: "if (this.#hasTime(nowMs)) this.#doGroup(nowMs);",
     by: "this.#doGroup(nowMs);",
-    tests: ["test/scheduling/stream-turns.test.ts"],
+    tests: ["test/scheduling/read-scheduler.test.ts"],
   },
   {
     promise: "under overload large parts of answers do not keep the event loop",
-    file: "src/scheduling/stream-turns.ts",
+    file: "src/scheduling/read-scheduler.ts",
     text: " && bytes < GROUP_BYTES",
     by: "",
-    tests: ["test/scheduling/stream-turns.test.ts"],
+    tests: ["test/scheduling/read-scheduler.test.ts"],
   },
   {
     promise: "what is read of an answer's part counts among those that are done together",
@@ -402,14 +402,14 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "under overload keys take turns with the parts of their answers",
-    file: "src/scheduling/stream-turns.ts",
+    file: "src/scheduling/read-scheduler.ts",
     text: "this.#waiting.add({ key, work,",
     by: 'this.#waiting.add({ key: "", work,',
-    tests: ["test/scheduling/stream-turns.test.ts"],
+    tests: ["test/scheduling/read-scheduler.test.ts"],
   },
   {
     promise: "parts of answers take the turns of their callers' keys",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "      lineId,\n      accountId,\n",
     by: '      lineId: "",\n      accountId,\n',
     tests: ["test/core/completions.test.ts"],

@@ -4,19 +4,19 @@ import type { Mutation } from "./mutations.ts";
 const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "durable before the end is told",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "await written;",
     by: "void written;",
   },
   {
     promise: "a caller who left is in the ledger",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "if (this.#reserved === undefined) return undefined;",
     by: 'if (this.#reserved === undefined || this.#outcome === "cancelled") return undefined;',
   },
   {
     promise: "exactly one entry",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "const written = entry && this.#ports.ledger.append(entry);",
     by: "const written = entry && (void this.#ports.ledger.append(entry), this.#ports.ledger.append(entry));",
   },
@@ -28,7 +28,7 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   },
   {
     promise: "a stream's tokens are the provider's count",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: '} else if (event.case === "usage") this.#usage = event.value;',
     by: '} else if (event.case === "usage") this.#usage = undefined;',
   },
@@ -214,7 +214,7 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   },
   {
     promise: "places of completions under way are renewed",
-    file: "src/limits/held-places.ts",
+    file: "src/limits/concurrency-leases.ts",
     text: "else for (const { subject, accountId } of subjects) held.push({ id, subject, accountId });",
     by: "",
   },

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LogPosition, LogQuery } from "../../src/ledger/ledger-store.ts";
 import type { Database } from "../../src/store/database.ts";
 import { openDatabase } from "../../src/store/open-database.ts";
-import { createLedgerFolding } from "../../src/store/ledger/ledger-folding.ts";
+import { createLedgerFolding } from "../../src/store/ledger/ledger-compaction.ts";
 import { createLedgerStore } from "../../src/store/ledger/ledger-store.ts";
 import { createRequestLog, logPage, namesakes, windowEnd } from "../../src/store/ledger/request-log.ts";
 import { historyOf, writeHistory } from "../support/history.ts";

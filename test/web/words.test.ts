@@ -4,7 +4,7 @@ import { parseConfig } from "../../src/config/parse.ts";
 import { listSettings } from "../../src/config/settings.ts";
 import { EVENT_WORDS } from "../../web/administration/event-words.ts";
 import { describeValue, SETTING_GROUPS, settingName } from "../../web/administration/setting-names.ts";
-import { hasWords } from "../../web/text/search.ts";
+import { hasWords } from "../../web/format/search.ts";
 
 /** Every type there is: a new one does not compile without a line here. */
 const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {

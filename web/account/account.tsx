@@ -5,13 +5,13 @@ import { enter, isAdministrator, openSessionsQuery, sessionQuery, sessions, useA
 import { queryClient } from "../api/query-client.ts";
 import { settingsQuery } from "../api/settings.ts";
 import { spendingQuery } from "../api/usage.ts";
-import { Button } from "../parts/button.tsx";
-import { TextField } from "../parts/field.tsx";
-import { Form, type Written } from "../parts/form.tsx";
-import { Page } from "../parts/page.tsx";
-import { Panel } from "../parts/panel.tsx";
-import { Spent } from "../parts/spent.tsx";
-import { describeLimits, limitsInForce } from "../text/limits.ts";
+import { Button } from "../components/button.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
+import { Page } from "../components/page.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Spent } from "../components/spent.tsx";
+import { describeLimits, limitsInForce } from "../format/limits.ts";
 import { Sessions } from "./sessions.tsx";
 
 /** One's own account. */

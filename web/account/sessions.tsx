@@ -3,10 +3,10 @@ import type { OpenSession } from "../../gen/parley/console/v1/session_pb.js";
 import { readFailure } from "../api/failure.ts";
 import { queryClient } from "../api/query-client.ts";
 import { openSessionsQuery, sessions } from "../api/session.ts";
-import { Alert, Unavailable } from "../parts/alert.tsx";
-import { Badge } from "../parts/badge.tsx";
-import { Button } from "../parts/button.tsx";
-import { formatFromNow, formatMoment } from "../text/time.ts";
+import { Alert, Unavailable } from "../components/alert.tsx";
+import { Badge } from "../components/badge.tsx";
+import { Button } from "../components/button.tsx";
+import { formatFromNow, formatMoment } from "../format/time.ts";
 
 /** Where one is signed in, and the way to end that everywhere else. */
 export function Sessions() {

@@ -1,11 +1,11 @@
 import { Link } from "wouter";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
-import { describeLimits } from "../text/limits.ts";
-import { Badge } from "../parts/badge.tsx";
-import { Button, buttonClass } from "../parts/button.tsx";
+import { describeLimits } from "../format/limits.ts";
+import { Badge } from "../components/badge.tsx";
+import { Button, buttonClass } from "../components/button.tsx";
 import { PATHS } from "../paths.ts";
-import { formatCount } from "../text/number.ts";
-import { formatFromNow, formatMoment } from "../text/time.ts";
+import { formatCount } from "../format/number.ts";
+import { formatFromNow, formatMoment } from "../format/time.ts";
 
 /** What can be done with an account: `disable` also enables it again. */
 export type AccountAct = "edit" | "disable";

@@ -3,11 +3,11 @@ import { useQuery } from "@tanstack/react-query";
 import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
 import { useAccount } from "../api/session.ts";
-import { Unavailable } from "../parts/alert.tsx";
-import { SelectField, TextField } from "../parts/field.tsx";
-import { More, useShown } from "../parts/more.tsx";
-import { Loading } from "../parts/page.tsx";
-import { hasWords } from "../text/search.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { SelectField, TextField } from "../components/field.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Loading } from "../components/page.tsx";
+import { hasWords } from "../format/search.ts";
 import { AccountItem, type AccountAct } from "./account-item.tsx";
 import { Administration } from "./administration.tsx";
 

@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { isAdministrator, useAccount } from "../api/session.ts";
-import { Empty, Page } from "../parts/page.tsx";
+import { Empty, Page } from "../components/page.tsx";
 import { PATHS } from "../paths.ts";
 
 const PLACES = [

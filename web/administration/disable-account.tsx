@@ -1,8 +1,8 @@
 import { useMutation } from "@tanstack/react-query";
 import { accounts, refreshAccounts } from "../api/accounts.ts";
 import { useAccount } from "../api/session.ts";
-import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
-import { formatCount } from "../text/number.ts";
+import { ConfirmDialog } from "../components/confirm-dialog.tsx";
+import { formatCount } from "../format/number.ts";
 import type { AccountDialogProps } from "./account-item.tsx";
 
 /** Takes everything from an account, or gives it back. */

@@ -5,10 +5,10 @@ import { queryClient } from "../api/query-client.ts";
 import { sessionQuery, useAccount } from "../api/session.ts";
 import { readLimits } from "../keys/choices.ts";
 import { BUDGET_FIELD, LIMIT_FIELDS, Limits } from "../keys/limits.tsx";
-import { Button } from "../parts/button.tsx";
-import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { TextField } from "../parts/field.tsx";
-import { Form, type Written } from "../parts/form.tsx";
+import { Button } from "../components/button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
 import type { AccountDialogProps } from "./account-item.tsx";
 import { RoleField } from "./role-field.tsx";
 

@@ -1,8 +1,8 @@
 import { timestampMs } from "@bufbuild/protobuf/wkt";
 import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
-import { Badge } from "../parts/badge.tsx";
-import { Button } from "../parts/button.tsx";
-import { formatFromNow } from "../text/time.ts";
+import { Badge } from "../components/badge.tsx";
+import { Button } from "../components/button.tsx";
+import { formatFromNow } from "../format/time.ts";
 import { roleName } from "./roles.ts";
 
 /** Whom an invitation is for. */

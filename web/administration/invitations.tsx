@@ -4,10 +4,10 @@ import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
 import { SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
 import { accountsQuery, invitationsQuery } from "../api/accounts.ts";
 import { sessionQuery } from "../api/session.ts";
-import { Unavailable } from "../parts/alert.tsx";
-import { Button } from "../parts/button.tsx";
-import { More, useShown } from "../parts/more.tsx";
-import { Empty, Loading } from "../parts/page.tsx";
+import { Unavailable } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading } from "../components/page.tsx";
 import { Administration } from "./administration.tsx";
 import { InvitationItem, invitationState } from "./invitation-item.tsx";
 

@@ -1,11 +1,11 @@
 import { useMutation } from "@tanstack/react-query";
 import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
 import { accounts, refreshInvitations } from "../api/accounts.ts";
-import { Button } from "../parts/button.tsx";
-import { CopyButton } from "../parts/copy-button.tsx";
-import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { TextField } from "../parts/field.tsx";
-import { Form, type Written } from "../parts/form.tsx";
+import { Button } from "../components/button.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
 import { PATHS } from "../paths.ts";
 import { RoleField } from "./role-field.tsx";
 

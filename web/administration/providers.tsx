@@ -2,11 +2,11 @@ import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { BreakerState, type ListUpstreamsResponse, type Upstream } from "../../gen/parley/console/v1/model_pb.js";
 import { upstreamsQuery } from "../api/models.ts";
-import { Unavailable } from "../parts/alert.tsx";
-import { CheckField } from "../parts/field.tsx";
-import { More, useShown } from "../parts/more.tsx";
-import { Empty, Loading } from "../parts/page.tsx";
-import { formatTime } from "../text/time.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { CheckField } from "../components/field.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading } from "../components/page.tsx";
+import { formatTime } from "../format/time.ts";
 import { Administration } from "./administration.tsx";
 import { UpstreamItem } from "./upstream-item.tsx";
 

@@ -1,7 +1,7 @@
 import { useMutation } from "@tanstack/react-query";
 import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
 import { accounts, refreshInvitations } from "../api/accounts.ts";
-import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
+import { ConfirmDialog } from "../components/confirm-dialog.tsx";
 import { invited } from "./invitation-item.tsx";
 
 interface RevokeInvitationProps {

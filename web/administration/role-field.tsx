@@ -1,5 +1,5 @@
 import type { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
-import { SelectField } from "../parts/field.tsx";
+import { SelectField } from "../components/field.tsx";
 import { ROLE_NAMES } from "./roles.ts";
 
 interface RoleFieldProps {

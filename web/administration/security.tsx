@@ -3,14 +3,14 @@ import { useSearchParams } from "wouter";
 import type { Account } from "../../gen/parley/console/v1/account_pb.js";
 import { accountsQuery, eventsQuery } from "../api/accounts.ts";
 import { keysQuery } from "../api/keys.ts";
-import { Alert, Unavailable } from "../parts/alert.tsx";
-import { Button } from "../parts/button.tsx";
-import { SelectField } from "../parts/field.tsx";
-import { Empty, Loading } from "../parts/page.tsx";
-import { formatFromNow, formatMoment } from "../text/time.ts";
+import { Alert, Unavailable } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
+import { SelectField } from "../components/field.tsx";
+import { Empty, Loading } from "../components/page.tsx";
+import { formatFromNow, formatMoment } from "../format/time.ts";
 import { Administration } from "./administration.tsx";
 import { describeDetails } from "./event-words.ts";
-import { Happening, type Names } from "./happening.tsx";
+import { Happening, type Names } from "./security-event.tsx";
 
 /** What happened to accounts, keys and sessions. */
 export function Security() {

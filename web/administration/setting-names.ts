@@ -1,5 +1,5 @@
-import { formatDuration } from "../text/duration.ts";
-import { formatCount } from "../text/number.ts";
+import { formatDuration } from "../format/duration.ts";
+import { formatCount } from "../format/number.ts";
 
 /** What belongs together, by the beginnings of the keys. */
 export const SETTING_GROUPS: readonly (readonly [title: string, prefixes: readonly string[]])[] = [

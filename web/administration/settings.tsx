@@ -2,10 +2,10 @@ import type { ReactNode } from "react";
 import { useQuery } from "@tanstack/react-query";
 import type { GetConfigurationResponse } from "../../gen/parley/console/v1/settings_pb.js";
 import { configurationQuery } from "../api/settings.ts";
-import { Unavailable } from "../parts/alert.tsx";
-import { Badge } from "../parts/badge.tsx";
-import { Loading } from "../parts/page.tsx";
-import { Panel } from "../parts/panel.tsx";
+import { Unavailable } from "../components/alert.tsx";
+import { Badge } from "../components/badge.tsx";
+import { Loading } from "../components/page.tsx";
+import { Panel } from "../components/panel.tsx";
 import { Administration } from "./administration.tsx";
 import { describeValue, SETTING_GROUPS, settingName } from "./setting-names.ts";
 

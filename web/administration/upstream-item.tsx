@@ -1,14 +1,14 @@
 import type { Upstream, UpstreamFailure } from "../../gen/parley/console/v1/model_pb.js";
-import { BreakerBadge } from "../parts/breaker-badge.tsx";
-import { Fact } from "../parts/fact.tsx";
-import { Fold } from "../parts/fold.tsx";
-import { OutcomeBadge } from "../parts/outcome-badge.tsx";
-import { TextLink } from "../parts/text-link.tsx";
+import { BreakerBadge } from "../components/breaker-badge.tsx";
+import { Fact } from "../components/fact.tsx";
+import { Fold } from "../components/fold.tsx";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { TextLink } from "../components/text-link.tsx";
 import { requestPath } from "../paths.ts";
-import { formatLatency, formatShare } from "../text/health.ts";
-import { formatCount } from "../text/number.ts";
-import { outcomeOf } from "../text/outcomes.ts";
-import { formatPreciseMoment, formatTime } from "../text/time.ts";
+import { formatLatency, formatShare } from "../format/health.ts";
+import { formatCount } from "../format/number.ts";
+import { outcomeOf } from "../format/outcomes.ts";
+import { formatPreciseMoment, formatTime } from "../format/time.ts";
 
 /** How one upstream model is doing. */
 export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {

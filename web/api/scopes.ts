@@ -1,6 +1,6 @@
 import { useQuery } from "@tanstack/react-query";
 import { KeyState } from "../../gen/parley/console/v1/key_pb.js";
-import { REQUEST_OUTCOMES } from "../text/outcomes.ts";
+import { REQUEST_OUTCOMES } from "../format/outcomes.ts";
 import { accountsQuery } from "./accounts.ts";
 import { keysQuery } from "./keys.ts";
 import { isAdministrator, useAccount } from "./session.ts";

@@ -1,11 +1,11 @@
 import { useEffect, useMemo } from "react";
 import { Link } from "wouter";
 import reference from "virtual:reference";
-import { Mark } from "../parts/mark.tsx";
-import { Segments } from "../parts/segments.tsx";
-import { Title } from "../parts/page.tsx";
+import { Mark } from "../components/mark.tsx";
+import { Segments } from "../components/segments.tsx";
+import { Title } from "../components/page.tsx";
 import { PATHS } from "../paths.ts";
-import { ThemeSwitch } from "../shell/theme-switch.tsx";
+import { ThemeSwitch } from "../layout/theme-switch.tsx";
 import { Contents, type Place } from "./contents.tsx";
 import { entriesOf } from "./entries.ts";
 import { examplesFor } from "./examples.ts";

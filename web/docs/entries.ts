@@ -1,4 +1,4 @@
-import { adviceFor } from "../text/failure-advice.ts";
+import { adviceFor } from "../format/failure-advice.ts";
 import type { ErrorRow, Reference, Shape } from "./reference.ts";
 
 /** Something on the page that can be found. */

@@ -1,6 +1,6 @@
-import { Badge } from "../parts/badge.tsx";
-import { adviceFor, type FailureAdvice } from "../text/failure-advice.ts";
-import { Code, Prose } from "../parts/prose.tsx";
+import { Badge } from "../components/badge.tsx";
+import { adviceFor, type FailureAdvice } from "../format/failure-advice.ts";
+import { Code, Prose } from "../components/prose.tsx";
 import type { ErrorRow } from "./reference.ts";
 import { Anchor } from "./section.tsx";
 

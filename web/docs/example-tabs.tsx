@@ -1,6 +1,6 @@
 import { Tabs } from "@base-ui/react/tabs";
-import { CopyButton } from "../parts/copy-button.tsx";
-import { TabList } from "../parts/tab-list.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { TabList } from "../components/tab-list.tsx";
 import type { Example } from "./examples.ts";
 
 /** The same request in several languages. */

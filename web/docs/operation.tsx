@@ -1,5 +1,5 @@
 import type { ReactNode } from "react";
-import { Prose } from "../parts/prose.tsx";
+import { Prose } from "../components/prose.tsx";
 import type { Method } from "./reference.ts";
 import { BOTH_CLASS, SIDE_CLASS } from "./sides.ts";
 import { Anchor } from "./section.tsx";

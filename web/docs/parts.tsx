@@ -1,10 +1,10 @@
 import type { ReactNode } from "react";
-import { formatCount } from "../text/number.ts";
+import { formatCount } from "../format/number.ts";
 import { Errors } from "./errors.tsx";
 import { ExampleTabs } from "./example-tabs.tsx";
 import { type examplesFor, KEY_VARIABLE } from "./examples.ts";
 import { Operation } from "./operation.tsx";
-import { Prose } from "../parts/prose.tsx";
+import { Prose } from "../components/prose.tsx";
 import type { Method, Reference } from "./reference.ts";
 import { Shapes } from "./topic-view.tsx";
 import { Downloads, Facts, Headers } from "./tables.tsx";

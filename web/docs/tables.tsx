@@ -1,5 +1,5 @@
 import { Anchor } from "./section.tsx";
-import { Words } from "../parts/prose.tsx";
+import { Words } from "../components/prose.tsx";
 import type { Download, Header } from "./reference.ts";
 
 /** Headers, with what each says. */

@@ -1,5 +1,5 @@
-import { Badge } from "../parts/badge.tsx";
-import { inOrder, Prose, Words } from "../parts/prose.tsx";
+import { Badge } from "../components/badge.tsx";
+import { inOrder, Prose, Words } from "../components/prose.tsx";
 import type { Field, Shape, Topic, TypePart } from "./reference.ts";
 import { BOTH_CLASS, SIDE_CLASS } from "./sides.ts";
 import { Anchor, Section } from "./section.tsx";

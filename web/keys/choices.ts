@@ -7,9 +7,9 @@ import type {
 } from "../../gen/parley/console/v1/key_pb.js";
 import type { LimitsSchema } from "../../gen/parley/console/v1/limits_pb.js";
 import { failureOfField } from "../api/failure-of-field.ts";
-import type { Written } from "../parts/form.tsx";
-import { parseUsd } from "../text/money.ts";
-import { parseCount } from "../text/number.ts";
+import type { Written } from "../components/form.tsx";
+import { parseUsd } from "../format/money.ts";
+import { parseCount } from "../format/number.ts";
 import { BUDGET_FIELD, LIMIT_FIELDS } from "./limits.tsx";
 
 /** What was chosen for a key, as the requests to make and to change one have it. */

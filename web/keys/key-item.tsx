@@ -1,11 +1,11 @@
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
-import { Badge } from "../parts/badge.tsx";
-import { Button } from "../parts/button.tsx";
-import { Fact } from "../parts/fact.tsx";
-import { Spent } from "../parts/spent.tsx";
-import { formatFromNow, formatMoment } from "../text/time.ts";
+import { Badge } from "../components/badge.tsx";
+import { Button } from "../components/button.tsx";
+import { Fact } from "../components/fact.tsx";
+import { Spent } from "../components/spent.tsx";
+import { formatFromNow, formatMoment } from "../format/time.ts";
 import type { KeyAct } from "./dialog-props.ts";
-import { describeLimits } from "../text/limits.ts";
+import { describeLimits } from "../format/limits.ts";
 import { CAPABILITY_NAMES } from "./permissions.tsx";
 
 interface KeyItemProps {

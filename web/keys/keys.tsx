@@ -4,12 +4,12 @@ import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
 import { keysQuery } from "../api/keys.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
-import { TextField } from "../parts/field.tsx";
-import { Unavailable } from "../parts/alert.tsx";
-import { Button } from "../parts/button.tsx";
-import { More, useShown } from "../parts/more.tsx";
-import { Empty, Loading, Page } from "../parts/page.tsx";
-import { hasWords } from "../text/search.ts";
+import { TextField } from "../components/field.tsx";
+import { Unavailable } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading, Page } from "../components/page.tsx";
+import { hasWords } from "../format/search.ts";
 import type { KeyAct } from "./dialog-props.ts";
 import { KeyItem } from "./key-item.tsx";
 

@@ -1,8 +1,8 @@
 import type { Limits as LimitsMessage } from "../../gen/parley/console/v1/limits_pb.js";
-import { TextField } from "../parts/field.tsx";
-import { Fold } from "../parts/fold.tsx";
-import { describeLimits } from "../text/limits.ts";
-import { writeUsd } from "../text/money.ts";
+import { TextField } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
+import { describeLimits } from "../format/limits.ts";
+import { writeUsd } from "../format/money.ts";
 
 /** The limits by their fields' names, as they are labelled. */
 export const LIMIT_FIELDS = [

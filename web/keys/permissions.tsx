@@ -1,8 +1,8 @@
 import { useState } from "react";
 import { KeyCapability, type Key } from "../../gen/parley/console/v1/key_pb.js";
 import type { Model } from "../../gen/parley/console/v1/model_pb.js";
-import { CheckField, FieldGroup } from "../parts/field.tsx";
-import { Fold } from "../parts/fold.tsx";
+import { CheckField, FieldGroup } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
 
 /** What capabilities are called. */
 export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, name: string])[] = [

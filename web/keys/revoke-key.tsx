@@ -2,9 +2,9 @@ import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { type Key, KeyState, RevocationScope } from "../../gen/parley/console/v1/key_pb.js";
 import { keys, keysQuery, refreshKeys } from "../api/keys.ts";
-import { ConfirmDialog } from "../parts/confirm-dialog.tsx";
-import { CheckField } from "../parts/field.tsx";
-import { formatFromNow } from "../text/time.ts";
+import { ConfirmDialog } from "../components/confirm-dialog.tsx";
+import { CheckField } from "../components/field.tsx";
+import { formatFromNow } from "../format/time.ts";
 import type { KeyDialogProps } from "./dialog-props.ts";
 
 /** Ends a key for good, and those it has replaced unless the person wants to keep them. */

@@ -1,10 +1,10 @@
 import { useMutation } from "@tanstack/react-query";
 import { RotationGrace } from "../../gen/parley/console/v1/key_pb.js";
 import { keys, refreshKeys } from "../api/keys.ts";
-import { Button } from "../parts/button.tsx";
-import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { SelectField } from "../parts/field.tsx";
-import { Form } from "../parts/form.tsx";
+import { Button } from "../components/button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { SelectField } from "../components/field.tsx";
+import { Form } from "../components/form.tsx";
 import type { KeyDialogProps } from "./dialog-props.ts";
 import { SecretOnce } from "./secret.tsx";
 

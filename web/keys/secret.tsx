@@ -4,10 +4,10 @@ import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { modelsQuery } from "../api/models.ts";
 import { makes } from "../models/abilities.ts";
-import { Button } from "../parts/button.tsx";
-import { CopyButton } from "../parts/copy-button.tsx";
-import { TabList } from "../parts/tab-list.tsx";
-import { Dialog } from "../parts/dialog.tsx";
+import { Button } from "../components/button.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { TabList } from "../components/tab-list.tsx";
+import { Dialog } from "../components/dialog.tsx";
 import { SNIPPETS } from "./snippets.ts";
 
 interface SecretOnceProps {

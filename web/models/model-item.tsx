@@ -1,13 +1,13 @@
 import type { Model, ModelPrice } from "../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
-import { Badge } from "../parts/badge.tsx";
-import { BreakerBadge } from "../parts/breaker-badge.tsx";
-import { CopyButton } from "../parts/copy-button.tsx";
-import { Fact } from "../parts/fact.tsx";
-import { TextLink } from "../parts/text-link.tsx";
-import { formatLatency, formatShare } from "../text/health.ts";
-import { formatMicroUsd } from "../text/money.ts";
-import { formatShort } from "../text/number.ts";
+import { Badge } from "../components/badge.tsx";
+import { BreakerBadge } from "../components/breaker-badge.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { Fact } from "../components/fact.tsx";
+import { TextLink } from "../components/text-link.tsx";
+import { formatLatency, formatShare } from "../format/health.ts";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatShort } from "../format/number.ts";
 import { ABILITIES, makes } from "./abilities.ts";
 
 /** One model in the list. */

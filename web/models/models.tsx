@@ -2,11 +2,11 @@ import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
 import { BreakerState, type Model } from "../../gen/parley/console/v1/model_pb.js";
 import { modelsQuery } from "../api/models.ts";
-import { Unavailable } from "../parts/alert.tsx";
-import { SelectField, TextField } from "../parts/field.tsx";
-import { More, useShown } from "../parts/more.tsx";
-import { Empty, Loading, Page } from "../parts/page.tsx";
-import { hasWords } from "../text/search.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { SelectField, TextField } from "../components/field.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading, Page } from "../components/page.tsx";
+import { hasWords } from "../format/search.ts";
 import { ABILITIES } from "./abilities.ts";
 import { ModelItem } from "./model-item.tsx";
 

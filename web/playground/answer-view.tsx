@@ -1,7 +1,7 @@
 import type { Image } from "../../gen/parley/v1/message_pb.js";
 import { FinishReason } from "../../gen/parley/v1/completion_pb.js";
-import { Badge } from "../parts/badge.tsx";
-import { Button } from "../parts/button.tsx";
+import { Badge } from "../components/badge.tsx";
+import { Button } from "../components/button.tsx";
 import type { Answer, Call } from "./answer.ts";
 import { DataImage } from "./data-image.tsx";
 

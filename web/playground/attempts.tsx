@@ -1,7 +1,7 @@
 import { ConnectError } from "@connectrpc/connect";
 import { type Attempt, AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
-import { OutcomeBadge } from "../parts/outcome-badge.tsx";
-import { formatDuration } from "../text/duration.ts";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { formatDuration } from "../format/duration.ts";
 import type { Run } from "./run.ts";
 
 /** The upstream models that were tried for a run, as far as it is known. */

@@ -1,6 +1,6 @@
 import { type ChangeEvent, useRef, useState } from "react";
-import { Button } from "../parts/button.tsx";
-import { TextAreaField } from "../parts/field.tsx";
+import { Button } from "../components/button.tsx";
+import { TextAreaField } from "../components/field.tsx";
 import { DataImage } from "./data-image.tsx";
 import { Pace } from "./pace.tsx";
 import { ACCEPTED, readPictures } from "./pictures.ts";

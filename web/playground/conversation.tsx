@@ -1,4 +1,4 @@
-import { Button } from "../parts/button.tsx";
+import { Button } from "../components/button.tsx";
 import { useEndInView } from "./end-in-view.ts";
 import { Problem } from "./problem.tsx";
 import { TurnItem } from "./turn-item.tsx";

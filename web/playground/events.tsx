@@ -1,5 +1,5 @@
-import { CopyButton } from "../parts/copy-button.tsx";
-import { formatCount } from "../text/number.ts";
+import { CopyButton } from "../components/copy-button.tsx";
+import { formatCount } from "../format/number.ts";
 import { Code } from "./request-code.tsx";
 import type { Run } from "./run.ts";
 

@@ -1,7 +1,7 @@
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
-import { Button } from "../parts/button.tsx";
-import { SelectField } from "../parts/field.tsx";
-import { Fold } from "../parts/fold.tsx";
+import { Button } from "../components/button.tsx";
+import { SelectField } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
 import { useWorkspace, workspace } from "./workspace.ts";
 
 const MAX = 8;

@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { formatDuration } from "../text/duration.ts";
+import { formatDuration } from "../format/duration.ts";
 import type { Run } from "./run.ts";
 import { useWorkspace } from "./workspace.ts";
 

@@ -1,6 +1,6 @@
-import { Button } from "../parts/button.tsx";
-import { CheckField, SelectField, TextAreaField, TextField } from "../parts/field.tsx";
-import { Fold } from "../parts/fold.tsx";
+import { Button } from "../components/button.tsx";
+import { CheckField, SelectField, TextAreaField, TextField } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
 import { CHOICES, countChanged, NUMBERS, type ParameterField } from "./draft.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 

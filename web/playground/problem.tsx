@@ -2,8 +2,8 @@ import { ConnectError } from "@connectrpc/connect";
 import { Link } from "wouter";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { readFailure } from "../api/failure.ts";
-import { Alert } from "../parts/alert.tsx";
-import { Button } from "../parts/button.tsx";
+import { Alert } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
 import { useWorkspace, workspace } from "./workspace.ts";
 
 /** Why there is no answer, or no whole one, and what can be done. */

@@ -1,7 +1,7 @@
 import { useMemo, useState } from "react";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import { CopyButton } from "../parts/copy-button.tsx";
-import { SelectField } from "../parts/field.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { SelectField } from "../components/field.tsx";
 import { toChatJson } from "./chat-json.ts";
 import { PROGRAMS } from "./programs.ts";
 import { shorten } from "./shorten.ts";

@@ -1,8 +1,8 @@
 import type { Key } from "../../gen/parley/console/v1/key_pb.js";
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
-import { Button } from "../parts/button.tsx";
-import { CheckField, SelectField, TextAreaField } from "../parts/field.tsx";
-import { Fold } from "../parts/fold.tsx";
+import { Button } from "../components/button.tsx";
+import { CheckField, SelectField, TextAreaField } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
 import { Fallbacks } from "./fallbacks.tsx";
 import { useFieldErrors } from "./field-errors.ts";
 import { Parameters } from "./parameters.tsx";

@@ -1,6 +1,6 @@
 import { useState } from "react";
-import { Button } from "../parts/button.tsx";
-import { TextAreaField } from "../parts/field.tsx";
+import { Button } from "../components/button.tsx";
+import { TextAreaField } from "../components/field.tsx";
 import type { Call } from "./answer.ts";
 import { workspace } from "./workspace.ts";
 

@@ -1,6 +1,6 @@
 import { memo, useEffect, useRef, useState } from "react";
-import { Button } from "../parts/button.tsx";
-import { TextAreaField } from "../parts/field.tsx";
+import { Button } from "../components/button.tsx";
+import { TextAreaField } from "../components/field.tsx";
 import { AnswerView } from "./answer-view.tsx";
 import { DataImage } from "./data-image.tsx";
 import { ToolResults } from "./tool-results.tsx";

@@ -1,5 +1,5 @@
 import { useEffect, useRef, useState } from "react";
-import { formatCount } from "../text/number.ts";
+import { formatCount } from "../format/number.ts";
 
 /** How often those who do not see the log are told: as often as one can listen to. */
 const ANNOUNCE_MS = 10_000;

@@ -1,8 +1,8 @@
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
-import { formatDuration } from "../text/duration.ts";
-import { OutcomeBadge } from "../parts/outcome-badge.tsx";
-import { outcomeOf } from "../text/outcomes.ts";
+import { formatDuration } from "../format/duration.ts";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { outcomeOf } from "../format/outcomes.ts";
 
 /** Bars have the colours of the badges. */
 const BARS = { good: "bg-good", warn: "bg-warn", danger: "bg-danger", plain: "bg-edge" } as const;

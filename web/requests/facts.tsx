@@ -4,10 +4,10 @@ import { Link } from "wouter";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { accountsQuery } from "../api/accounts.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
-import { CopyButton } from "../parts/copy-button.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
 import { PATHS } from "../paths.ts";
-import { formatDuration } from "../text/duration.ts";
-import { formatPreciseMoment } from "../text/time.ts";
+import { formatDuration } from "../format/duration.ts";
+import { formatPreciseMoment } from "../format/time.ts";
 import { ENTRANCES } from "./entrances.ts";
 
 /** Who asked for what, when, and how it is called. */

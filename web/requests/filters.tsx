@@ -1,9 +1,9 @@
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { LogFilter } from "../api/requests.ts";
 import { useScopes } from "../api/scopes.ts";
-import { Button } from "../parts/button.tsx";
-import { Choose } from "../parts/choose.tsx";
-import { formatMoment } from "../text/time.ts";
+import { Button } from "../components/button.tsx";
+import { Choose } from "../components/choose.tsx";
+import { formatMoment } from "../format/time.ts";
 import type { FilterField } from "./filter.ts";
 
 interface FiltersProps {

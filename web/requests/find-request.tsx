@@ -1,9 +1,9 @@
 import { useMutation } from "@tanstack/react-query";
 import { useLocation } from "wouter";
 import { noteRequest, requests } from "../api/requests.ts";
-import { Button } from "../parts/button.tsx";
-import { TextField } from "../parts/field.tsx";
-import { Form } from "../parts/form.tsx";
+import { Button } from "../components/button.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form } from "../components/form.tsx";
 import { requestPath } from "../paths.ts";
 
 /** The way to a request whose ID somebody has at hand. */

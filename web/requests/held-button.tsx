@@ -1,6 +1,6 @@
 import type { RefObject } from "react";
-import { Button } from "../parts/button.tsx";
-import { formatCount } from "../text/number.ts";
+import { Button } from "../components/button.tsx";
+import { formatCount } from "../format/number.ts";
 
 interface HeldButtonProps {
   readonly count: number;

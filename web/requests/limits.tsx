@@ -1,6 +1,6 @@
 import type { LimitSnapshot, LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
-import { formatDuration } from "../text/duration.ts";
-import { formatCount } from "../text/number.ts";
+import { formatDuration } from "../format/duration.ts";
+import { formatCount } from "../format/number.ts";
 
 /** What was left of the rates. */
 export function Limits({ request: { requestLimit, tokenLimit } }: { readonly request: LoggedRequest }) {

@@ -3,12 +3,12 @@ import { Link } from "wouter";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { noteRequest } from "../api/requests.ts";
 import { requestPath } from "../paths.ts";
-import { formatDuration } from "../text/duration.ts";
-import { formatMicroUsd } from "../text/money.ts";
-import { formatShort } from "../text/number.ts";
-import { formatClock, formatPreciseMoment } from "../text/time.ts";
+import { formatDuration } from "../format/duration.ts";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatShort } from "../format/number.ts";
+import { formatClock, formatPreciseMoment } from "../format/time.ts";
 import { ENTRANCES } from "./entrances.ts";
-import { OutcomeBadge } from "../parts/outcome-badge.tsx";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
 
 /** The columns where there is room for them; on a phone each request is a card. */
 const GRID =

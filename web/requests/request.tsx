@@ -4,17 +4,17 @@ import { Link, useParams } from "wouter";
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
 import { readFailure } from "../api/failure.ts";
 import { requestQuery } from "../api/requests.ts";
-import { Unavailable } from "../parts/alert.tsx";
-import { buttonClass } from "../parts/button.tsx";
-import { Empty, Loading, Page } from "../parts/page.tsx";
-import { Panel } from "../parts/panel.tsx";
-import { Words } from "../parts/prose.tsx";
+import { Unavailable } from "../components/alert.tsx";
+import { buttonClass } from "../components/button.tsx";
+import { Empty, Loading, Page } from "../components/page.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Words } from "../components/prose.tsx";
 import { PATHS } from "../paths.ts";
 import { Attempts } from "./attempts.tsx";
 import { Facts } from "./facts.tsx";
 import { Limits } from "./limits.tsx";
-import { OutcomeBadge } from "../parts/outcome-badge.tsx";
-import { adviceFor } from "../text/failure-advice.ts";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { adviceFor } from "../format/failure-advice.ts";
 import { Tokens } from "./tokens.tsx";
 
 /** One request: what became of it, and why. */

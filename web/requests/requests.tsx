@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { isAdministrator, useAccount } from "../api/session.ts";
-import { Page } from "../parts/page.tsx";
+import { Page } from "../components/page.tsx";
 import { useFilter } from "./filter.ts";
 import { Filters } from "./filters.tsx";
 import { FindRequest } from "./find-request.tsx";

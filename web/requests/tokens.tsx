@@ -1,6 +1,6 @@
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
-import { formatMicroUsd } from "../text/money.ts";
-import { formatCount } from "../text/number.ts";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount } from "../format/number.ts";
 
 /** What a request has used. */
 export function Tokens({ request }: { readonly request: LoggedRequest }) {

@@ -1,6 +1,6 @@
 import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
-import { Button } from "../parts/button.tsx";
+import { Button } from "../components/button.tsx";
 import { type CsvCell, toCsv } from "./csv.ts";
 import { download } from "./download.ts";
 

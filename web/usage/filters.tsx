@@ -1,6 +1,6 @@
 import { useScopes } from "../api/scopes.ts";
-import { Choose } from "../parts/choose.tsx";
-import { SelectField } from "../parts/field.tsx";
+import { Choose } from "../components/choose.tsx";
+import { SelectField } from "../components/field.tsx";
 import { GROUPING_NAMES } from "./names.ts";
 import { type Grouping, RANGES, type View } from "./view.ts";
 

@@ -1,8 +1,8 @@
 import type { UsageRow, UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
 import type { UsageFilter } from "../api/usage.ts";
-import { Panel } from "../parts/panel.tsx";
-import { formatMicroUsd } from "../text/money.ts";
-import { formatCount } from "../text/number.ts";
+import { Panel } from "../components/panel.tsx";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount } from "../format/number.ts";
 import { Table, type TableContent } from "./data-table.tsx";
 import { logLink, narrow } from "./log-link.ts";
 import { GROUPING_NAMES, groupName } from "./names.ts";

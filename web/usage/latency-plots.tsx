@@ -8,10 +8,10 @@ import {
   UsageStep,
 } from "../../gen/parley/console/v1/usage_pb.js";
 import { latencyQuery, type UsageFilter } from "../api/usage.ts";
-import { Unavailable } from "../parts/alert.tsx";
-import { Loading } from "../parts/page.tsx";
-import { formatDuration } from "../text/duration.ts";
-import { formatCount } from "../text/number.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { Loading } from "../components/page.tsx";
+import { formatDuration } from "../format/duration.ts";
+import { formatCount } from "../format/number.ts";
 import type { TableContent } from "./data-table.tsx";
 import { logLink } from "./log-link.ts";
 import { type ChartContent, Plot } from "./plot.tsx";

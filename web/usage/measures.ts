@@ -1,6 +1,6 @@
 import type { UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
-import { formatMicroUsd } from "../text/money.ts";
-import { formatCount, formatShort } from "../text/number.ts";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount, formatShort } from "../format/number.ts";
 import type { Colour } from "./series.ts";
 
 /** Something that is counted, and drawn over time. */

@@ -1,4 +1,4 @@
-import { outcomeOf } from "../text/outcomes.ts";
+import { outcomeOf } from "../format/outcomes.ts";
 import type { Grouping } from "./view.ts";
 
 /** What the groupings are called. */

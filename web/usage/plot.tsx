@@ -1,6 +1,6 @@
 import { useEffect, useRef, useState, useSyncExternalStore } from "react";
 import { onThemeChange, shownTheme } from "../theme.ts";
-import { Panel } from "../parts/panel.tsx";
+import { Panel } from "../components/panel.tsx";
 import type { Chart } from "./chart.ts";
 import { DataTable, type TableContent } from "./data-table.tsx";
 import type { Colour, Series } from "./series.ts";

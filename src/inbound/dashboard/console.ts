@@ -21,7 +21,7 @@ import type { BuiltFiles } from "./built-files.ts";
 import { createAccountService } from "./account-service.ts";
 import { createNetworkFinder } from "./client-address.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
-import { createGate } from "./gate.ts";
+import { createGate } from "./csrf.ts";
 import { createKeyService } from "./key-service.ts";
 import { createModelService, type ModelServicePorts } from "./model-service.ts";
 import { createPages } from "./pages.ts";

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Failure } from "../../core/failure.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
-import { checkHost } from "./gate.ts";
+import { checkHost } from "./csrf.ts";
 import { pageHeaders } from "./security-headers.ts";
 import { isPagePath } from "../../../web/paths.ts";
 

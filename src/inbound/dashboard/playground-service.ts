@@ -9,10 +9,10 @@ import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { toConnectError } from "../connect-error.ts";
-import { pulled } from "../pulled.ts";
+import { pulled } from "../to-async-iterable.ts";
 import { newCompletionId } from "../ids.ts";
 import { signedInOf } from "./call.ts";
-import { withSignsOfLife } from "./signs-of-life.ts";
+import { withSignsOfLife } from "./heartbeat.ts";
 import type { Streams } from "./streams.ts";
 
 /** What the playground stands on. */

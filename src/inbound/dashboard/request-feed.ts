@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { type LedgerEntry, NO_TOKENS } from "../../core/ledger.ts";
 import type { CompletionRecord, Recorder } from "../../core/record.ts";
 import { newCompletionId } from "../ids.ts";
-import { Shed } from "../../admission/shed.ts";
+import { Shed } from "../../admission/overload-failure.ts";
 import type { Refusal } from "../services.ts";
 import { AccountMemory } from "./account-memory.ts";
 

@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { EndedRequest, RequestFeed } from "./request-feed.ts";
 import { isAskedFor, type LogFilter } from "./request-filter.ts";
-import { UnsentRequests } from "./unsent-requests.ts";
+import { UnsentRequests } from "./live-queue.ts";
 
 /** How often the ledger is asked for the requests of other processes. */
 const POLL_MS = 1_000;

@@ -9,8 +9,8 @@ import { answerConnect, connectHandlers, connectTimeoutMs } from "../http/connec
 import { describeBrowser } from "./browser-name.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
-import type { Expected, Knock } from "./gate.ts";
-import { Places } from "./places.ts";
+import type { Expected, Knock } from "./csrf.ts";
+import { Places } from "./concurrency-limit.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 

@@ -3,7 +3,7 @@ import type { AccessContext } from "../../access/context.ts";
 import { peekSession } from "../../access/sessions.ts";
 import { Failure } from "../../core/failure.ts";
 import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
-import { Places } from "./places.ts";
+import { Places } from "./concurrency-limit.ts";
 
 /** How often it is looked whether the session of an open stream is still there. */
 const RECHECK_MS = 5_000;

@@ -21,7 +21,7 @@ import {
   runConnect,
 } from "./connect-call.ts";
 import { newCompletionId } from "../ids.ts";
-import { pulled } from "../pulled.ts";
+import { pulled } from "../to-async-iterable.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../routing.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { type AnswerHeaders, AnswerParser, type AnswerSink } from "./answer-parser.ts";
+import { type AnswerHeaders, AnswerParser, type AnswerSink } from "./response-parser.ts";
 import type { Dialer } from "./dialer.ts";
 
 /** A POST as it is sent: the head but for the body's length and what follows it. */

@@ -2,13 +2,13 @@ import { isIP } from "node:net";
 import { Failure } from "../../core/failure.ts";
 import type { CallProgress } from "../../core/provider.ts";
 import { isPrivateAddress } from "../../net/private-addresses.ts";
-import type { AnswerHeaders } from "./answer-parser.ts";
+import type { AnswerHeaders } from "./response-parser.ts";
 import type { AnswerListener, Carrier } from "./connection.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
 import { lookupPublic } from "./public-lookup.ts";
-import { ReadingTurns, TURN_BYTES } from "../../scheduling/reading-turns.ts";
+import { ReadingTurns, TURN_BYTES } from "../../scheduling/large-body-scheduler.ts";
 import { RequestHeads } from "./request-head.ts";
-import { StreamTurns } from "../../scheduling/stream-turns.ts";
+import { StreamTurns } from "../../scheduling/read-scheduler.ts";
 import { toTransportFailure } from "./transport-failure.ts";
 
 /** Where a provider is and how it is reached. */

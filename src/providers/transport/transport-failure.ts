@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import { AnswerError } from "./answer-parser.ts";
+import { AnswerError } from "./response-parser.ts";
 import { PRIVATE_ADDRESS } from "./public-lookup.ts";
 
 /** What broke a connection, in our words. `answered`: the status and headers were in. */

@@ -4,7 +4,7 @@ import { retryWhileBusy } from "../busy.ts";
 import { chunksOf } from "../chunks.ts";
 import { lockRows, type Database } from "../database.ts";
 import type { KeyChanges } from "./key-changes.ts";
-import type { LedgerFolding } from "../ledger/ledger-folding.ts";
+import type { LedgerFolding } from "../ledger/ledger-compaction.ts";
 import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
 import type { KeyRow } from "../schema.ts";
 

@@ -2,7 +2,7 @@ import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import { retryWhileBusy } from "../busy.ts";
 import { chunksOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
-import type { LedgerFolding } from "./ledger-folding.ts";
+import type { LedgerFolding } from "./ledger-compaction.ts";
 import { createRequestLog } from "./request-log.ts";
 import type { SpendingRow } from "../schema.ts";
 

@@ -3,7 +3,7 @@ import { Batcher } from "../batcher.ts";
 import { retryWhileBusy } from "../busy.ts";
 import { chunksOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
-import type { LedgerFolding } from "../ledger/ledger-folding.ts";
+import type { LedgerFolding } from "../ledger/ledger-compaction.ts";
 import { StoreError } from "../store-error.ts";
 
 /** How long a completion waits for its money. */

@@ -1,7 +1,7 @@
 import { monthOf } from "../../core/month.ts";
 import type { BudgetDecision, BudgetDemand } from "../../limits/budgets.ts";
 import { releaseHolds, takeOff } from "./budget-holds.ts";
-import { foldAllSegments } from "../ledger/ledger-segments.ts";
+import { foldAllSegments } from "../ledger/ledger-journal.ts";
 import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
 import { compare, SpendingChanges } from "./spending.ts";
 import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";

@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { signUp } from "../../../src/access/sign-up.ts";
 import { callOf } from "../../../src/inbound/dashboard/call.ts";
-import { createGate } from "../../../src/inbound/dashboard/gate.ts";
+import { createGate } from "../../../src/inbound/dashboard/csrf.ts";
 import { entries } from "../../../src/inbound/dashboard/policy.ts";
 import { createRpcs } from "../../../src/inbound/dashboard/rpcs.ts";
 import { Streams } from "../../../src/inbound/dashboard/streams.ts";

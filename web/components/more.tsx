@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { formatCount } from "../text/number.ts";
+import { formatCount } from "../format/number.ts";
 import { Button } from "./button.tsx";
 
 interface Shown<T> {

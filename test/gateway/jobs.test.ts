@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { choresOf } from "../../src/gateway/chores.ts";
+import { choresOf } from "../../src/gateway/jobs.ts";
 import { type Chore, startHousekeeping } from "../../src/gateway/housekeeping.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { Store } from "../../src/store/store.ts";

@@ -1,5 +1,5 @@
 import { Badge } from "./badge.tsx";
-import { outcomeOf } from "../text/outcomes.ts";
+import { outcomeOf } from "../format/outcomes.ts";
 
 interface OutcomeBadgeProps {
   readonly code: string;

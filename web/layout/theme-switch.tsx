@@ -1,5 +1,5 @@
 import { useState } from "react";
-import { Segments } from "../parts/segments.tsx";
+import { Segments } from "../components/segments.tsx";
 import { chooseTheme, readTheme, type Theme, THEMES } from "../theme.ts";
 
 const NAMES: Readonly<Record<Theme, string>> = { system: "Auto", light: "Light", dark: "Dark" };

@@ -1,8 +1,8 @@
 import { useAccount } from "../api/session.ts";
-import { SignOutButton } from "../shell/sign-out-button.tsx";
-import { Page } from "../parts/page.tsx";
-import { Panel } from "../parts/panel.tsx";
-import { TextLink } from "../parts/text-link.tsx";
+import { SignOutButton } from "../layout/sign-out-button.tsx";
+import { Page } from "../components/page.tsx";
+import { Panel } from "../components/panel.tsx";
+import { TextLink } from "../components/text-link.tsx";
 import { PATHS } from "../paths.ts";
 
 /** Somebody has opened an invitation's link while they are signed in. */

@@ -1,6 +1,6 @@
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { type Breaker, BreakerState } from "../../gen/parley/console/v1/model_pb.js";
-import { formatTime, formatMoment } from "../text/time.ts";
+import { formatTime, formatMoment } from "../format/time.ts";
 import { Badge } from "./badge.tsx";
 
 interface BreakerBadgeProps {

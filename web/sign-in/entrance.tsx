@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import { Link } from "wouter";
-import { Mark } from "../parts/mark.tsx";
-import { Title } from "../parts/page.tsx";
+import { Mark } from "../components/mark.tsx";
+import { Title } from "../components/page.tsx";
 import { PATHS } from "../paths.ts";
 
 interface EntranceProps {

@@ -4,7 +4,7 @@ import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
-import { pulled } from "../../src/inbound/pulled.ts";
+import { pulled } from "../../src/inbound/to-async-iterable.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const say = (text: string): CompletionChunk[] => [deltaChunk(0, { case: "text", value: text })];

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/store/database.ts";
-import { createLedgerFolding, type LedgerFolding } from "../../src/store/ledger/ledger-folding.ts";
+import { createLedgerFolding, type LedgerFolding } from "../../src/store/ledger/ledger-compaction.ts";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());

@@ -1,10 +1,10 @@
 import { useMutation } from "@tanstack/react-query";
 import { passwordRequest } from "../api/password-request.ts";
 import { enter, sessions, useAccount } from "../api/session.ts";
-import { Button } from "../parts/button.tsx";
-import { Dialog, DialogActions } from "../parts/dialog.tsx";
-import { TextField } from "../parts/field.tsx";
-import { Form } from "../parts/form.tsx";
+import { Button } from "../components/button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form } from "../components/form.tsx";
 
 /** Asks for the password because a call needs it to have been given recently, in front of whatever is open. */
 export default function PasswordDialog({ open }: { readonly open: boolean }) {

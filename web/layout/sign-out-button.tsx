@@ -1,8 +1,8 @@
 import type { ReactNode } from "react";
 import { readFailure } from "../api/failure.ts";
 import { useSignOut } from "../api/session.ts";
-import { Alert } from "../parts/alert.tsx";
-import { Button } from "../parts/button.tsx";
+import { Alert } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
 
 interface SignOutButtonProps {
   readonly size?: "normal" | "small";

@@ -2,8 +2,8 @@ import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "
 import { Link, useLocation } from "wouter";
 import { passwordRequest } from "../api/password-request.ts";
 import { isAdministrator, useAccount } from "../api/session.ts";
-import { Button } from "../parts/button.tsx";
-import { Mark } from "../parts/mark.tsx";
+import { Button } from "../components/button.tsx";
+import { Mark } from "../components/mark.tsx";
 import { PATHS } from "../paths.ts";
 import { SignOutButton } from "./sign-out-button.tsx";
 import { Outdated } from "./outdated.tsx";

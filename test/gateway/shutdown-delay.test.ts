@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { Notice } from "../../src/gateway/notice.ts";
+import { Notice } from "../../src/gateway/shutdown-delay.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 function begin(noticeMs: number) {

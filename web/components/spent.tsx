@@ -1,4 +1,4 @@
-import { formatMicroUsd } from "../text/money.ts";
+import { formatMicroUsd } from "../format/money.ts";
 
 interface SpentProps {
   /** Undefined as long as it is not known. */

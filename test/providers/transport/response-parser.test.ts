@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { Duplex } from "node:stream";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AnswerError, AnswerParser } from "../../../src/providers/transport/answer-parser.ts";
+import { AnswerError, AnswerParser } from "../../../src/providers/transport/response-parser.ts";
 
 /** What a parser made of some bytes. */
 interface Heard {

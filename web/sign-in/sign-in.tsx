@@ -2,9 +2,9 @@ import { useMutation } from "@tanstack/react-query";
 import { Link } from "wouter";
 import { SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
 import { enter, sessions } from "../api/session.ts";
-import { Button } from "../parts/button.tsx";
-import { TextField } from "../parts/field.tsx";
-import { Form } from "../parts/form.tsx";
+import { Button } from "../components/button.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form } from "../components/form.tsx";
 import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
 
