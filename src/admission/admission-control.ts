@@ -3,7 +3,7 @@ import { deadlinePassed, type Failure } from "../core/failure.ts";
 import { FairQueue, type Waiter } from "../scheduling/fair-queue.ts";
 import type { Principal } from "../core/principal.ts";
 import { InFlightLimit, WINDOW_MS } from "./in-flight-limit.ts";
-import { noRoom, Shed, SHED_REASONS, type ShedReason } from "./overload-failure.ts";
+import { noRoom, OverloadFailure, OVERLOAD_REASONS, type OverloadReason } from "./overload-failure.ts";
 import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";
 
 export interface OverloadOptions {
@@ -31,7 +31,7 @@ export interface AdmissionPorts {
 }
 
 export type OverloadChange =
-  | { readonly what: "began"; readonly reason: ShedReason }
+  | { readonly what: "began"; readonly reason: OverloadReason }
   | { readonly what: "ended"; readonly refused: number }
   | { readonly what: "memory"; readonly isShort: boolean; readonly share: number };
 
@@ -44,7 +44,7 @@ export interface OverloadState {
   readonly limit: number;
   readonly memoryIsShort: boolean;
   /** Since the start. */
-  readonly refused: Readonly<Record<ShedReason, number>>;
+  readonly refused: Readonly<Record<OverloadReason, number>>;
 }
 
 /** Completions begun in one turn of the event loop, so that a turn stays short. */
@@ -80,7 +80,7 @@ export interface EnteringCall {
   end(reason: Failure): void;
 }
 
-type Caller = Pick<Principal, "lineId" | "accountId" | "limits" | "accountLimits">;
+type Caller = Pick<Principal, "keyFamilyId" | "accountId" | "limits" | "accountLimits">;
 
 interface Waiting extends Waiter {
   readonly caller: Caller;
@@ -154,12 +154,12 @@ export class AdmissionControl {
     if (open.signal.aborted) throw open.signal.reason;
     const holders = this.#holdersOf(caller);
     const { active } = this.#ports.calls;
-    const own = holders.key.calls + this.#queue.sizeOf(caller.lineId);
+    const own = holders.key.calls + this.#queue.sizeOf(caller.keyFamilyId);
     const { maxCalls } = this.#options;
     if (active > maxCalls || own > FREE_SHARE * Math.max(0, maxCalls - active)) throw this.#shed("calls");
     if (this.#isReady({ holders, bytes, isRead: false })) {
       this.#requireRoom(caller, holders);
-      const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.lineId) === 0 && !this.#hasNext());
+      const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.keyFamilyId) === 0 && !this.#hasNext());
       if (isNext && this.#hasTurn(holders.key)) return this.#begin(holders, bytes);
     }
     return this.#wait({ caller, holders, open, bytes, isRead });
@@ -189,8 +189,8 @@ export class AdmissionControl {
   }
 
   /** A request with a body of this length was refused for its key's limits: that counts as work of this key. */
-  refusedByLimits({ lineId }: Pick<Principal, "lineId">, bytes = UNREAD_BYTES): void {
-    const key = this.#keys.get(lineId);
+  refusedByLimits({ keyFamilyId }: Pick<Principal, "keyFamilyId">, bytes = UNREAD_BYTES): void {
+    const key = this.#keys.get(keyFamilyId);
     if (key !== undefined) key.debtMs += REFUSAL_MS + bytes * READ_MS_PER_BYTE;
   }
 
@@ -214,9 +214,9 @@ export class AdmissionControl {
     };
   }
 
-  #holdersOf({ lineId, accountId }: Caller): Holders {
+  #holdersOf({ keyFamilyId, accountId }: Caller): Holders {
     const { key: keyBytes, account: accountBytes } = this.#options.arrivingBytes;
-    const key = holdingOf(this.#keys, lineId, keyBytes);
+    const key = holdingOf(this.#keys, keyFamilyId, keyBytes);
     const account = holdingOf(this.#accounts, accountId, accountBytes);
     key.seenMs = account.seenMs = this.#ports.clock.monotonic();
     if (this.#stopLooking === undefined) this.#look();
@@ -290,7 +290,7 @@ export class AdmissionControl {
     isRead,
   }: Pick<Waiting, "caller" | "holders" | "open" | "bytes" | "isRead">): Promise<Slot> {
     const nowMs = this.#ports.clock.monotonic();
-    const { lineId: key } = caller;
+    const { keyFamilyId: key } = caller;
     const own = this.#queue.sizeOf(key) + 1;
     // Before it has its turn, each key has had as many turns as this one has waiters.
     const turns = Math.min(own * (this.#queue.keys + (own === 1 ? 1 : 0)), this.#queue.size + 1);
@@ -372,18 +372,18 @@ export class AdmissionControl {
     waiting.reject(reason);
   }
 
-  #shed(reason: ShedReason): Shed {
+  #shed(reason: OverloadReason): OverloadFailure {
     const nowMs = this.#ports.clock.monotonic();
     if (this.#shedding === undefined) {
       this.#shedding = { lastMs: nowMs, before: this.#refusedInAll };
       this.#ports.changed({ what: "began", reason });
     } else this.#shedding.lastMs = nowMs;
     this.#refused[reason] += 1;
-    return Shed.because(reason);
+    return OverloadFailure.because(reason);
   }
 
   get #refusedInAll(): number {
-    return SHED_REASONS.reduce((sum, reason) => sum + this.#refused[reason], 0);
+    return OVERLOAD_REASONS.reduce((sum, reason) => sum + this.#refused[reason], 0);
   }
 
   /** Looks at what happens in windows, until nothing does. */

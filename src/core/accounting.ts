@@ -15,7 +15,7 @@ import { book, type Booking, bookSeen, bookUncounted, sumOf } from "./uncounted.
 import { boundCost } from "./worst-case.ts";
 
 /** Where a meter writes what it saw. */
-export interface MeterPorts {
+export interface AccountingPorts {
   readonly ledger: Ledger;
   readonly recorder: Recorder;
   readonly clock: Clock;
@@ -42,9 +42,9 @@ export interface Reserved {
 }
 
 /** What is noted of one completion while it runs, and written down once when it is over. */
-export class Meter {
+export class CompletionAccounting {
   readonly routerCall: RouterCall;
-  readonly #ports: MeterPorts;
+  readonly #ports: AccountingPorts;
   readonly #request: CompletionRequest;
   readonly #call: Call;
   readonly #mode: Mode;
@@ -72,7 +72,7 @@ export class Meter {
   #counted: { readonly usage: Usage; readonly booking: Booking } | undefined;
   #firstContentMs: number | undefined;
 
-  constructor(ports: MeterPorts, { request, call, mode }: Metered) {
+  constructor(ports: AccountingPorts, { request, call, mode }: Metered) {
     this.#ports = ports;
     this.#request = request;
     this.#call = call;
@@ -80,12 +80,12 @@ export class Meter {
     this.#startedAtMs = ports.clock.now();
     const created = Math.floor(this.#startedAtMs / 1000);
     const { completionId, signal, hops, principal } = call;
-    const { lineId, accountId } = principal;
+    const { keyFamilyId, accountId } = principal;
     this.routerCall = {
       completionId,
       created,
       signal,
-      lineId,
+      keyFamilyId,
       accountId,
       hops,
       attempts: this.#attempts,
@@ -193,10 +193,10 @@ export class Meter {
   /** Gives back what was reserved and makes the entry, if any is owed. */
   #toEntry(noted: Noted, { tokens, costMicroUsd, estimated }: Booking): NewLedgerEntry | undefined {
     if (this.#reserved === undefined) return undefined;
-    const { accountId, keyId, lineId } = this.#call.principal;
+    const { accountId, keyId, keyFamilyId } = this.#call.principal;
     this.#reserved.reservation.release(tokens.prompt + tokens.completion);
     const partial = this.#model !== undefined && this.#outcome !== "served";
-    return { ...noted, accountId, keyId, lineId, tokens, costMicroUsd, partial, estimated };
+    return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd, partial, estimated };
   }
 
   /**

@@ -49,7 +49,7 @@ export async function consoleOf(
       feed,
       models: () => router.list(),
       health,
-      restOf: (model) => router.restOf(model),
+      openingOf: (model) => router.openingOf(model),
       configuration: () => describeConfiguration(inForce(), { store, rates }),
       accountLimits: limits.account,
       completions,

@@ -22,7 +22,7 @@ import { createConnections } from "./connections.ts";
 import { documentsOf } from "./documents.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
 import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
-import { Notice } from "./shutdown-delay.ts";
+import { ShutdownDelay } from "./shutdown-delay.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { createObserver } from "./observer.ts";
 
@@ -92,7 +92,7 @@ async function assemble(
   };
 
   let draining = false;
-  const notice = new Notice(clock, config.shutdown.noticeMs);
+  const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
   const documents = await documentsOf();
   const http = await startListening("http", config, () =>
     startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents }),
@@ -120,11 +120,11 @@ async function assemble(
     async drain() {
       draining = true;
       http.announce();
-      await notice.wait();
+      await shutdownDelay.wait();
       await drainCalls([http.drain()], { calls, clock, drainMs: config.shutdown.drainMs });
     },
     abort() {
-      notice.cut();
+      shutdownDelay.cut();
       calls.abortAll();
     },
     close: closeAll,

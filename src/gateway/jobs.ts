@@ -2,7 +2,7 @@ import { pruneAccess } from "../access/housekeeping.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Store } from "../store/store.ts";
-import type { Chore } from "./housekeeping.ts";
+import type { Job } from "./housekeeping.ts";
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
@@ -10,10 +10,7 @@ const HOUR_MS = 60 * MINUTE_MS;
 const USAGE_KEPT_MS = 800 * 24 * HOUR_MS;
 
 /** What is tidied up in the database while the gateway runs. Replicas may all do it. */
-export function choresOf(
-  { ledger }: Config,
-  { store, clock }: { readonly store: Store; readonly clock: Clock },
-): Chore[] {
+export function jobsOf({ ledger }: Config, { store, clock }: { readonly store: Store; readonly clock: Clock }): Job[] {
   return [
     {
       name: "free budgets held by processes that are gone",
@@ -24,7 +21,7 @@ export function choresOf(
       name: "bring entries of the ledger into its tables",
       everyMs: MINUTE_MS,
       // Done all the time, and nobody waits for it: here it is said when it fails.
-      run: () => store.ledger.catchUp().then(() => 0),
+      run: () => store.ledger.flush().then(() => 0),
     },
     {
       name: "remove sessions, known browsers, invitations, throttles and security events that have ended",

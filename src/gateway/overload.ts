@@ -12,7 +12,7 @@ import {
   type OverloadChange,
   type OverloadState,
 } from "../admission/admission-control.ts";
-import type { StreamTurns } from "../scheduling/read-scheduler.ts";
+import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 interface OverloadPorts {
@@ -20,7 +20,7 @@ interface OverloadPorts {
   readonly clock: Clock;
   readonly log: Logger;
   /** Missing where no answers of providers are read. */
-  readonly streamTurns?: StreamTurns;
+  readonly readScheduler?: ReadScheduler;
   /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
   readonly countsAccounts: boolean;
 }
@@ -30,7 +30,7 @@ const MIB = 1024 * 1024;
 /** Builds the admission control of this process, which says in the log when shedding begins and ends. */
 export function createAdmission(
   { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
-  { calls, clock, log, streamTurns, countsAccounts }: OverloadPorts,
+  { calls, clock, log, readScheduler, countsAccounts }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
   const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
@@ -40,7 +40,7 @@ export function createAdmission(
     {
       clock,
       calls,
-      load: watchLoad(streamTurns),
+      load: watchLoad(readScheduler),
       memoryShare: () => memoryShare(readMemory(containerBytes)),
       atEndOfTurn: (callback) => void setImmediate(callback),
       changed: (change) => tell(log, change),
@@ -66,7 +66,7 @@ const MAX_SLOWDOWN = 10;
 const RESOLUTION_MS = 10;
 
 /** Measures the event loop since the last call. Time in which other programs had the processor is not delay: refusing does not make it less. */
-function watchLoad(streamTurns: StreamTurns | undefined): AdmissionPorts["load"] {
+function watchLoad(readScheduler: ReadScheduler | undefined): AdmissionPorts["load"] {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   let before = performance.eventLoopUtilization();
   let usedBefore = threadCpuUsage();
@@ -78,7 +78,7 @@ function watchLoad(streamTurns: StreamTurns | undefined): AdmissionPorts["load"]
     const usedMs = (used.user - usedBefore.user + used.system - usedBefore.system) / 1000;
     const slowdown = Math.min(Math.max(active / Math.max(usedMs, 0.001), 1), MAX_SLOWDOWN);
     const lateMs = histogram.count === 0 ? 0 : histogram.max / 1e6 - RESOLUTION_MS;
-    const delayMs = Math.max(lateMs, streamTurns?.takeLongestWaitMs() ?? 0) / slowdown;
+    const delayMs = Math.max(lateMs, readScheduler?.takeLongestWaitMs() ?? 0) / slowdown;
     histogram.reset();
     before = now;
     usedBefore = used;

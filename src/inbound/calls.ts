@@ -42,17 +42,17 @@ export interface KeyedCall {
 }
 
 /** What an open call is told by and tells. */
-interface UnderwayPorts {
+interface InFlightPorts {
   readonly clock: Clock;
-  readonly closed: (one: Underway) => void;
+  readonly closed: (one: InFlightCall) => void;
 }
 
 /** What ends one call: its deadline, or anything else, which ends the writing of its answer too. */
-class Underway implements OpenCall {
+class InFlightCall implements OpenCall {
   principal: KeyPrincipal | undefined;
   needs: Needs | undefined;
   readonly expiresMs: number | undefined;
-  readonly #ports: UnderwayPorts;
+  readonly #ports: InFlightPorts;
   readonly #completion = new AbortController();
   /** Made when it is asked for: most answers are out at once. */
   #answer: AbortController | undefined;
@@ -60,7 +60,7 @@ class Underway implements OpenCall {
   #isOpen = true;
   readonly #cancelTimer: (() => void) | undefined;
 
-  constructor(ports: UnderwayPorts, deadlineMs: number | undefined) {
+  constructor(ports: InFlightPorts, deadlineMs: number | undefined) {
     this.#ports = ports;
     if (deadlineMs === undefined) return;
     this.expiresMs = ports.clock.monotonic() + deadlineMs;
@@ -112,10 +112,10 @@ class Underway implements OpenCall {
 
 /** The calls under way in this process, of all entrances: what a drain waits for. */
 export class Calls {
-  readonly #ports: UnderwayPorts;
-  readonly #open = new Set<Underway>();
+  readonly #ports: InFlightPorts;
+  readonly #open = new Set<InFlightCall>();
   /** Who waits for which calls to end. */
-  readonly #waiting = new Set<{ readonly left: Set<Underway>; readonly resolve: () => void }>();
+  readonly #waiting = new Set<{ readonly left: Set<InFlightCall>; readonly resolve: () => void }>();
 
   constructor(clock: Clock) {
     this.#ports = { clock, closed: (one) => this.#closed(one) };
@@ -128,7 +128,7 @@ export class Calls {
 
   /** Opens a call. `deadlineMs` is what is left of the caller's deadline, if it has one. */
   open(deadlineMs: number | undefined): OpenCall {
-    const one = new Underway(this.#ports, deadlineMs);
+    const one = new InFlightCall(this.#ports, deadlineMs);
     this.#open.add(one);
     return one;
   }
@@ -154,7 +154,7 @@ export class Calls {
     for (const one of this.#open) one.end(new Failure("overloaded", "The gateway is shutting down."));
   }
 
-  #closed(one: Underway): void {
+  #closed(one: InFlightCall): void {
     this.#open.delete(one);
     for (const waiter of this.#waiting) {
       if (!waiter.left.delete(one) || waiter.left.size > 0) continue;

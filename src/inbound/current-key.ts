@@ -37,7 +37,7 @@ export function toGrant({
     record: {
       id,
       // A front counts nothing: its core knows.
-      lineId: id,
+      keyFamilyId: id,
       name,
       accountId,
       models: models.length === 0 ? "all" : models,

@@ -1,6 +1,6 @@
 import { Failure } from "../core/failure.ts";
 import type { OpenCall } from "./calls.ts";
-import { endOfTurn } from "../scheduling/after-this-loop-turn.ts";
+import { afterThisLoopTurn } from "../scheduling/after-this-loop-turn.ts";
 import type { Slot } from "../admission/slot.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
 
@@ -67,7 +67,7 @@ async function readRequest<R>(
   const reading = read(slot);
   const parse = reading instanceof Promise ? await reading : reading;
   // All that has arrived goes on together. A caller that left while it waited may be noticed only now.
-  for (let turn: Promise<void> | undefined = endOfTurn(); turn !== undefined;) {
+  for (let turn: Promise<void> | undefined = afterThisLoopTurn(); turn !== undefined;) {
     await turn;
     open.signal.throwIfAborted();
     turn = admission.beforeWork(slot);

@@ -7,7 +7,7 @@ import type { OpenCall } from "./calls.ts";
  * What a stream emits, for a library that asks instead of being told: the stream goes on when the last batch has been worked
  * through. Whoever returns early, or fails, has left its call, and waits until the stream has ended.
  */
-export async function* pulled(
+export async function* toAsyncIterable(
   stream: (emit: Emit) => Promise<void>,
   call: Pick<OpenCall, "signal" | "leave">,
 ): AsyncGenerator<readonly CompletionChunk[]> {

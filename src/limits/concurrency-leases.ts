@@ -11,7 +11,7 @@ export interface HeldPlacesOptions {
 }
 
 /** The places of this process's requests under way: says every ten seconds that they are still there, and so is it. */
-export class HeldPlaces {
+export class ConcurrencyLeases {
   readonly #options: HeldPlacesOptions;
   readonly #held = new Map<string, { readonly subjects: readonly RateSubject[]; readonly untilMs: number }>();
   #stopTimer: (() => void) | undefined;

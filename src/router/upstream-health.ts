@@ -37,7 +37,7 @@ export interface UpstreamFailure {
 }
 
 /** Since when an upstream model has not worked, in Unix milliseconds, and for how long it is left alone yet. */
-export interface Rest {
+export interface Opening {
   readonly sinceMs: number;
   /** 0 while a probe is due or under way. */
   readonly remainingMs: number;

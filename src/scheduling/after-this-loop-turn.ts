@@ -6,7 +6,7 @@ let end: Promise<void> | undefined;
  * passes through more code than these hold, and a tenth of its time is spent on waiting for it
  * (docs/performance/what-remains.md).
  */
-export function endOfTurn(): Promise<void> {
+export function afterThisLoopTurn(): Promise<void> {
   return (end ??= new Promise((resolve) => {
     setImmediate(() => {
       end = undefined;

@@ -11,7 +11,7 @@ interface Waiting {
  * reading all of them takes, and half of each would be held in memory. In each turn of the loop the oldest one that
  * waits goes on; one whose provider is slow never waits for long, and nobody waits for it.
  */
-export class ReadingTurns {
+export class LargeBodyScheduler {
   readonly #waiting: Waiting[] = [];
 
   /** Calls `resume` when it is this answer's turn. `since` is greater for younger ones. */

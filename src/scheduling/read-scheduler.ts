@@ -26,7 +26,7 @@ interface Part extends Waiter {
  * meanwhile would wait, if only to be refused. So what does not fit into a turn is done in the next ones. Keys take turns, each
  * with its oldest part: whoever has few streams does not wait for those of a key that has hundreds.
  */
-export class StreamTurns {
+export class ReadScheduler {
   readonly #waiting = new FairQueue<Part>();
   readonly #nowMs: () => number;
   /** How many calls of `#next` are to come. Each does one group or none, and between two the first one's work is finished. */

@@ -11,7 +11,7 @@ import { findDamage } from "./integrity.ts";
 import { KeyChanges } from "./access/key-changes.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 import { createKeyStore } from "./access/key-store.ts";
-import { createLedgerFolding } from "./ledger/ledger-compaction.ts";
+import { createLedgerCompaction } from "./ledger/ledger-compaction.ts";
 import { createLedgerStore } from "./ledger/ledger-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
@@ -56,19 +56,19 @@ export interface StoreHealth {
 export async function openStore(location: DatabaseLocation): Promise<Store> {
   const { database, versions } = await openDatabase(location);
   const reports = await connectReports(location);
-  const folding = createLedgerFolding(database);
-  const ledger = { database, reports, folding };
+  const compaction = createLedgerCompaction(database);
+  const ledger = { database, reports, compaction };
   const changes = new KeyChanges(database);
   const listen = await keyListenerOf(location, changes);
   let listener: KeyListener | undefined;
   return {
     kind: database.kind,
-    keys: createKeyStore(database, changes, folding),
+    keys: createKeyStore(database, changes, compaction),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore(ledger),
-    budgets: createBudgetStore(database, folding),
+    budgets: createBudgetStore(database, compaction),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {
@@ -82,7 +82,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     findDamage: async () => findDamage(await connectUnlimited(location)),
     async close() {
       listener?.close();
-      await folding.close();
+      await compaction.close();
       await Promise.all([database.close(), reports.close()]);
     },
   };

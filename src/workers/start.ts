@@ -112,7 +112,7 @@ async function assemble(
     },
     async drain() {
       draining = true;
-      await fleet.drain(config.shutdown.noticeMs + config.shutdown.drainMs + CLOSING_MS);
+      await fleet.drain(config.shutdown.delayMs + config.shutdown.drainMs + CLOSING_MS);
     },
     abort: () => fleet.abort(),
     close: closeAll,

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { type Limits, NO_LIMITS } from "../../src/core/principal.ts";
 import { Calls } from "../../src/inbound/calls.ts";
 import { AdmissionControl, type OverloadChange } from "../../src/admission/admission-control.ts";
-import { Shed } from "../../src/admission/overload-failure.ts";
+import { OverloadFailure } from "../../src/admission/overload-failure.ts";
 import { Slot } from "../../src/admission/slot.ts";
 import { ROOMY_BYTES } from "../support/admission.ts";
 import { FakeClock } from "../support/fake-clock.ts";
@@ -53,7 +53,7 @@ describe("admission", () => {
       },
     );
   const callerOf = ({ key = "key", account = "account", limits = {}, accountLimits = {} }: Asked) => ({
-    lineId: key,
+    keyFamilyId: key,
     accountId: account,
     limits: { ...NO_LIMITS, ...limits },
     accountLimits: { ...NO_LIMITS, ...accountLimits },
@@ -88,7 +88,7 @@ describe("admission", () => {
     try {
       run();
     } catch (reason) {
-      return reason instanceof Shed ? reason.reason : reason;
+      return reason instanceof OverloadFailure ? reason.reason : reason;
     }
     return undefined;
   };
@@ -96,7 +96,7 @@ describe("admission", () => {
     try {
       return (await entered) instanceof Slot ? "slot" : "nothing";
     } catch (reason) {
-      return reason instanceof Shed ? reason.reason : (reason as { code: string }).code;
+      return reason instanceof OverloadFailure ? reason.reason : (reason as { code: string }).code;
     }
   };
 
@@ -366,7 +366,7 @@ describe("admission", () => {
       clock.advance(100);
       for (let count = 0; count < 60; count++) {
         reasonOf(() => enter(one));
-        admission.refusedByLimits({ lineId: "one" });
+        admission.refusedByLimits({ keyFamilyId: "one" });
       }
       const waits = enter(one);
       expect(waits.entered).toBeInstanceOf(Promise);
@@ -423,10 +423,10 @@ describe("admission", () => {
   });
 
   it("sends callers away for different times, all of them a second or more", () => {
-    const waits = new Set(Array.from({ length: 8 }, () => Shed.because("queue").retryAfterMs));
+    const waits = new Set(Array.from({ length: 8 }, () => OverloadFailure.because("queue").retryAfterMs));
     expect(waits.size).toBe(8);
     expect(Math.min(...[...waits].map(Number))).toBeGreaterThanOrEqual(1_000);
-    expect(Shed.because("memory").reason).toBe("memory");
+    expect(OverloadFailure.because("memory").reason).toBe("memory");
   });
 
   it("leaves no timer and no key behind when everything is over", () => {

@@ -3,7 +3,7 @@ import { Calls } from "../../src/inbound/calls.ts";
 import { AdmissionControl, type OverloadChange, type OverloadOptions } from "../../src/admission/admission-control.ts";
 import type { Slot } from "../../src/admission/slot.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
-import { Shed } from "../../src/admission/overload-failure.ts";
+import { OverloadFailure } from "../../src/admission/overload-failure.ts";
 
 /** What things cost the event loop, in milliseconds. */
 export interface Costs {
@@ -102,7 +102,7 @@ export class LoopModel implements Clock {
   #askedTurns = 0;
   readonly #events = new Agenda();
   readonly #timers = new Set<{ readonly atMs: number; readonly callback: () => void }>();
-  readonly #endOfTurn: (() => void)[] = [];
+  readonly #afterThisLoopTurn: (() => void)[] = [];
 
   constructor(options: OverloadOptions, { costs, shape }: { readonly costs: Costs; readonly shape: Shape }) {
     this.#costs = costs;
@@ -112,7 +112,7 @@ export class LoopModel implements Clock {
       calls: this.#calls,
       memoryShare: () => this.memoryShare,
       load: () => ({ busyShare: this.#takeBusyShare(), delayMs: this.#takeDelayMs() }),
-      atEndOfTurn: (callback) => void this.#endOfTurn.push(callback),
+      atEndOfTurn: (callback) => void this.#afterThisLoopTurn.push(callback),
       changed: (change) => void this.changes.push(change),
     });
   }
@@ -167,7 +167,7 @@ export class LoopModel implements Clock {
       run?.();
     }
     for (let flushed = 0; flushed < 4; flushed++) await Promise.resolve();
-    for (const callback of this.#endOfTurn.splice(0)) callback();
+    for (const callback of this.#afterThisLoopTurn.splice(0)) callback();
     for (let flushed = 0; flushed < 4; flushed++) await Promise.resolve();
     this.#busyMs += this.#nowMs - beganMs;
     if (this.#nowMs > beganMs) return void this.turnsMs.push(this.#nowMs - beganMs);
@@ -194,7 +194,7 @@ export class LoopModel implements Clock {
   #arrive({ key, told, shape, arrivedMs, ended }: Arrival): void {
     const open = this.#calls.open(undefined);
     const refuse = (reason: unknown): void => {
-      if (!(reason instanceof Shed)) throw reason;
+      if (!(reason instanceof OverloadFailure)) throw reason;
       this.#nowMs += this.#costs.refusal;
       open.close();
       told.refusedMs.push(this.#nowMs - arrivedMs);
@@ -219,7 +219,7 @@ export class LoopModel implements Clock {
     };
     try {
       const entered = this.admission.enter(
-        { lineId: key, accountId: key, limits: NO_LIMITS, accountLimits: NO_LIMITS },
+        { keyFamilyId: key, accountId: key, limits: NO_LIMITS, accountLimits: NO_LIMITS },
         open,
         { bytes: 0 },
       );

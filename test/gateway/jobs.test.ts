@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { choresOf } from "../../src/gateway/jobs.ts";
-import { type Chore, startHousekeeping } from "../../src/gateway/housekeeping.ts";
+import { jobsOf } from "../../src/gateway/jobs.ts";
+import { type Job, startHousekeeping } from "../../src/gateway/housekeeping.ts";
 import type { Config } from "../../src/config/config.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
@@ -9,11 +9,11 @@ import { FakeClock } from "../support/fake-clock.ts";
 const DAY_MS = 86_400_000;
 const log = createLogger("silent");
 
-/** The ledger's chore over a store from which `prune` removes. */
-function pruning(clock: FakeClock, prune: (beforeMs: number) => Promise<number>): Chore[] {
+/** The ledger's job over a store from which `prune` removes. */
+function pruning(clock: FakeClock, prune: (beforeMs: number) => Promise<number>): Job[] {
   const store = { ledger: { prune } } as unknown as Store;
   const config = { ledger: { retentionMs: 400 * DAY_MS } } as Config;
-  return choresOf(config, { store, clock }).filter(({ name }) => name.includes("ledger"));
+  return jobsOf(config, { store, clock }).filter(({ name }) => name.includes("ledger"));
 }
 
 describe("housekeeping", () => {
@@ -21,11 +21,11 @@ describe("housekeeping", () => {
     const clock = new FakeClock(500 * DAY_MS);
     const left = [1_000, 1_000, 7, 0];
     const asked: number[] = [];
-    const chores = pruning(clock, async (beforeMs) => {
+    const jobs = pruning(clock, async (beforeMs) => {
       asked.push(beforeMs);
       return left.shift()!;
     });
-    const housekeeping = startHousekeeping(chores, { clock, log });
+    const housekeeping = startHousekeeping(jobs, { clock, log });
     await clock.pass(600_000);
     await housekeeping.close();
     expect(left).toEqual([]);
@@ -44,21 +44,21 @@ describe("housekeeping", () => {
       return 0;
     };
     const config = { ledger: { retentionMs: entryDays * DAY_MS } } as Config;
-    const chores = choresOf(config, { store: { usage: { prune } } as unknown as Store, clock });
-    await chores.find(({ name }) => name.includes("sums"))?.run(new AbortController().signal);
+    const jobs = jobsOf(config, { store: { usage: { prune } } as unknown as Store, clock });
+    await jobs.find(({ name }) => name.includes("sums"))?.run(new AbortController().signal);
     expect(asked).toEqual([(1_000 - usageDays) * DAY_MS]);
   });
 
   it("does not keep a gateway from ending, however much is left to remove", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;
-    const chores = pruning(clock, async () => {
+    const jobs = pruning(clock, async () => {
       asked += 1;
       // Would go on for ever.
       await new Promise((resolve) => setImmediate(resolve));
       return 1_000;
     });
-    const housekeeping = startHousekeeping(chores, { clock, log });
+    const housekeeping = startHousekeeping(jobs, { clock, log });
     await clock.pass(600_000);
     expect(asked).toBeGreaterThan(0);
     await housekeeping.close();
@@ -67,7 +67,7 @@ describe("housekeeping", () => {
     expect(asked).toBe(atClose);
   });
 
-  it("does a chore again after it has failed", async () => {
+  it("does a job again after it has failed", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;
     const housekeeping = startHousekeeping(

@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
-import { Notice } from "../../src/gateway/shutdown-delay.ts";
+import { ShutdownDelay } from "../../src/gateway/shutdown-delay.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-function begin(noticeMs: number) {
+function begin(shutdownDelayMs: number) {
   const clock = new FakeClock();
-  const notice = new Notice(clock, noticeMs);
+  const notice = new ShutdownDelay(clock, shutdownDelayMs);
   const seen = { over: false };
   const wait = (): Promise<void> => notice.wait().then(() => void (seen.over = true));
   return { clock, notice, seen, wait };

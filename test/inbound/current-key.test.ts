@@ -22,7 +22,7 @@ describe("a key that its holder is told of", () => {
     const principal = { ...somebody, models, capabilities: new Set(["chat"] as const), limits, accountLimits };
     expect(crossed({ ...principal, expiresAtMs: 1_800_000_000_000 })).toEqual({
       record: {
-        lineId: somebody.keyId,
+        keyFamilyId: somebody.keyId,
         id: somebody.keyId,
         name: somebody.keyName,
         accountId: somebody.accountId,

@@ -4,7 +4,7 @@ import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../src/core/chunks.ts";
 import { Failure } from "../../src/core/failure.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
-import { pulled } from "../../src/inbound/to-async-iterable.ts";
+import { toAsyncIterable } from "../../src/inbound/to-async-iterable.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const say = (text: string): CompletionChunk[] => [deltaChunk(0, { case: "text", value: text })];
@@ -15,7 +15,7 @@ const settled = (): Promise<void> => new Promise((resolve) => void setImmediate(
 
 it("gives what is emitted, in its order, and ends with the stream", async () => {
   const call = openCall();
-  const batches = pulled(async (emit) => {
+  const batches = toAsyncIterable(async (emit) => {
     for (const word of ["a", "b", "c"]) await emit(say(word));
   }, call);
   expect(await Array.fromAsync(batches)).toEqual([say("a"), say("b"), say("c")]);
@@ -25,7 +25,7 @@ it("gives what is emitted, in its order, and ends with the stream", async () => 
 
 it("begins nothing before it is asked, and lets nothing be emitted before the last batch has been worked through", async () => {
   const emitted: string[] = [];
-  const batches = pulled(async (emit) => {
+  const batches = toAsyncIterable(async (emit) => {
     for (const word of ["a", "b"]) {
       emitted.push(word);
       await emit(say(word));
@@ -41,7 +41,7 @@ it("begins nothing before it is asked, and lets nothing be emitted before the la
 
 it("throws what the stream throws, after what it emitted", async () => {
   const reason = new Error("cut");
-  const batches = pulled(async (emit) => {
+  const batches = toAsyncIterable(async (emit) => {
     await emit(say("a"));
     throw reason;
   }, openCall());
@@ -52,7 +52,7 @@ it("throws what the stream throws, after what it emitted", async () => {
 it("ends a stream that nobody asks further, even one that would only have to say its last words, and waits for it", async () => {
   const call = openCall();
   let end: unknown;
-  const batches = pulled(async (emit) => {
+  const batches = toAsyncIterable(async (emit) => {
     try {
       await emit(say("a"));
       await emit(say("the last"));
@@ -70,7 +70,7 @@ it("ends a stream that nobody asks further, even one that would only have to say
 it("ends a stream whose reader fails, also when its call is over", async () => {
   const call = openCall();
   let end: unknown;
-  const batches = pulled(async (emit) => {
+  const batches = toAsyncIterable(async (emit) => {
     await emit(say("a"))?.catch((reason: unknown) => (end = reason));
   }, call);
   await batches.next();

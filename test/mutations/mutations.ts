@@ -249,7 +249,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a budget knows what was spent a moment ago",
     file: "src/store/limits/budget-transactions.ts",
-    text: '  if (statements.kind === "sqlite") await foldAllSegments(statements);\n',
+    text: '  if (statements.kind === "sqlite") await compactWholeJournal(statements);\n',
     by: "",
     tests: ["test/store/contracts.test.ts", "test/store/sqlite.test.ts"],
   },
@@ -354,8 +354,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a provider is not blamed for silence when nobody reads what it sends",
     file: "src/providers/transport/connection.ts",
-    text: "if (this.#isPaused) this.#socket.setTimeout(this.#idleMs);\n    else this",
-    by: "this",
+    text: "!this.#hasBegun || this.#isPaused) return;",
+    by: "!this.#hasBegun) return;",
     tests: ["test/providers/transport/connections.test.ts"],
   },
   {
@@ -410,8 +410,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "parts of answers take the turns of their callers' keys",
     file: "src/core/accounting.ts",
-    text: "      lineId,\n      accountId,\n",
-    by: '      lineId: "",\n      accountId,\n',
+    text: "      keyFamilyId,\n      accountId,\n",
+    by: '      keyFamilyId: "",\n      accountId,\n',
     tests: ["test/core/completions.test.ts"],
   },
   {

@@ -83,8 +83,8 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "a caller who leaves says nothing about a resting model",
     file: "src/router/attempts.ts",
-    text: "if (over) attempt.pass.abandoned();",
-    by: "if (over) attempt.pass.committed();",
+    text: "if (over) attempt.permit.abandoned();",
+    by: "if (over) attempt.permit.committed();",
   },
   {
     promise: "an attempt whose caller left is reported",
@@ -95,8 +95,8 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "an answer that has begun is not ended by the limit for its first content",
     file: "src/router/attempts.ts",
-    text: "    limit.stop();\n    pass.committed();\n",
-    by: "    pass.committed();\n",
+    text: "    limit.stop();\n    permit.committed();\n",
+    by: "    permit.committed();\n",
   },
   {
     promise: "no chunk twice",
@@ -155,7 +155,7 @@ const NOTICED: readonly Omit<Mutation, "tests">[] = [
   {
     promise: "a rate limit's rest is kept",
     file: "src/router/breaker.ts",
-    text: "this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_REST_MS));",
+    text: "this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_OPEN_MS));",
     by: "this.#rest(failure, 0);",
   },
   {

@@ -166,10 +166,10 @@ describe.each(Object.entries({ anthropic, gemini, openai }))("a call in the dial
       };
       const provider = connect({ upstream, apiKeys: ["any"], headers: {} });
       const { signal } = new AbortController();
-      const asked = { ...call, signal, lineId: "line" };
+      const asked = { ...call, signal, keyFamilyId: "line" };
       const answered = method === "create" ? provider.create(asked) : provider.stream(asked, () => undefined);
       await expect(answered).rejects.toThrow("Nobody is there.");
-      expect(posted).toMatchObject([{ signal, idleMs: 1_234, lineId: "line" }]);
+      expect(posted).toMatchObject([{ signal, idleMs: 1_234, keyFamilyId: "line" }]);
     },
   );
 

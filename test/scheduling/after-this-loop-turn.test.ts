@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { endOfTurn } from "../../src/scheduling/after-this-loop-turn.ts";
+import { afterThisLoopTurn } from "../../src/scheduling/after-this-loop-turn.ts";
 
 describe("the end of a turn of the event loop", () => {
   it("lets all who wait for it go on together, in order, when what the turn began with is over", async () => {
     const done: string[] = [];
     const goOn = async (name: string): Promise<void> => {
-      await endOfTurn();
+      await afterThisLoopTurn();
       done.push(name);
       await Promise.resolve();
       done.push(`${name} again`);
@@ -18,9 +18,9 @@ describe("the end of a turn of the event loop", () => {
   });
 
   it("comes again for who asks in the next one", async () => {
-    await endOfTurn();
+    await afterThisLoopTurn();
     let isOver = false;
-    const next = endOfTurn().then(() => (isOver = true));
+    const next = afterThisLoopTurn().then(() => (isOver = true));
     await Promise.resolve();
     expect(isOver).toBe(false);
     await next;

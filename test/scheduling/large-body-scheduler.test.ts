@@ -1,9 +1,9 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { ReadingTurns } from "../../src/scheduling/large-body-scheduler.ts";
+import { LargeBodyScheduler } from "../../src/scheduling/large-body-scheduler.ts";
 
 it("lets the oldest answer that waits go on, one in each turn of the event loop", async () => {
-  const turns = new ReadingTurns();
+  const turns = new LargeBodyScheduler();
   const read: string[] = [];
   let left = 2;
   const oldest = (): void => {

@@ -2,7 +2,7 @@ import { setImmediate as nextTurn } from "node:timers/promises";
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { StreamTurns } from "../../src/scheduling/read-scheduler.ts";
+import { ReadScheduler } from "../../src/scheduling/read-scheduler.ts";
 
 setFlagsFromString("--expose-gc");
 const collectGarbage = runInNewContext("gc") as () => void;
@@ -13,7 +13,7 @@ const GROUP = 32;
 /** Parts of answers, each of which takes so long by a clock of the test's own. */
 class Parts {
   nowMs = 100;
-  readonly turns = new StreamTurns(() => this.nowMs);
+  readonly turns = new ReadScheduler(() => this.nowMs);
   readonly done: string[] = [];
 
   arrive(name: string, tookMs: number, { key = "key", bytes = 1 }: { key?: string; bytes?: number } = {}): void {

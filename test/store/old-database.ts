@@ -12,7 +12,7 @@ import { openStore } from "../../src/store/store.ts";
 /** A key of the first version, as later ones see it. */
 export const OLD_KEY: KeyRecord = {
   id: "key_old",
-  lineId: "key_old",
+  keyFamilyId: "key_old",
   accountId: "acct_default",
   name: "old",
   display: "sk_parley_ab…wxyz",

@@ -9,7 +9,7 @@ export interface Names {
 }
 
 /** What happened, in a sentence. Names are shown as they are, each apart from the words around it. */
-export function Happening({ event, names }: { readonly event: SecurityEvent; readonly names: Names }) {
+export function SecurityEventText({ event, names }: { readonly event: SecurityEvent; readonly names: Names }) {
   const { type, accountId } = event;
   const isOfNobody = type === "sign_in_failed" && accountId === "";
   const words = isOfNobody ? "A sign-in with an unknown address failed" : (EVENT_WORDS[type] ?? type);

@@ -10,7 +10,7 @@ import { Empty, Loading } from "../components/page.tsx";
 import { formatFromNow, formatMoment } from "../format/time.ts";
 import { Administration } from "./administration.tsx";
 import { describeDetails } from "./event-words.ts";
-import { Happening, type Names } from "./security-event.tsx";
+import { SecurityEventText, type Names } from "./security-event.tsx";
 
 /** What happened to accounts, keys and sessions. */
 export function Security() {
@@ -67,7 +67,7 @@ function EventList({ accountId, names }: { readonly accountId: string; readonly 
         {all.map((event) => (
           <li key={event.id} className="px-5 py-3">
             <p className="wrap-anywhere">
-              <Happening event={event} names={names} />
+              <SecurityEventText event={event} names={names} />
             </p>
             <p className="mt-0.5 flex flex-wrap gap-x-3 text-sm wrap-anywhere text-muted">
               {event.time && <span title={formatMoment(event.time)}>{formatFromNow(event.time)}</span>}

@@ -1,5 +1,5 @@
 /** Counts what each account has under way of something, so that it is never more than it may have. */
-export class Places {
+export class ConcurrencyLimit {
   /** How many each account has. */
   readonly most: number;
   readonly #taken = new Map<string, number>();

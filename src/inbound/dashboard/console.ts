@@ -21,7 +21,7 @@ import type { BuiltFiles } from "./built-files.ts";
 import { createAccountService } from "./account-service.ts";
 import { createNetworkFinder } from "./client-address.ts";
 import { type Cookies, createCookies } from "./cookies.ts";
-import { createGate } from "./csrf.ts";
+import { createCsrfCheck } from "./csrf.ts";
 import { createKeyService } from "./key-service.ts";
 import { createModelService, type ModelServicePorts } from "./model-service.ts";
 import { createPages } from "./pages.ts";
@@ -47,7 +47,7 @@ export interface ConsolePorts {
   /** The models there are now, in the order of the registry. */
   readonly models: () => readonly Model[];
   readonly health: ModelServicePorts["health"];
-  readonly restOf: ModelServicePorts["restOf"];
+  readonly openingOf: ModelServicePorts["openingOf"];
   readonly configuration: () => ConfigurationInForce;
   /** What accounts without limits of their own are held to. */
   readonly accountLimits: Limits;
@@ -94,7 +94,7 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, 
       access,
       calls,
       refused,
-      gate: createGate(address),
+      csrf: createCsrfCheck(address),
       findNetwork: ({ socket, headers: { "x-forwarded-for": forwardedFor } }) =>
         findNetwork({ remoteAddress: socket.remoteAddress, forwardedFor: forwardedFor?.toString() }),
       cookies,

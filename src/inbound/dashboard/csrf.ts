@@ -4,14 +4,14 @@ import { Failure } from "../../core/failure.ts";
 import { tooLarge } from "../http/body.ts";
 
 /** What of an RPC decides what its calls look like. */
-export interface Expected {
+export interface RpcShape {
   /** Whether it answers with a stream, which has content types of its own. */
   readonly streams: boolean;
   readonly maxBodyBytes: number;
 }
 
 /** What of a request decides whether it may be from the console's own page. */
-export interface Knock {
+export interface RequestHeaders {
   readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
 }
@@ -23,7 +23,7 @@ export interface Knock {
  * clients that are no browsers send neither. And only for a host that nobody else can give a name to: an IP address, localhost
  * or the public URL's, so that a stranger's domain that points here is not taken for this origin. Throws a Failure.
  */
-export function createGate(publicUrl: URL | undefined): (knock: Knock, expected: Expected) => void {
+export function createCsrfCheck(publicUrl: URL | undefined): (request: RequestHeaders, expected: RpcShape) => void {
   return ({ method, headers }, { streams, maxBodyBytes }) => {
     const { host = "", origin } = headers;
     const site = headers["sec-fetch-site"];

@@ -4,7 +4,7 @@ import type { Clock } from "../../core/clock.ts";
 const SILENCE_MS = 15_000;
 
 /** The messages of a source, and a sign of life whenever it is silent for long. */
-export async function* withSignsOfLife<T>(
+export async function* withHeartbeat<T>(
   source: AsyncIterable<T>,
   { clock, sign }: { readonly clock: Clock; readonly sign: T },
 ): AsyncGenerator<T> {

@@ -6,7 +6,7 @@ import { createKey, type KeyActor, revokeKey, rotateKey, updateKey } from "../..
 import { findAccount } from "../../access/accounts.ts";
 import type { AccessContext } from "../../access/context.ts";
 import { isId, unknownId } from "../../access/names.ts";
-import type { Happening } from "../../access/security-log.ts";
+import type { NewSecurityEvent } from "../../access/security-log.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { monthOf } from "../../core/month.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
@@ -49,12 +49,15 @@ export function createKeyService({
     if (record !== undefined && (account.role === "administrator" || record.accountId === account.id)) return record;
     throw unknownId("key", id);
   };
-  const record = ({ id, accountId }: KeyRecord, type: Happening["type"], context: HandlerContext): Promise<void> =>
-    log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });
+  const record = (
+    { id, accountId }: KeyRecord,
+    type: NewSecurityEvent["type"],
+    context: HandlerContext,
+  ): Promise<void> => log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
   /** By the IDs of the keys' lines, whose budgets they are. */
   const spentThisMonth = async (listed: readonly KeyRecord[]): Promise<ReadonlyMap<string, bigint>> => {
-    const lines = [...new Set(listed.map(({ lineId }) => lineId))];
+    const lines = [...new Set(listed.map(({ keyFamilyId }) => keyFamilyId))];
     const subjects = lines.map((line) => `key:${line}`);
     const spending = await ledger.spending(subjects, monthOf(clock.now()));
     return new Map(spending.map(({ spentMicroUsd }, index) => [lines[index]!, BigInt(spentMicroUsd)]));
@@ -67,7 +70,7 @@ export function createKeyService({
       const listed = await store.list(owner, page);
       const spent = await spentThisMonth(listed);
       return {
-        keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.lineId) ?? 0n })),
+        keys: listed.map((key) => ({ ...toMessage(key), monthSpentMicroUsd: spent.get(key.keyFamilyId) ?? 0n })),
         nextPageToken: endOfPage(listed, page),
       };
     },

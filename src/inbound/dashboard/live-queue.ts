@@ -9,7 +9,7 @@ const MAX_BATCH = 100;
 const MAX_KNOWN = 2_000;
 
 /** The requests that one who watches has still to be sent, each once. */
-export class UnsentRequests {
+export class LiveQueue {
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
   readonly #known = new Set<string>();

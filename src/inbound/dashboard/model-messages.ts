@@ -11,12 +11,12 @@ import {
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Model, Price } from "../../core/model.ts";
 import type { Capabilities } from "../../core/provider.ts";
-import type { Latency, Rest, UpstreamFailure, UpstreamHealth } from "../../router/upstream-health.ts";
+import type { Latency, Opening, UpstreamFailure, UpstreamHealth } from "../../router/upstream-health.ts";
 
 /** How the upstream model of a model is doing at a moment. */
 export interface Condition {
   readonly health: UpstreamHealth;
-  readonly rest: Rest | undefined;
+  readonly rest: Opening | undefined;
   readonly nowMs: number;
 }
 

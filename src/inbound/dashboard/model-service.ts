@@ -3,7 +3,7 @@ import type { ServiceImpl } from "@connectrpc/connect";
 import type { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Clock } from "../../core/clock.ts";
 import { type Model, upstreamKey } from "../../core/model.ts";
-import type { HealthRecorder, Rest } from "../../router/upstream-health.ts";
+import type { HealthRecorder, Opening } from "../../router/upstream-health.ts";
 import { type Condition, toModelMessage, toUpstreamMessage } from "./model-messages.ts";
 
 /** What the model service stands on. */
@@ -12,7 +12,7 @@ export interface ModelServicePorts {
   readonly models: () => readonly Model[];
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
   /** Undefined while the upstream model of a model does not rest. */
-  readonly restOf: (model: Model) => Rest | undefined;
+  readonly openingOf: (model: Model) => Opening | undefined;
   readonly clock: Clock;
 }
 
@@ -20,12 +20,12 @@ export interface ModelServicePorts {
 export function createModelService({
   models,
   health,
-  restOf,
+  openingOf,
   clock,
 }: ModelServicePorts): ServiceImpl<typeof ModelService> {
   const conditionOf = (model: Model): Condition => ({
     health: health.of(model),
-    rest: restOf(model),
+    rest: openingOf(model),
     nowMs: clock.now(),
   });
   return {

@@ -9,10 +9,10 @@ import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { toConnectError } from "../connect-error.ts";
-import { pulled } from "../to-async-iterable.ts";
+import { toAsyncIterable } from "../to-async-iterable.ts";
 import { newCompletionId } from "../ids.ts";
 import { signedInOf } from "./call.ts";
-import { withSignsOfLife } from "./heartbeat.ts";
+import { withHeartbeat } from "./heartbeat.ts";
 import type { Streams } from "./streams.ts";
 
 /** What the playground stands on. */
@@ -50,11 +50,11 @@ export function createPlaygroundService({
         } as const;
         const call = { principal, requestId, completionId, ...own };
         try {
-          const answer = pulled(
+          const answer = toAsyncIterable(
             (emit) => completions.stream(request, { ...call, admitted: () => undefined }, emit),
             open,
           );
-          for await (const batch of withSignsOfLife(answer, { clock, sign: SIGN })) {
+          for await (const batch of withHeartbeat(answer, { clock, sign: SIGN })) {
             if (batch === SIGN) yield {};
             for (const chunk of batch) yield { chunk };
           }

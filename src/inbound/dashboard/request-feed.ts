@@ -2,7 +2,7 @@ import type { Clock } from "../../core/clock.ts";
 import { type LedgerEntry, NO_TOKENS } from "../../core/ledger.ts";
 import type { CompletionRecord, Recorder } from "../../core/record.ts";
 import { newCompletionId } from "../ids.ts";
-import { Shed } from "../../admission/overload-failure.ts";
+import { OverloadFailure } from "../../admission/overload-failure.ts";
 import type { Refusal } from "../services.ts";
 import { AccountMemory } from "./account-memory.ts";
 
@@ -47,7 +47,7 @@ export class RequestFeed implements Recorder {
   /** Takes note of a request that was refused before it could be read; of one from nobody known it keeps nothing. */
   refused({ entrance, requestId, failure, principal }: Refusal): void {
     // Those of an overload would leave no room for any other.
-    if (principal === undefined || failure instanceof Shed) return;
+    if (principal === undefined || failure instanceof OverloadFailure) return;
     const nowMs = this.#clock.now();
     this.record({
       requestId,

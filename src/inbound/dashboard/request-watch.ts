@@ -3,7 +3,7 @@ import type { Clock } from "../../core/clock.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { EndedRequest, RequestFeed } from "./request-feed.ts";
 import { isAskedFor, type LogFilter } from "./request-filter.ts";
-import { UnsentRequests } from "./live-queue.ts";
+import { LiveQueue } from "./live-queue.ts";
 
 /** How often the ledger is asked for the requests of other processes. */
 const POLL_MS = 1_000;
@@ -45,7 +45,7 @@ export async function* watchRequests(
   signal: AbortSignal,
 ): AsyncGenerator<WatchBatch> {
   const { clock, feed } = ports;
-  const unsent = new UnsentRequests(clock, signal);
+  const unsent = new LiveQueue(clock, signal);
   const unsubscribe = feed.subscribe((ended) => {
     if (isAskedFor(ended.entry, filter)) unsent.add(ended);
   });
@@ -70,7 +70,7 @@ export async function* watchRequests(
 async function startPolling(
   { ledger, keys, clock }: WatchPorts,
   filter: LogFilter,
-  unsent: UnsentRequests,
+  unsent: LiveQueue,
 ): Promise<() => void> {
   let isOver = false;
   let cancelTimer = (): void => undefined;

@@ -9,8 +9,8 @@ import { answerConnect, connectHandlers, connectTimeoutMs } from "../http/connec
 import { describeBrowser } from "./browser-name.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
-import type { Expected, Knock } from "./csrf.ts";
-import { Places } from "./concurrency-limit.ts";
+import type { RpcShape, RequestHeaders } from "./csrf.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 
@@ -21,7 +21,7 @@ export interface RpcPorts {
   readonly calls: Calls;
   readonly refused: Refused;
   /** Throws a Failure for what may not be a call of the console's own page. */
-  readonly gate: (knock: Knock, expected: Expected) => void;
+  readonly csrf: (knock: RequestHeaders, expected: RpcShape) => void;
   readonly findNetwork: (request: IncomingMessage) => string;
   readonly cookies: Cookies;
 }
@@ -50,14 +50,14 @@ export interface RpcOptions {
 const MAX_PER_ACCOUNT = 32;
 
 /** What is expected of a call whose RPC does not exist, before it is told so. */
-const UNKNOWN: Expected = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
+const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
 
-/** Builds what answers calls: gate, policy and session first, then Connect's handlers. */
+/** Builds what answers calls: csrf, policy and session first, then Connect's handlers. */
 export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions): Rpcs {
   const { access, calls, refused } = ports;
   /** Calls that no drain waits for. */
   const endless = new Calls(access.clock);
-  const places = new Places(MAX_PER_ACCOUNT);
+  const places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
@@ -67,7 +67,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   /** The policy of a call that may come from the console's own page. Throws a Failure for any other. */
   const knock = ({ request, path }: RpcExchange): RpcPolicy => {
     const policy = policies.get(path);
-    ports.gate(request, policy ?? UNKNOWN);
+    ports.csrf(request, policy ?? UNKNOWN);
     if (policy === undefined) throw new Failure("not_found", `There is nothing at ${path.slice(0, 256)}.`);
     return policy;
   };
@@ -137,7 +137,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
 }
 
 /** Takes a place for one more call. Throws `rate_limited` when there is none. */
-function takePlace(places: Places, accountId: string): () => void {
+function takePlace(places: ConcurrencyLimit, accountId: string): () => void {
   const release = places.take(accountId);
   if (release !== undefined) return release;
   const what = `This account has ${places.most} calls under way already`;

@@ -3,7 +3,7 @@ import type { AccessContext } from "../../access/context.ts";
 import { peekSession } from "../../access/sessions.ts";
 import { Failure } from "../../core/failure.ts";
 import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
-import { Places } from "./concurrency-limit.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** How often it is looked whether the session of an open stream is still there. */
 const RECHECK_MS = 5_000;
@@ -17,7 +17,7 @@ const MAX_PER_ACCOUNT = 8;
 /** The streams that people have open in the console: how many there may be, and what ends them besides their callers. */
 export class Streams {
   readonly #access: Pick<AccessContext, "store" | "clock">;
-  readonly #places = new Places(MAX_PER_ACCOUNT);
+  readonly #places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
 
   constructor(access: Pick<AccessContext, "store" | "clock">) {
     this.#access = access;

@@ -21,7 +21,7 @@ import {
   runConnect,
 } from "./connect-call.ts";
 import { newCompletionId } from "../ids.ts";
-import { pulled } from "../to-async-iterable.ts";
+import { toAsyncIterable } from "../to-async-iterable.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../routing.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
@@ -118,7 +118,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     async *stream(request, context) {
       const { call, open } = admittedOf(context);
       try {
-        const batches = pulled((emit) => completions.stream(request, call, emit), open);
+        const batches = toAsyncIterable((emit) => completions.stream(request, call, emit), open);
         for await (const batch of batches) {
           for (const chunk of batch) {
             if (chunk.event.case === "start") {

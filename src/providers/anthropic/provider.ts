@@ -45,7 +45,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
   }: UpstreamCall): DialectCall => ({
     path: "/v1/messages",
@@ -54,7 +54,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     toFailure,
   });

@@ -33,7 +33,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
   });
 
   const toCall = (
-    { model, translation, signal, idleMs, progress, lineId, accountId }: UpstreamCall,
+    { model, translation, signal, idleMs, progress, keyFamilyId, accountId }: UpstreamCall,
     method: string,
   ): DialectCall => ({
     path: `/v1beta/${toModelPath(model.name)}:${method}`,
@@ -42,7 +42,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     toFailure: (refusal) => toFailure(refusal, redact),
   });

@@ -39,7 +39,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     hops = 0,
   }: UpstreamCall): DialectCall => ({
@@ -49,7 +49,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     toFailure: (refusal) => toOpenAiFailure(refusal, redact),
   });

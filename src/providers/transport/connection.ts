@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { type AnswerHeaders, AnswerParser, type AnswerSink } from "./response-parser.ts";
+import { type ResponseHeaders, ResponseParser, type ResponseSink } from "./response-parser.ts";
 import type { Dialer } from "./dialer.ts";
 
 /** A POST as it is sent: the head but for the body's length and what follows it. */
@@ -18,7 +18,7 @@ export interface WireRequest {
 export type Carrier = Pick<Connection, "pause" | "resume" | "destroy">;
 
 /** What hears of a request's answer. After `onEnd` or `onError` it hears nothing more. */
-export interface AnswerListener extends AnswerSink {
+export interface ResponseListener extends ResponseSink {
   /** Carries nothing else until the answer is over. Set by the pool, more than once where it had to wait. */
   connection: Carrier | undefined;
   /** The request is about to be written: from here on the server may have it. */
@@ -34,7 +34,7 @@ interface ConnectionOwner {
   /** Its request is over, and it may be used for another one for so long: Infinity when the server has not said. */
   onIdle(connection: Connection, keepAliveMs: number): void;
   /** It broke before anything was written of this request, which another one has to carry. Called after `onClosed`. */
-  send(request: WireRequest, listener: AnswerListener): void;
+  send(request: WireRequest, listener: ResponseListener): void;
   /** It is closed, or about to be: nothing can be sent over it any more. Called once. */
   onClosed(connection: Connection): void;
 }
@@ -51,7 +51,7 @@ const ONE_PIECE = 16 * 1024;
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
 /** One HTTP/1.1 connection to a provider, which begins to connect at once and takes one request at a time. */
-export class Connection implements AnswerSink, Carrier {
+export class Connection implements ResponseSink, Carrier {
   readonly pool: string;
   /** By the monotonic clock; when it was last free, and is to be closed if it still is, is set by its owner. */
   readonly openedAtMs = performance.now();
@@ -62,14 +62,14 @@ export class Connection implements AnswerSink, Carrier {
   beginMs = 0;
   readonly #owner: ConnectionOwner;
   readonly #socket: Socket;
-  readonly #parser = new AnswerParser(this);
+  readonly #parser = new ResponseParser(this);
   #connecting: NodeJS.Timeout | undefined;
   /**
    * Waits until the connection is made, and with TLS until the server's certificate was found to be good; on one that has
    * been used, until it has been seen that nothing came on it meanwhile, nor its end.
    */
   #unsent: WireRequest | undefined;
-  #listener: AnswerListener | undefined;
+  #listener: ResponseListener | undefined;
   #idleMs = 0;
   #writtenAtMs = 0;
   /** When something came, or reading began again. */
@@ -99,7 +99,7 @@ export class Connection implements AnswerSink, Carrier {
   }
 
   /** Sends a request. Only for a connection that has none. */
-  send(request: WireRequest, listener: AnswerListener): void {
+  send(request: WireRequest, listener: ResponseListener): void {
     this.#listener = listener;
     this.#hasBegun = false;
     this.#idleMs = request.idleMs;
@@ -149,7 +149,7 @@ export class Connection implements AnswerSink, Carrier {
     this.#owner.onClosed(this);
   }
 
-  onHead(status: number, headers: AnswerHeaders): void {
+  onHead(status: number, headers: ResponseHeaders): void {
     this.beginMs = this.#heardAtMs - this.#writtenAtMs;
     this.#isEarly = this.#socket.writableLength > 0;
     this.#hasBegun = true;

@@ -1,5 +1,5 @@
 import { FairQueue, type Waiter } from "../../scheduling/fair-queue.ts";
-import { type AnswerListener, type Carrier, Connection, connectionError, type WireRequest } from "./connection.ts";
+import { type ResponseListener, type Carrier, Connection, connectionError, type WireRequest } from "./connection.ts";
 import { Dialer, type Origin } from "./dialer.ts";
 
 /** How many connections to one origin there may be, and for how long. */
@@ -31,7 +31,7 @@ const SWEEP_MS = 100;
 type Pool = Readonly<Record<"resting" | "idle", Connection[]>>;
 
 /** A request for which there is no connection. */
-type Waiting = Waiter & Carrier & { readonly request: WireRequest; readonly listener: AnswerListener };
+type Waiting = Waiter & Carrier & { readonly request: WireRequest; readonly listener: ResponseListener };
 
 /** The connections to one origin. Of those that have rested the last used is taken. */
 export class Connections {
@@ -56,7 +56,7 @@ export class Connections {
    * Sends a request over a connection of its pool, a new one if need be. Where there may be no more, it waits for one, the
    * keys in turn; after `connectMs` the listener hears of an error.
    */
-  send(request: WireRequest, listener: AnswerListener): void {
+  send(request: WireRequest, listener: ResponseListener): void {
     if (this.#waiting.size > 0 || !this.#dispatch(request, listener)) this.#wait(request, listener);
   }
 
@@ -89,7 +89,7 @@ export class Connections {
   }
 
   /** Sends the request if there is a connection for it, or may be. Answers whether it did. */
-  #dispatch(request: WireRequest, listener: AnswerListener): boolean {
+  #dispatch(request: WireRequest, listener: ResponseListener): boolean {
     const connection = this.#takeRested(request.pool) ?? this.#open(request.pool);
     if (connection === undefined) return false;
     listener.connection = connection;
@@ -120,11 +120,11 @@ export class Connections {
     }
     const connection = new Connection(this.#dialer, pool, this);
     this.#all.add(connection);
-    this.#sweeping ??= this.#sweepLater();
+    if (this.#sweeping === undefined) this.#sweeping = this.#sweepLater();
     return connection;
   }
 
-  #wait(request: WireRequest, listener: AnswerListener): void {
+  #wait(request: WireRequest, listener: ResponseListener): void {
     const timer = setTimeout(() => {
       leave();
       listener.onError(connectionError("NO_CONNECTION", `no connection was free within ${this.connectMs} ms`));

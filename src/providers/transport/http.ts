@@ -2,13 +2,13 @@ import { isIP } from "node:net";
 import { Failure } from "../../core/failure.ts";
 import type { CallProgress } from "../../core/provider.ts";
 import { isPrivateAddress } from "../../net/private-addresses.ts";
-import type { AnswerHeaders } from "./response-parser.ts";
-import type { AnswerListener, Carrier } from "./connection.ts";
+import type { ResponseHeaders } from "./response-parser.ts";
+import type { ResponseListener, Carrier } from "./connection.ts";
 import { type ConnectionLimits, Connections } from "./connections.ts";
 import { lookupPublic } from "./public-lookup.ts";
-import { ReadingTurns, TURN_BYTES } from "../../scheduling/large-body-scheduler.ts";
+import { LargeBodyScheduler, TURN_BYTES } from "../../scheduling/large-body-scheduler.ts";
 import { RequestHeads } from "./request-head.ts";
-import { StreamTurns } from "../../scheduling/read-scheduler.ts";
+import { ReadScheduler } from "../../scheduling/read-scheduler.ts";
 import { toTransportFailure } from "./transport-failure.ts";
 
 /** Where a provider is and how it is reached. */
@@ -22,7 +22,7 @@ export interface UpstreamOptions {
   /** How many connections there may be, for how long, and whether each account has its own. Default: no limits, shared. */
   readonly connections?: ConnectionLimits & { readonly perAccount: boolean };
   /** Shared by all that the event loop has to read. Default: of its own. */
-  readonly streamTurns?: Pick<StreamTurns, "take">;
+  readonly readScheduler?: Pick<ReadScheduler, "take">;
 }
 
 /** One POST of JSON. */
@@ -40,7 +40,7 @@ export interface UpstreamRequest {
    * Whose turn it takes for a connection when all are in use, and for the answer's parts when there are more than there is
    * time for. Default: of all that say nothing.
    */
-  readonly lineId?: string | undefined;
+  readonly keyFamilyId?: string | undefined;
   /** Where accounts have connections of their own: which one's it uses. Default: of all that say nothing. */
   readonly accountId?: string | undefined;
 }
@@ -63,7 +63,7 @@ export interface Upstream {
    * Sends the request and asks for this media type; the answer's status and headers are in when the promise resolves.
    * Throws a Failure.
    */
-  post(request: UpstreamRequest, accept: string): Promise<UpstreamAnswer>;
+  post(request: UpstreamRequest, accept: string): Promise<UpstreamResponse>;
   /** Closes idle connections. */
   close(): Promise<void>;
 }
@@ -74,7 +74,7 @@ export function connectUpstream({
   allowPrivate,
   connectMs,
   connections: limits = UNLIMITED,
-  streamTurns = new StreamTurns(),
+  readScheduler = new ReadScheduler(),
 }: UpstreamOptions): Upstream {
   const url = new URL(baseUrl);
   const host = url.hostname.replace(/^\[|\]$/g, "");
@@ -83,18 +83,18 @@ export function connectUpstream({
   const heads = new RequestHeads(url);
   const origin = { url, ...(!allowPrivate && { lookup: lookupPublic }) };
   const connections = new Connections(origin, connectMs, limits);
-  const turns = new ReadingTurns();
+  const turns = new LargeBodyScheduler();
   return {
-    post: ({ path, headers, body, signal, idleMs, progress, lineId = "", accountId = "" }, accept) =>
+    post: ({ path, headers, body, signal, idleMs, progress, keyFamilyId = "", accountId = "" }, accept) =>
       new Promise((resolve, reject) => {
         if (signal.aborted) return reject(signal.reason);
         if (progress !== undefined) progress.unsent = true;
-        const exchange = new Exchange({ signal, turns, streamTurns, progress, lineId }, resolve, reject);
+        const exchange = new Exchange({ signal, turns, readScheduler, progress, keyFamilyId }, resolve, reject);
         try {
           const head = heads.write(path, headers, accept);
           const bytes = typeof body === "string" ? Buffer.from(body) : body;
           const pool = limits.perAccount ? accountId : "";
-          connections.send({ head, body: bytes, idleMs, key: lineId, pool }, exchange);
+          connections.send({ head, body: bytes, idleMs, key: keyFamilyId, pool }, exchange);
         } catch (error) {
           exchange.onError(error as Error);
         }
@@ -104,9 +104,9 @@ export function connectUpstream({
 }
 
 /** An answer whose status and headers are in and whose body is read on demand: an unread body stalls the provider. */
-export interface UpstreamAnswer {
+export interface UpstreamResponse {
   readonly status: number;
-  readonly headers: AnswerHeaders;
+  readonly headers: ResponseHeaders;
   /**
    * All that has arrived since the last read; undefined at the end, or when nothing came within `waitMs`. Throws a
    * Failure, or the signal's reason.
@@ -122,23 +122,23 @@ export interface UpstreamAnswer {
 
 interface ExchangePorts {
   readonly signal: AbortSignal;
-  readonly turns: ReadingTurns;
-  readonly streamTurns: Pick<StreamTurns, "take">;
+  readonly turns: LargeBodyScheduler;
+  readonly readScheduler: Pick<ReadScheduler, "take">;
   readonly progress: CallProgress | undefined;
-  readonly lineId: string;
+  readonly keyFamilyId: string;
 }
 
 /** One request and its answer. */
-class Exchange implements AnswerListener, UpstreamAnswer {
+class Exchange implements ResponseListener, UpstreamResponse {
   status = 0;
-  headers: AnswerHeaders = {};
+  headers: ResponseHeaders = {};
   connection: Carrier | undefined;
   readonly #signal: AbortSignal;
-  readonly #turns: ReadingTurns;
-  readonly #streamTurns: Pick<StreamTurns, "take">;
+  readonly #turns: LargeBodyScheduler;
+  readonly #readScheduler: Pick<ReadScheduler, "take">;
   readonly #progress: CallProgress | undefined;
-  readonly #lineId: string;
-  readonly #resolve: (answer: UpstreamAnswer) => void;
+  readonly #keyFamilyId: string;
+  readonly #resolve: (answer: UpstreamResponse) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
   #state: "waiting" | "open" | "lingering" | "ended" | "failed" = "waiting";
@@ -156,15 +156,15 @@ class Exchange implements AnswerListener, UpstreamAnswer {
   #turnBytes = 0;
 
   constructor(
-    { signal, turns, streamTurns, progress, lineId }: ExchangePorts,
-    resolve: (answer: UpstreamAnswer) => void,
+    { signal, turns, readScheduler, progress, keyFamilyId }: ExchangePorts,
+    resolve: (answer: UpstreamResponse) => void,
     reject: (reason: unknown) => void,
   ) {
     this.#signal = signal;
     this.#turns = turns;
-    this.#streamTurns = streamTurns;
+    this.#readScheduler = readScheduler;
     this.#progress = progress;
-    this.#lineId = lineId;
+    this.#keyFamilyId = keyFamilyId;
     this.#resolve = resolve;
     this.#reject = reject;
     signal.addEventListener("abort", this.#onAbort, { once: true });
@@ -174,11 +174,11 @@ class Exchange implements AnswerListener, UpstreamAnswer {
     if (this.#progress !== undefined) this.#progress.unsent = false;
   }
 
-  onHead(status: number, headers: AnswerHeaders): void {
+  onHead(status: number, headers: ResponseHeaders): void {
     this.status = status;
     this.headers = headers;
     this.#state = "open";
-    this.#streamTurns.take(this.#lineId, () => {
+    this.#readScheduler.take(this.#keyFamilyId, () => {
       this.#resolve(this);
       return this.#arrivedBytes;
     });
@@ -281,7 +281,7 @@ class Exchange implements AnswerListener, UpstreamAnswer {
   #wakeInTurn(): void {
     if (this.#wake === undefined || this.#isQueued) return;
     this.#isQueued = true;
-    this.#streamTurns.take(this.#lineId, this.#onTurn);
+    this.#readScheduler.take(this.#keyFamilyId, this.#onTurn);
   }
 
   readonly #onTurn = (): number => {

@@ -1,9 +1,9 @@
 /** The headers of an answer by their names in lower case; a list for a name that came more than once. */
-export type AnswerHeaders = Readonly<Record<string, string | string[] | undefined>>;
+export type ResponseHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** What hears of an answer while it is read. */
-export interface AnswerSink {
-  onHead(status: number, headers: AnswerHeaders): void;
+export interface ResponseSink {
+  onHead(status: number, headers: ResponseHeaders): void;
   /** Some of the body, as a copy that is the listener's own; of one read all that is in it, without the framing of chunks. */
   onData(bytes: Buffer): void;
 }
@@ -33,8 +33,8 @@ type Phase = "head" | "sized body" | "body" | "chunk size" | "chunk" | "chunk en
  * Reads the answers of one HTTP/1.1 connection, one after another (RFC 9112). Strict: what two readers could take for two
  * different things is refused, so that nothing of one answer is ever taken for the next one's.
  */
-export class AnswerParser {
-  readonly #sink: AnswerSink;
+export class ResponseParser {
+  readonly #sink: ResponseSink;
   #phase: Phase = "head";
   /** How many bytes of the body or of the chunk are to come. */
   #left = 0;
@@ -48,7 +48,7 @@ export class AnswerParser {
   #body = NOTHING;
   #bodyBytes = 0;
 
-  constructor(sink: AnswerSink) {
+  constructor(sink: ResponseSink) {
     this.#sink = sink;
   }
 
@@ -141,7 +141,7 @@ export class AnswerParser {
   }
 
   /** Checks an informational answer; the answer itself is to come. */
-  #skip(status: number, headers: AnswerHeaders): void {
+  #skip(status: number, headers: ResponseHeaders): void {
     if (status === 101) throw new AnswerError("The answer changes the protocol, unasked.");
     if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined)
       throw new AnswerError("An informational answer says that it has a body.");
@@ -151,7 +151,7 @@ export class AnswerParser {
   }
 
   /** How the body is framed (RFC 9112, 6.3), and whether the connection outlives it. */
-  #begin(status: number, persistent: boolean, headers: AnswerHeaders): void {
+  #begin(status: number, persistent: boolean, headers: ResponseHeaders): void {
     const length = headers["content-length"];
     const coding = headers["transfer-encoding"];
     if (status >= 300 || status === 204 || status === 205) this.#isLast = true;
@@ -226,7 +226,7 @@ function readLine(input: Buffer, at: number, max: number): string | undefined {
 }
 
 /** The headers of these lines, of which the first is the status line. */
-function readHeaders(lines: readonly string[]): AnswerHeaders {
+function readHeaders(lines: readonly string[]): ResponseHeaders {
   const headers: Record<string, string | string[]> = {};
   for (let index = 1; index < lines.length; index++) {
     const [, name, text] = HEADER_LINE.exec(lines[index]!) ?? [];
@@ -253,7 +253,7 @@ function trimmed(text: string): string {
 const isSpace = (code: number): boolean => code === 32 || code === 9;
 
 /** What the server says about keeping the connection: `Connection: close`, and `Keep-Alive: timeout=5` (seconds; Apache, Node). */
-function readKeepAlive(headers: AnswerHeaders): number {
+function readKeepAlive(headers: ResponseHeaders): number {
   const connection = headers["connection"];
   if (connection !== undefined && /(?:^|[,\s])close(?:$|[,\s])/i.test(String(connection))) return 0;
   const hint = headers["keep-alive"];

@@ -2,13 +2,13 @@ import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
 import { parseAnswer } from "./answer-json.ts";
-import type { Upstream, UpstreamAnswer, UpstreamRequest } from "../transport/http.ts";
+import type { Upstream, UpstreamResponse, UpstreamRequest } from "../transport/http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 
 /** An answer that is not a 2xx, for a dialect's `failure.ts` to name. */
 export interface Refusal {
   readonly status: number;
-  readonly headers: UpstreamAnswer["headers"];
+  readonly headers: UpstreamResponse["headers"];
   /** The body as it came: perhaps JSON, perhaps a proxy's HTML, at most 64 KiB of it. */
   readonly body: string;
 }
@@ -99,7 +99,7 @@ export async function fetchStream(
 }
 
 /** The next bytes. When every choice has finished, a connection that is cut or stays silent has nothing to add. */
-function readMore(answer: UpstreamAnswer, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
+function readMore(answer: UpstreamResponse, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
   return reader.finished === true ? answer.read(FINISHED_WAIT_MS).catch(() => undefined) : answer.read();
 }
 
@@ -133,7 +133,7 @@ function readAll(events: readonly SseEvent[], reader: StreamReader, out: Complet
 }
 
 /** Whether it is an answer, and one that can be read. */
-function isReadable({ status, headers }: UpstreamAnswer): boolean {
+function isReadable({ status, headers }: UpstreamResponse): boolean {
   return isSuccess(status) && isPlain(headers);
 }
 
@@ -141,12 +141,12 @@ function isSuccess(status: number): boolean {
   return status >= 200 && status < 300;
 }
 
-function isPlain(headers: UpstreamAnswer["headers"]): boolean {
+function isPlain(headers: UpstreamResponse["headers"]): boolean {
   return /^identity$/i.test(String(headers["content-encoding"] ?? "identity").trim());
 }
 
 /** Why an answer is none that can be read. */
-async function whyUnreadable(answer: UpstreamAnswer, call: DialectCall): Promise<Failure> {
+async function whyUnreadable(answer: UpstreamResponse, call: DialectCall): Promise<Failure> {
   const { status, headers } = answer;
   if (isSuccess(status))
     return new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked.");
@@ -156,7 +156,7 @@ async function whyUnreadable(answer: UpstreamAnswer, call: DialectCall): Promise
 }
 
 /** The beginning of a refusal's body; what was read of one that breaks off, for its status says most. */
-async function readRefusal(answer: UpstreamAnswer): Promise<string> {
+async function readRefusal(answer: UpstreamResponse): Promise<string> {
   const pieces: Buffer[] = [];
   let size = 0;
   try {
@@ -175,7 +175,7 @@ async function readRefusal(answer: UpstreamAnswer): Promise<string> {
 }
 
 /** A Failure as it is, with the status that the provider answered; anything else came of reading what we do not understand. */
-function toFailure(reason: unknown, { status: upstreamStatus }: UpstreamAnswer): Failure {
+function toFailure(reason: unknown, { status: upstreamStatus }: UpstreamResponse): Failure {
   if (reason instanceof Failure)
     return reason.upstreamStatus === upstreamStatus ? reason : reason.with({ upstreamStatus });
   const message = "The upstream provider's answer could not be read.";

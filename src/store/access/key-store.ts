@@ -4,12 +4,12 @@ import { retryWhileBusy } from "../busy.ts";
 import { chunksOf } from "../chunks.ts";
 import { lockRows, type Database } from "../database.ts";
 import type { KeyChanges } from "./key-changes.ts";
-import type { LedgerFolding } from "../ledger/ledger-compaction.ts";
+import type { LedgerCompaction } from "../ledger/ledger-compaction.ts";
 import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
 import type { KeyRow } from "../schema.ts";
 
 /** Keys in the database. Every change is told to those who keep keys in memory; the ledger knows when they were used. */
-export function createKeyStore(database: Database, changes: KeyChanges, folding: LedgerFolding): KeyStore {
+export function createKeyStore(database: Database, changes: KeyChanges, compaction: LedgerCompaction): KeyStore {
   const { query } = database;
   return {
     async insert(key) {
@@ -33,7 +33,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
     },
 
     async list(accountId, page) {
-      await folding.caughtUp();
+      await compaction.flushed();
       let rows = keysWithUse(database).orderBy("created_at_ms").orderBy("id");
       if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
       if (page !== undefined) rows = rows.limit(page.limit);
@@ -60,7 +60,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
     },
 
     async find(id) {
-      await folding.caughtUp();
+      await compaction.flushed();
       const found = keysWithUse(database).where("id", "=", id);
       const row = await retryWhileBusy(() => found.executeTakeFirst());
       return row && toRecord(row);
@@ -112,9 +112,11 @@ export function createKeyStore(database: Database, changes: KeyChanges, folding:
       });
     },
 
-    async family(lineId) {
-      await folding.caughtUp();
-      const found = keysWithUse(database).where((key) => key.or([key("id", "=", lineId), key("line_id", "=", lineId)]));
+    async family(keyFamilyId) {
+      await compaction.flushed();
+      const found = keysWithUse(database).where((key) =>
+        key.or([key("id", "=", keyFamilyId), key("line_id", "=", keyFamilyId)]),
+      );
       return (await retryWhileBusy(() => found.execute())).map(toRecord);
     },
 
@@ -226,7 +228,7 @@ function toRow({ record, hash }: NewKey): KeyRow {
     revoked_at_ms: record.revokedAtMs ?? null,
     replaced_by: record.replacedBy ?? null,
     last_used_at_ms: record.lastUsedAtMs ?? null,
-    line_id: record.lineId === record.id ? null : record.lineId,
+    line_id: record.keyFamilyId === record.id ? null : record.keyFamilyId,
     limited_by_administrator: Number(record.limitedByAdministrator),
     ...toLimitColumns(record.limits),
   };
@@ -257,6 +259,6 @@ function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): Key
     revokedAtMs: row.revoked_at_ms ?? undefined,
     replacedBy: row.replaced_by ?? undefined,
     lastUsedAtMs: Math.max(row.last_used_at_ms ?? 0, row.latest_end_ms ?? 0) || undefined,
-    lineId: row.line_id ?? row.id,
+    keyFamilyId: row.line_id ?? row.id,
   };
 }

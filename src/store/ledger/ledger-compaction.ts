@@ -12,32 +12,32 @@ const PAUSE_MS = 40;
 const MAX_UNFOLDED = 500;
 
 /** Brings what is in segments of the ledger into its tables. */
-export interface LedgerFolding {
+export interface LedgerCompaction {
   /** Is told that a segment of so many entries was written. */
   appended(entries: number): void;
   /**
    * Resolves when all that was written before, by any process, can be read, and answers whether anything had to be folded
    * for it. Rejects when that cannot be had.
    */
-  catchUp(): Promise<boolean>;
+  flush(): Promise<boolean>;
   /** The same for readers: never rejects, because the reading itself tells them what is wrong with the database. */
-  caughtUp(): Promise<void>;
+  flushed(): Promise<void>;
   /** Folds what this process has written, and plans nothing more. Never rejects. */
   close(): Promise<void>;
 }
 
 /** Folds by itself a moment after entries were written. */
-export function createLedgerFolding(database: Database): LedgerFolding {
+export function createLedgerCompaction(database: Database): LedgerCompaction {
   return new SegmentFolding(database);
 }
 
-class SegmentFolding implements LedgerFolding {
+class SegmentFolding implements LedgerCompaction {
   readonly #database: Database;
-  #unfolded = 0;
+  #uncompacted = 0;
   #timer: NodeJS.Timeout | undefined;
   /** When the timer fires, and when the last fold was over. */
   #dueMs = Infinity;
-  #foldedMs = -Infinity;
+  #compactedMs = -Infinity;
   #latest: Promise<void> | undefined;
   /** Begins when the latest has ended: what is written from now on is only in this one for certain. */
   #next: Promise<void> | undefined;
@@ -49,12 +49,12 @@ class SegmentFolding implements LedgerFolding {
 
   appended(entries: number): void {
     if (this.#closed) return;
-    this.#unfolded += entries;
-    if (this.#unfolded >= MAX_UNFOLDED) this.#foldUnasked();
+    this.#uncompacted += entries;
+    if (this.#uncompacted >= MAX_UNFOLDED) this.#compactUnasked();
     else this.#plan();
   }
 
-  async catchUp(): Promise<boolean> {
+  async flush(): Promise<boolean> {
     const waiting = sql`select 1 from ledger_segments limit 1`;
     const { rows } = await retryWhileBusy(() => waiting.execute(this.#database.query));
     if (rows.length === 0) return false;
@@ -62,8 +62,8 @@ class SegmentFolding implements LedgerFolding {
     return true;
   }
 
-  async caughtUp(): Promise<void> {
-    await this.catchUp().catch(() => false);
+  async flushed(): Promise<void> {
+    await this.flush().catch(() => false);
   }
 
   async close(): Promise<void> {
@@ -74,22 +74,22 @@ class SegmentFolding implements LedgerFolding {
 
   /** Plans the next fold, unless an earlier one is planned or one is under way: its end plans the next. */
   #plan(): void {
-    if (this.#unfolded === 0 || this.#latest !== undefined || this.#closed) return;
+    if (this.#uncompacted === 0 || this.#latest !== undefined || this.#closed) return;
     const nowMs = performance.now();
-    const dueMs = this.#unfolded < ENOUGH ? nowMs + FOLD_AFTER_MS : this.#foldedMs + PAUSE_MS;
+    const dueMs = this.#uncompacted < ENOUGH ? nowMs + FOLD_AFTER_MS : this.#compactedMs + PAUSE_MS;
     if (dueMs >= this.#dueMs) return;
     clearTimeout(this.#timer);
     this.#dueMs = dueMs;
-    this.#timer = setTimeout(() => this.#foldUnasked(), Math.max(0, dueMs - nowMs)).unref();
+    this.#timer = setTimeout(() => this.#compactUnasked(), Math.max(0, dueMs - nowMs)).unref();
   }
 
   /** Entries that cannot be folded now are kept, by their segments. Housekeeping says so in the log. */
-  #foldUnasked(): void {
+  #compactUnasked(): void {
     this.#fold().catch(() => this.appended(1));
   }
 
   #fold(): Promise<void> {
-    if (this.#latest === undefined) return (this.#latest = this.#foldAll().finally(() => this.#folded()));
+    if (this.#latest === undefined) return (this.#latest = this.#compactAll().finally(() => this.#folded()));
     const again = (): Promise<void> => {
       this.#next = undefined;
       return this.#fold();
@@ -97,16 +97,16 @@ class SegmentFolding implements LedgerFolding {
     return (this.#next ??= this.#latest.then(again, again));
   }
 
-  async #foldAll(): Promise<void> {
+  async #compactAll(): Promise<void> {
     clearTimeout(this.#timer);
     this.#dueMs = Infinity;
-    this.#unfolded = 0;
-    while (await this.#database.perform("foldSegments", undefined));
+    this.#uncompacted = 0;
+    while (await this.#database.perform("compactJournal", undefined));
   }
 
   #folded(): void {
     this.#latest = undefined;
-    this.#foldedMs = performance.now();
+    this.#compactedMs = performance.now();
     this.#plan();
   }
 }

@@ -27,10 +27,10 @@ export async function insertEntries(statements: Statements, entries: readonly Ne
   const ids = written.map(({ row }) => row.id);
   const monthsHeld = await releaseHolds(statements, { ids, changes });
   for (const { entry } of written) {
-    const { completionId, keyId, lineId = keyId, accountId, startedAtMs, costMicroUsd } = entry;
+    const { completionId, keyId, keyFamilyId = keyId, accountId, startedAtMs, costMicroUsd } = entry;
     // The month whose budget let it in, where there is one: by the database's clock, and not by the replica's.
     const month = monthsHeld.get(completionId) ?? monthOf(startedAtMs);
-    for (const subject of [`key:${lineId}`, `account:${accountId}`])
+    for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
       changes.add({ subject, month, spent_micro_usd: costMicroUsd, held_micro_usd: 0 });
   }
   await changes.apply(statements);

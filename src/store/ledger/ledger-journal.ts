@@ -21,7 +21,7 @@ export async function appendSegment(statements: Statements, entries: string): Pr
 }
 
 /** Folds the oldest segments, and answers whether there may be more. */
-export async function foldSegments(statements: Statements): Promise<boolean> {
+export async function compactJournal(statements: Statements): Promise<boolean> {
   // A fold that is lost in a crash of the server leaves its segments, and is done again.
   if (statements.kind === "postgres") await statements.run("set local synchronous_commit = off", []);
   const oldest = `select id from ledger_segments order by id limit ? ${forUpdate(statements)}`;
@@ -36,6 +36,6 @@ export async function foldSegments(statements: Statements): Promise<boolean> {
 }
 
 /** Folds all of them: whatever is to be decided by what was spent must know it. */
-export async function foldAllSegments(statements: Statements): Promise<void> {
-  while (await foldSegments(statements));
+export async function compactWholeJournal(statements: Statements): Promise<void> {
+  while (await compactJournal(statements));
 }

@@ -2,7 +2,7 @@ import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import { retryWhileBusy } from "../busy.ts";
 import { chunksOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
-import type { LedgerFolding } from "./ledger-compaction.ts";
+import type { LedgerCompaction } from "./ledger-compaction.ts";
 import { createRequestLog } from "./request-log.ts";
 import type { SpendingRow } from "../schema.ts";
 
@@ -14,36 +14,36 @@ export interface LedgerPlaces {
   readonly database: Database;
   /** Where reading much does not keep others waiting; may be the same. */
   readonly reports: Database;
-  readonly folding: LedgerFolding;
+  readonly compaction: LedgerCompaction;
 }
 
 /** The ledger in the database. */
-export function createLedgerStore({ database, reports, folding }: LedgerPlaces): LedgerStore {
+export function createLedgerStore({ database, reports, compaction }: LedgerPlaces): LedgerStore {
   const { query } = database;
   const log = createRequestLog(reports);
   return {
     async insert(entries) {
       if (entries.length === 0) return;
       await database.perform("appendSegment", JSON.stringify(entries));
-      folding.appended(entries.length);
+      compaction.appended(entries.length);
     },
 
-    async catchUp() {
-      await folding.catchUp();
+    async flush() {
+      await compaction.flush();
     },
 
     async list(selection) {
-      await folding.caughtUp();
+      await compaction.flushed();
       return log.list(selection);
     },
 
     async find(id, accountId) {
-      await folding.caughtUp();
+      await compaction.flushed();
       return log.find(id, accountId);
     },
 
     async spending(subjects, month) {
-      await folding.caughtUp();
+      await compaction.flushed();
       const found = new Map<string, SpendingRow>();
       for (const chunk of chunksOf(subjects)) {
         const rows = query.selectFrom("spending").selectAll().where("subject", "in", chunk).where("month", "=", month);
@@ -56,7 +56,7 @@ export function createLedgerStore({ database, reports, folding }: LedgerPlaces):
     },
 
     async prune(beforeMs) {
-      await folding.caughtUp();
+      await compaction.flushed();
       const oldest = query
         .selectFrom("completions")
         .select("id")

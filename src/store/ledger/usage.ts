@@ -34,11 +34,11 @@ const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
 };
 
 /** Reports from the sums of hours, and from the latest entries. */
-export function createUsageStore({ database, reports, folding }: LedgerPlaces): UsageStore {
+export function createUsageStore({ database, reports, compaction }: LedgerPlaces): UsageStore {
   const latency = createLatency(reports);
   return {
     async summarize(query) {
-      await folding.caughtUp();
+      await compaction.flushed();
       const groups = await findGroups(reports, query);
       const { rows } = await retryWhileBusy(() => sumsOf(query, groups).execute(reports.query));
       const names = await findNames(reports, query.by, groups.shown);
@@ -50,12 +50,12 @@ export function createUsageStore({ database, reports, folding }: LedgerPlaces): 
     },
 
     async latency(query) {
-      await folding.caughtUp();
+      await compaction.flushed();
       return latency(query);
     },
 
     async prune(beforeMs) {
-      await folding.caughtUp();
+      await compaction.flushed();
       const key = sql`(hour_ms, account_id, key_id, model, outcome)`;
       const removed = sql`delete from usage_hours where ${key} in (
         select hour_ms, account_id, key_id, model, outcome from usage_hours

@@ -3,7 +3,7 @@ import { Batcher } from "../batcher.ts";
 import { retryWhileBusy } from "../busy.ts";
 import { chunksOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
-import type { LedgerFolding } from "../ledger/ledger-compaction.ts";
+import type { LedgerCompaction } from "../ledger/ledger-compaction.ts";
 import { StoreError } from "../store-error.ts";
 
 /** How long a completion waits for its money. */
@@ -16,7 +16,7 @@ const MAX_TRIES = 3;
 const MAX_UNCANCELLED = 10_000;
 
 /** Budgets in the database. Rejects with a StoreError. */
-export function createBudgetStore(database: Database, folding: LedgerFolding): BudgetStore {
+export function createBudgetStore(database: Database, compaction: LedgerCompaction): BudgetStore {
   /** Holds that may be there and must not be. */
   const uncancelled = new Set<string>();
   const cancelAll = async (): Promise<void> => {
@@ -36,7 +36,7 @@ export function createBudgetStore(database: Database, folding: LedgerFolding): B
       const refused = demands.filter((_, index) => !decisions[index]!.admitted);
       if (database.kind === "sqlite" || refused.length === 0) return decisions;
       // What ended a moment ago holds its worst case until it is folded. SQLite folds before it decides.
-      if (!(await folding.catchUp())) return decisions;
+      if (!(await compaction.flush())) return decisions;
       const again = (await decideAll(database, refused)).values();
       return decisions.map((decision) => (decision.admitted ? decision : again.next().value!));
     },

@@ -1,7 +1,7 @@
 import { monthOf } from "../../core/month.ts";
 import type { BudgetDecision, BudgetDemand } from "../../limits/budgets.ts";
 import { releaseHolds, takeOff } from "./budget-holds.ts";
-import { foldAllSegments } from "../ledger/ledger-journal.ts";
+import { compactWholeJournal } from "../ledger/ledger-journal.ts";
 import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
 import { compare, SpendingChanges } from "./spending.ts";
 import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";
@@ -13,7 +13,7 @@ export type HoldOutcome =
 
 /** Decides the demands in their order, and holds the money of those that are admitted. */
 export async function holdBudgets(statements: Statements, demands: readonly BudgetDemand[]): Promise<HoldOutcome> {
-  if (statements.kind === "sqlite") await foldAllSegments(statements);
+  if (statements.kind === "sqlite") await compactWholeJournal(statements);
   const subjects = [...new Set(demands.flatMap(({ holds }) => holds.map(({ subject }) => subject)))].toSorted(compare);
   const now = await nowMs(statements);
   const month = monthOf(now);

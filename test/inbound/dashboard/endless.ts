@@ -5,7 +5,7 @@ import { expect } from "vitest";
 import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
 import { signUp } from "../../../src/access/sign-up.ts";
 import { callOf } from "../../../src/inbound/dashboard/call.ts";
-import { createGate } from "../../../src/inbound/dashboard/csrf.ts";
+import { createCsrfCheck } from "../../../src/inbound/dashboard/csrf.ts";
 import { entries } from "../../../src/inbound/dashboard/policy.ts";
 import { createRpcs } from "../../../src/inbound/dashboard/rpcs.ts";
 import { Streams } from "../../../src/inbound/dashboard/streams.ts";
@@ -27,7 +27,7 @@ export async function startEndless() {
       access,
       calls,
       refused: () => undefined,
-      gate: createGate(undefined),
+      csrf: createCsrfCheck(undefined),
       findNetwork: () => "192.0.2.0/24",
       cookies: { ...createCookies(false), session: { ...createCookies(false).session, read: () => id } },
     },

@@ -17,7 +17,7 @@ import { systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
-import { createHealthRecorder, type HealthRecorder, type Rest } from "../../../src/router/upstream-health.ts";
+import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
 import { bearerToken } from "../../../src/inbound/credential.ts";
 import type { Refusal } from "../../../src/inbound/services.ts";
@@ -66,7 +66,7 @@ export interface ConsoleUnderTest {
   readonly models: Model[];
   readonly health: HealthRecorder;
   /** By model ID. */
-  readonly rests: Map<string, Rest>;
+  readonly rests: Map<string, Opening>;
   readonly refusals: Refusal[];
   readonly server: HttpServer;
   /** The calls under way. */
@@ -124,7 +124,7 @@ export async function startConsole(
     modelOf("pictures", provider, { upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) } }),
   ];
   const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
-  const rests = new Map<string, Rest>();
+  const rests = new Map<string, Opening>();
   const calls = new Calls(systemClock);
   const console = createConsole(
     {
@@ -135,7 +135,7 @@ export async function startConsole(
       feed,
       models: () => models,
       health,
-      restOf: ({ id }) => rests.get(id),
+      openingOf: ({ id }) => rests.get(id),
       configuration: () => CONFIGURATION,
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },

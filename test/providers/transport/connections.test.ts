@@ -6,7 +6,7 @@ import {
   connectUpstream,
   UNLIMITED,
   type Upstream,
-  type UpstreamAnswer,
+  type UpstreamResponse,
   type UpstreamRequest,
 } from "../../../src/providers/transport/http.ts";
 import { localhost } from "./localhost-certificate.ts";
@@ -33,7 +33,7 @@ async function serve(
 const post = (
   upstream: Upstream,
   { body = "{}", idleMs = 10_000, ...options }: Partial<UpstreamRequest> = {},
-): Promise<UpstreamAnswer> => {
+): Promise<UpstreamResponse> => {
   const { signal } = new AbortController();
   return upstream.post({ path: "/x", headers: {}, body, signal, idleMs, ...options }, "application/json");
 };
@@ -41,7 +41,7 @@ const post = (
 /** Long enough for a connection to have rested after its answer, so that it is used again. */
 const rest = (ms = 300): Promise<void> => delay(ms);
 
-async function textOf(answer: UpstreamAnswer): Promise<string> {
+async function textOf(answer: UpstreamResponse): Promise<string> {
   return Buffer.concat([...(await answer.body())]).toString();
 }
 
@@ -213,9 +213,9 @@ describe("as many connections as there may be", () => {
 
   it("let further requests wait for one, the keys in turn", async () => {
     const { server, held, ask } = await serveHeld({ max: 1 });
-    const first = ask("first", { lineId: "a" });
+    const first = ask("first", { keyFamilyId: "a" });
     await expect.poll(() => held.length).toBe(1);
-    const others = ["a1", "a2", "a3", "b1"].map((text) => ask(text, { lineId: text[0] }));
+    const others = ["a1", "a2", "a3", "b1"].map((text) => ask(text, { keyFamilyId: text[0] }));
     for (let count = 1; count <= 5; count++) {
       await expect.poll(() => held.length).toBe(count);
       held[count - 1]!.answer();

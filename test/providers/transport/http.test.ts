@@ -7,7 +7,7 @@ import {
   connectUpstream,
   MAX_ANSWER_BYTES,
   type Upstream,
-  type UpstreamAnswer,
+  type UpstreamResponse,
   type UpstreamRequest,
 } from "../../../src/providers/transport/http.ts";
 import { chunkOf, type RawServer, startRawServer } from "./raw-server.ts";
@@ -21,14 +21,14 @@ afterEach(async () => {
 async function serve(
   answer: (socket: Socket, request: string) => void,
   path = "",
-  streamTurns?: HeldTurns,
+  readScheduler?: HeldTurns,
 ): Promise<{ server: RawServer; upstream: Upstream }> {
   const server = await startRawServer(answer);
   const upstream = connectUpstream({
     baseUrl: `http://127.0.0.1:${server.port}${path}`,
     allowPrivate: true,
     connectMs: 500,
-    ...(streamTurns && { streamTurns }),
+    ...(readScheduler && { readScheduler }),
   });
   opened.push(server);
   return { server, upstream };
@@ -49,7 +49,7 @@ class HeldTurns {
   }
 }
 
-const post = (upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promise<UpstreamAnswer> =>
+const post = (upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promise<UpstreamResponse> =>
   upstream.post(
     {
       path: "/x",
@@ -63,12 +63,12 @@ const post = (upstream: Upstream, options: Partial<UpstreamRequest> = {}): Promi
   );
 
 /** The whole body, read without a pause. */
-async function textOf(answer: UpstreamAnswer): Promise<string> {
+async function textOf(answer: UpstreamResponse): Promise<string> {
   return Buffer.concat([...(await answer.body())]).toString();
 }
 
 /** Everything that is left of an answer, as it arrives. */
-async function readAll(answer: UpstreamAnswer): Promise<string> {
+async function readAll(answer: UpstreamResponse): Promise<string> {
   const pieces: Buffer[] = [];
   for (let more = await answer.read(); more !== undefined; more = await answer.read()) pieces.push(...more);
   return Buffer.concat(pieces).toString();
@@ -459,7 +459,7 @@ describe("a caller who leaves", () => {
 });
 
 describe("a connection", () => {
-  const postLater = async (upstream: Upstream): Promise<UpstreamAnswer> => {
+  const postLater = async (upstream: Upstream): Promise<UpstreamResponse> => {
     await rest();
     return post(upstream);
   };

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { Duplex } from "node:stream";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AnswerError, AnswerParser } from "../../../src/providers/transport/response-parser.ts";
+import { AnswerError, ResponseParser } from "../../../src/providers/transport/response-parser.ts";
 
 /** What a parser made of some bytes. */
 interface Heard {
@@ -18,7 +18,7 @@ interface Heard {
 /** Reads an answer in these pieces, each of which is written over once it was read. */
 function read(pieces: readonly string[], { closes = false } = {}): Heard {
   const heard: Heard = { body: "", end: "more" };
-  const parser = new AnswerParser({
+  const parser = new ResponseParser({
     onHead: (status, headers) => Object.assign(heard, { status, headers }),
     onData: (bytes) => (heard.body += bytes.toString("latin1")),
   });
@@ -131,7 +131,7 @@ describe("an answer", () => {
 
 describe("how long a connection may be kept", () => {
   const keepAliveMs = (text: string): number => {
-    const parser = new AnswerParser({ onHead: () => undefined, onData: () => undefined });
+    const parser = new ResponseParser({ onHead: () => undefined, onData: () => undefined });
     parser.read(Buffer.from(`${text}\r\n\r\n`));
     return parser.keepAliveMs;
   };
