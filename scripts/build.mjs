@@ -19,8 +19,7 @@ import { runCommand } from "./child-process.mjs";
 import { withInstallationLock } from "./installation.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** Says which sources the files beside it were made of, and which packages are in them. */
-const record = "built.json";
+const toSlashes = (path) => path.split(sep).join("/");
 
 /** Whether this is a release: what was built, without the sources (scripts/release.mjs). */
 export const isRelease = !existsSync(join(root, "src"));
@@ -34,27 +33,23 @@ export const isRelease = !existsSync(join(root, "src"));
  */
 
 /**
- * Builds unless that was done already with these sources, which takes some ten milliseconds to find out.
- *
- * @param {Build} build
- * @param {string} node the program to build with
- * @returns {Promise<boolean>} whether there are files made of these very sources; when there are not, why has been said
- * @throws {Error} when a signal ended the build: somebody wants us to stop
+ * Builds with this Node unless that was done already with these sources, which takes some ten milliseconds to find out.
+ * Resolves with whether there are files made of these very sources; when there are not, why has been printed. Throws when
+ * a signal ended the build, and when a release is incomplete.
  */
 export async function ensureBuilt(build, node) {
-  let status = 0;
-  if (isRelease && !isBuilt(build)) throw new Error(`${build.folder} is missing: unpack the release again`);
+  if (isBuilt(build)) return true;
+  if (isRelease) throw new Error(`${build.folder} is missing: unpack the release again`);
+  let status = 1;
   try {
-    if (isBuilt(build)) return true;
-    await withInstallationLock(async () => {
-      if (isBuilt(build)) return;
+    status = await withInstallationLock(() => {
+      if (isBuilt(build)) return 0;
       console.error(`Building ${build.name} …`);
-      status = await runCommand(node, [join(root, build.script)], { cwd: root });
+      return runCommand(node, [join(root, build.script)], { cwd: root });
     });
   } catch (error) {
     // Such as a folder that nobody may write to.
     console.error(error.message);
-    status = 1;
   }
   if (status > 128) throw new Error(`building ${build.name} was interrupted`);
   return status === 0;
@@ -62,11 +57,7 @@ export async function ensureBuilt(build, node) {
 
 /**
  * Replaces what was built. `make` writes the files into the folder that it is given, which is moved to its place when it
- * is complete: nobody finds half of it.
- *
- * @param {Build} build
- * @param {(folder: string) => Promise<readonly string[]>} make gives the files of packages that are now part of the
- *   built ones, by their paths
+ * is complete, and resolves with the files of packages that are now part of the built ones, by their paths.
  */
 export async function replaceBuilt(build, make) {
   // Before they are read: what changes meanwhile is built again.
@@ -75,7 +66,7 @@ export async function replaceBuilt(build, make) {
   const folder = mkdtempSync(`${build.folder}-`);
   try {
     const packages = findPackages(await make(folder));
-    writeFileSync(join(folder, record), `${JSON.stringify({ sources, packages })}\n`);
+    writeFileSync(recordIn(folder), `${JSON.stringify({ sources, packages })}\n`);
     // Temporary folders are for their owner alone, and who serves may be somebody else.
     chmodSync(folder, 0o755);
     rmSync(build.folder, { recursive: true, force: true, maxRetries: 3 });
@@ -85,42 +76,28 @@ export async function replaceBuilt(build, make) {
   }
 }
 
-/**
- * Whether what was built is there and made of these very sources, of which a release has none.
- *
- * @param {Build} build
- * @returns {boolean}
- */
+/** Whether what was built is there and made of these very sources, of which a release has none. */
 export function isBuilt(build) {
-  if (!existsSync(join(build.folder, record))) return false;
-  return isRelease || readRecord(build).sources === hashSources(build);
+  try {
+    return isRelease ? existsSync(recordIn(build.folder)) : readRecord(build).sources === hashSources(build);
+  } catch {
+    // Nothing is built, or a source cannot be read; building says which one.
+    return false;
+  }
 }
 
-/**
- * What is known about the built files.
- *
- * @param {Build} build
- * @returns {{ sources: string, packages: string[] }} a hash of the sources, and the folders in node_modules whose files
- *   are in what was built, such as `node_modules/pg`
- */
-export function readRecord(build) {
-  return JSON.parse(readFileSync(join(build.folder, record), "utf8"));
+/** The hash of the sources, and the folders in node_modules whose files are in what was built, such as `node_modules/pg`. */
+export function readRecord({ folder }) {
+  return JSON.parse(readFileSync(recordIn(folder), "utf8"));
 }
 
-/**
- * The packages' folders, each once.
- *
- * @param {readonly string[]} files
- */
+function recordIn(folder) {
+  return join(folder, "built.json");
+}
+
 function findPackages(files) {
-  const folders = files.map(
-    (file) => /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+(?=\/)/.exec(file.replaceAll(sep, "/"))?.[0],
-  );
-  return [...new Set(folders.filter((folder) => folder !== undefined))].sort();
-}
-
-function toProjectPath(path) {
-  return relative(root, path).split(sep).join("/");
+  const inPackage = /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+(?=\/)/;
+  return [...new Set(files.flatMap((file) => inPackage.exec(toSlashes(file))?.[0] ?? []))].sort();
 }
 
 /** A hash of all sources, by name and content. */
@@ -128,7 +105,7 @@ function hashSources({ sources }) {
   const hash = createHash("sha256");
   for (const path of sources.flatMap((source) => listFiles(join(root, source)))) {
     hash
-      .update(`${toProjectPath(path)}\0`)
+      .update(`${toSlashes(relative(root, path))}\0`)
       .update(readFileSync(path))
       .update("\0");
   }
@@ -138,7 +115,6 @@ function hashSources({ sources }) {
 /** The file itself, or all files in a folder and below, in the same order everywhere. */
 function listFiles(path) {
   if (!statSync(path).isDirectory()) return [path];
-  return readdirSync(path)
-    .sort()
-    .flatMap((name) => listFiles(join(path, name)));
+  const names = readdirSync(path).sort();
+  return names.flatMap((name) => listFiles(join(path, name)));
 }

@@ -1,5 +1,5 @@
 // Bringing node_modules up to date with package-lock.json. Runs on any Node >= 18, without dependencies.
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
@@ -7,36 +7,49 @@ import { runCommand } from "./child-process.mjs";
 import { findNode, packagedNodePath } from "./node-version.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-const lockFolder = join(root, ".bootstrap.lock");
-const ownerPath = join(lockFolder, "pid");
-/** An installation that takes longer than this was interrupted without a chance to clean up. */
-const staleLockMs = 10 * 60_000;
-const pollMs = 250;
+const recordFile = join(root, "node_modules/.package-lock.json");
+/** Holds the ID of the process that changes this folder. */
+const lockFile = join(root, ".bootstrap.lock");
+/** A change that takes longer than this was interrupted without a chance to clean up. */
+const staleMs = 10 * 60_000;
 
-/**
- * Installs what package-lock.json says unless it is there already, which takes a few milliseconds to find out. When
- * another process is installing, waits for it.
- *
- * @throws {Error} when npm fails; npm has then said why
- */
+const options = [
+  "--ignore-scripts", // no dependency needs its own
+  "--include=dev", // also where NODE_ENV or npm's configuration says otherwise: this is a checkout
+  "--include=optional",
+  "--engine-strict=false", // an old Node is replaced below
+  "--no-audit",
+  "--no-fund",
+  "--loglevel=error",
+];
+
+/** Installs what package-lock.json says unless that is there. Throws when npm fails; npm has then said why. */
 export async function ensureInstalled() {
   if (isInstalled()) return;
   await withInstallationLock(async () => {
-    if (!isInstalled()) await install();
+    if (isInstalled()) return;
+    console.error("Installing the locked dependencies …");
+    // With the npm that started us, where it was npm.
+    const npm = process.env.npm_execpath ?? "";
+    const [command, ...first] =
+      basename(npm) === "npm-cli.js" ? [process.env.npm_node_execpath ?? process.execPath, npm] : ["npm"];
+    const status = await runCommand(command, [...first, "ci", ...options], { cwd: root });
+    if (status !== 0) throw new Error(`npm ci ended with status ${status}`);
+    // npm scripts look for programs here first. The packaged Node must not stand in for the user's own.
+    for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(root, "node_modules/.bin", name), { force: true });
   });
 }
 
-/**
- * Does something to this folder while no other process does. Waits for one that does.
- *
- * @param {() => Promise<void>} action
- */
+/** Does something to this folder while no other process does; waits for one that does. Resolves with its result. */
 export async function withInstallationLock(action) {
-  await takeLock();
+  for (let isWaiting = false; !takeLock(); isWaiting = true) {
+    if (!isWaiting) console.error("Waiting for another installation in this folder …");
+    await wait(250);
+  }
   try {
-    await action();
+    return await action();
   } finally {
-    rmSync(lockFolder, { recursive: true, force: true });
+    rmSync(lockFile, { force: true });
   }
 }
 
@@ -46,73 +59,33 @@ export async function withInstallationLock(action) {
  * needs its replacement.
  */
 function isInstalled() {
-  const locked = readPackages(join(root, "package-lock.json"));
-  const installed = readPackages(join(root, "node_modules/.package-lock.json"));
-  if (installed === undefined) return false;
-  if (findNode() === undefined && packagedNodePath !== undefined) return false;
-  return (
-    Object.values(installed).every(({ os }) => isForThisPlatform(os)) &&
-    Object.entries(locked).every(([path, { version, optional }]) => {
-      if (path === "") return true;
-      return installed[path] === undefined ? optional === true : installed[path].version === version;
-    })
+  if (!existsSync(recordFile) || (findNode() === undefined && packagedNodePath !== undefined)) return false;
+  const [locked, installed] = [join(root, "package-lock.json"), recordFile].map(
+    (path) => JSON.parse(readFileSync(path, "utf8")).packages,
   );
+  // A name or a list of names.
+  const isForThisPlatform = ({ os = process.platform }) => os.includes(process.platform);
+  const isAsLocked = ([path, { version, optional }]) =>
+    path === "" || (path in installed ? installed[path].version === version : optional === true);
+  return Object.values(installed).every(isForThisPlatform) && Object.entries(locked).every(isAsLocked);
 }
 
-/** `os` as package.json files have it: a name or several, `!` in front of those that are left out, or nothing. */
-function isForThisPlatform(os = []) {
-  const names = [os].flat();
-  return names.length === 0 || names.some((name) => name === process.platform || name.startsWith("!"));
-}
-
-function readPackages(path) {
-  return existsSync(path) ? JSON.parse(readFileSync(path, "utf8")).packages : undefined;
-}
-
-async function install() {
-  console.error("Installing the locked dependencies …");
-  const options = [
-    "--ignore-scripts", // no dependency needs its own
-    "--include=dev", // also where NODE_ENV or npm's configuration says otherwise: this is a checkout
-    "--include=optional",
-    "--engine-strict=false", // an old Node is replaced below
-    "--no-audit",
-    "--no-fund",
-    "--loglevel=error",
-  ];
-  const status = await runNpm(["ci", ...options]);
-  if (status !== 0) throw new Error(`npm ci ended with status ${status}`);
-  // npm scripts look for programs here first. The packaged Node must not stand in for the user's own.
-  for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(root, "node_modules/.bin", name), { force: true });
-}
-
-/** With the npm that started us, where it was npm. */
-function runNpm(args) {
-  const npm = process.env.npm_execpath ?? "";
-  if (basename(npm) !== "npm-cli.js") return runCommand("npm", args, { cwd: root });
-  return runCommand(process.env.npm_node_execpath ?? process.execPath, [npm, ...args], { cwd: root });
-}
-
-async function takeLock() {
-  for (let attempt = 0; ; attempt += 1) {
-    try {
-      mkdirSync(lockFolder);
-      writeFileSync(ownerPath, String(process.pid));
-      return;
-    } catch (error) {
-      if (error.code !== "EEXIST") throw error;
-    }
-    if (isLockStale()) rmSync(lockFolder, { recursive: true, force: true });
-    else if (attempt === 0) console.error("Waiting for another installation in this folder …");
-    await wait(pollMs);
+/** Whether this process now holds the lock. Removes one whose process is gone, or has held it for too long. */
+function takeLock() {
+  try {
+    writeFileSync(lockFile, String(process.pid), { flag: "wx" });
+    return true;
+  } catch (error) {
+    if (error.code !== "EEXIST") throw error;
   }
+  if (isLockStale()) rmSync(lockFile, { recursive: true, force: true });
+  return false;
 }
 
-/** Whether the process that holds the lock is gone, or has held it for too long. */
 function isLockStale() {
   try {
-    if (Date.now() - statSync(lockFolder).mtimeMs > staleLockMs) return true;
-    process.kill(Number(readFileSync(ownerPath, "utf8")), 0);
+    if (Date.now() - statSync(lockFile).mtimeMs > staleMs) return true;
+    process.kill(Number(readFileSync(lockFile, "utf8")), 0);
     return false;
   } catch (error) {
     // ESRCH: no such process. Anything else, such as a lock just released or not yet signed, is looked at again.

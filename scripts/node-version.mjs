@@ -16,47 +16,34 @@ export const nodePackages = {
 };
 const nodePackage = nodePackages[`${process.platform}-${process.arch}`];
 const binary = process.platform === "win32" ? "node.exe" : "node";
-
-/** The lowest version that runs Parley, such as `24.11.0`: what package.json says under `engines`. */
-export const minimumVersion = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).engines.node.slice(2);
+/** What package.json says under `engines`, such as `24.11.0`. */
+const minimumVersion = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).engines.node.slice(2);
 
 /** Where the packaged Node is, once installed; undefined on a platform that has none. */
 export const packagedNodePath = nodePackage && join(root, "node_modules", nodePackage, "bin", binary);
 
-/** This machine's own Node, which always goes first: its path and version. Undefined without one. */
-export const ownNode = findOwnNode();
+/** The machine's own Node, which always goes first: its path and version. Undefined without one. */
+const ownNode = findOwnNode();
 
-/**
- * The Node to run Parley on: the machine's own when it is new enough, else the packaged one when it is installed, else
- * undefined.
- *
- * @returns {{ path: string, isPackaged: boolean } | undefined}
- * @throws {Error} when PARLEY_NODE=system rules the packaged one out, saying what to do
- */
+/** The Node to run Parley on, as `{ path, isPackaged }`. Throws an Error that says what to do when there is none. */
+export function chooseNode() {
+  const node = findNode();
+  if (node === undefined) throw new Error(`${describeNeed()} Install Node from https://nodejs.org and try again.`);
+  return node;
+}
+
+/** As `chooseNode`, but undefined without one. Throws when PARLEY_NODE=system rules the packaged one out. */
 export function findNode() {
-  const setting = process.env.PARLEY_NODE ?? "";
-  if (setting !== "" && setting !== "system")
+  const setting = process.env.PARLEY_NODE || undefined;
+  if (setting !== undefined && setting !== "system")
     throw new Error(`PARLEY_NODE is ${JSON.stringify(setting)}: set it to "system", or unset it`);
-  if (ownNode !== undefined && isAtLeast(ownNode.version, minimumVersion))
-    return { path: ownNode.path, isPackaged: false };
+  if (ownNode !== undefined && isNewEnough(ownNode.version)) return { path: ownNode.path, isPackaged: false };
   if (setting === "system")
     throw new Error(
       `${describeNeed()} PARLEY_NODE=system rules out the packaged one. Install Node from https://nodejs.org or your ` +
         "system's packages, or unset PARLEY_NODE.",
     );
-  if (packagedNodePath === undefined || !existsSync(packagedNodePath)) return undefined;
-  return { path: packagedNodePath, isPackaged: true };
-}
-
-/**
- * The same, where there has to be one.
- *
- * @throws {Error} saying what to do, when there is none
- */
-export function chooseNode() {
-  const node = findNode();
-  if (node !== undefined) return node;
-  throw new Error(`${describeNeed()} Install Node from https://nodejs.org and try again.`);
+  return packagedNodePath && existsSync(packagedNodePath) ? { path: packagedNodePath, isPackaged: true } : undefined;
 }
 
 /** Says which Node is missing, without what to do. */
@@ -85,8 +72,6 @@ function isPackaged(path) {
   return realpathSync(path) === realpathSync(packagedNodePath);
 }
 
-function isAtLeast(version, minimum) {
-  const [a, b] = [version, minimum].map((text) => text.split(".").map(Number));
-  const difference = [0, 1, 2].map((index) => a[index] - b[index]).find((part) => part !== 0);
-  return (difference ?? 0) >= 0;
+function isNewEnough(version) {
+  return version.localeCompare(minimumVersion, "en", { numeric: true }) >= 0;
 }

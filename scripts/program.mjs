@@ -1,5 +1,5 @@
-// Bringing the built program up to date with its sources: what `npm start` and `npx parley` run. See
-// docs/decisions/0014-built-program.md. Runs on any Node >= 18, without dependencies.
+// The built program: what `npm start` and `npx parley` run, and with which flags. See docs/decisions/0014-built-program.md.
+// Runs on any Node >= 18, without dependencies.
 import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -8,19 +8,11 @@ import { ensureBuilt } from "./build.mjs";
 /** What the program is without having been built. */
 export const sourceProgram = "src/main.ts";
 
-/** So many threads V8 has for its collector and its compilers on any machine, unless it is told otherwise. */
+/** Threads that V8 has for its collector and its compilers on any machine, unless it is told otherwise. */
 const USUAL_V8_THREADS = 4;
 
-/** Node before 18.14 does not know how many of the machine's processors it may use. */
-const processorsHere = () => os.availableParallelism?.() ?? os.cpus().length;
-
-/**
- * Flags of Node for the program.
- *
- * @param {number} processors how many the program may use
- * @returns {string[]}
- */
-export const programFlags = (processors = processorsHere()) => [
+/** Flags of Node for the program. `processors` is how many it may use, which Node before 18.14 does not know. */
+export const programFlags = (processors = os.availableParallelism?.() ?? os.cpus().length) => [
   // V8's middle compiler takes on all that gets warm at once: what it needs for that is never given back, and with the
   // other two a request is no dearer.
   "--no-maglev",
@@ -50,19 +42,12 @@ export const program = {
   script: "scripts/build-program.mjs",
 };
 
-/** What of the built program is run. */
-export const builtProgram = join(program.folder, "main.cjs");
-
 /**
- * Builds the program unless it is up to date.
- *
- * @param {string} node the program to build with
- * @returns {Promise<string>} the path of what to run: the built program, or when it cannot be built, which is said, the
- *   sources. Never what was built of other sources.
- * @throws {Error} when a signal ended the build
+ * The path of what to run: the program, built unless `isReady` says that it is up to date, or when it cannot be built, which
+ * is said, its sources. Never what was built of other sources.
  */
-export async function ensureProgram(node) {
-  if (await ensureBuilt(program, node)) return builtProgram;
+export async function ensureProgram(node, { isReady = false } = {}) {
+  if (isReady || (await ensureBuilt(program, node))) return join(program.folder, "main.cjs");
   console.error("Parley could not be built; it runs from its sources, which start more slowly and take more memory.");
   return fileURLToPath(new URL(`../${sourceProgram}`, import.meta.url));
 }

@@ -7,19 +7,12 @@
 // run both on the old Node.
 import { delimiter, dirname, join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
-import { isBuilt, isRelease } from "./build.mjs";
+import { ensureBuilt, isBuilt, isRelease } from "./build.mjs";
 import { runCommand } from "./child-process.mjs";
 import { ensureInstalled } from "./installation.mjs";
 import { chooseNode, describeNeed, findNode } from "./node-version.mjs";
-import {
-  builtProgram,
-  ensureProgram,
-  program as parley,
-  programEnvironment,
-  programFlags,
-  sourceProgram,
-} from "./program.mjs";
-import { ensureWebApp, webApp } from "./web-app.mjs";
+import { ensureProgram, program as parley, programEnvironment, programFlags, sourceProgram } from "./program.mjs";
+import { webApp } from "./web-app.mjs";
 
 // Without a listener Node would open its inspector, to every local user. Node 20 has no flag against that.
 process.on("SIGUSR1", () => undefined);
@@ -29,58 +22,41 @@ const [program, ...args] = process.argv.slice(2);
 
 try {
   if (program === undefined) throw new Error("usage: node scripts/run.mjs <program> [arguments]");
-  if (program === sourceProgram) process.exitCode = await runParley();
-  else {
-    await ensureInstalled();
-    const node = chooseNode();
-    preferInPath(node);
-    process.exitCode = /\.(ts|mjs)$/.test(program)
-      ? await runCommand(node.path, [resolve(root, program), ...args])
-      : await runCommand(program, args);
-  }
+  process.exitCode = await (program === sourceProgram ? runParley() : runTool());
 } catch (error) {
   console.error(error.message);
   process.exitCode = 1;
 }
 
-/** Runs Parley itself. Installs nothing when what it needs is built, and is there for its Node: on a server above all. */
+async function runTool() {
+  await ensureInstalled();
+  const node = preferInPath(chooseNode());
+  const isFile = /\.(ts|mjs)$/.test(program);
+  return isFile ? runCommand(node.path, [resolve(root, program), ...args]) : runCommand(program, args);
+}
+
+/** Runs Parley itself. Installs nothing when what it needs is built and there is a Node for it: on a server above all. */
 async function runParley() {
-  const isBuiltWhole = isReady(isServe(args) ? [parley, webApp] : [parley]);
-  if (!isBuiltWhole && !isRelease) await ensureInstalled();
-  const node = chooseNode();
-  preferInPath(node);
-  if (!isBuiltWhole && isServe(args)) await ensureWebApp(node.path);
-  const main = isBuiltWhole ? builtProgram : await ensureProgram(node.path);
-  if (node.isPackaged && isServe(args)) console.error(describePackagedNode(node));
+  // Also what it does without a command. The other commands show no pages.
+  const isServe = /^(serve$|--(config|role|core)\b)/.test(args[0] ?? "serve");
+  const isReady = findNode() !== undefined && isBuilt(parley) && (!isServe || isBuilt(webApp));
+  if (!isReady && !isRelease) await ensureInstalled();
+  const node = preferInPath(chooseNode());
+  if (isServe && !isReady && !(await ensureBuilt(webApp, node.path)))
+    console.error("The dashboard could not be built; everything else works without it.");
+  const main = await ensureProgram(node.path, { isReady });
+  if (node.isPackaged && isServe)
+    console.error(
+      `${describeNeed()} It runs on ${node.path}, a package that is not published by the Node project. On a server, ` +
+        "install Node and set PARLEY_NODE=system: docs/operations/security.md says why.",
+    );
   for (const [name, value] of Object.entries(programEnvironment)) process.env[name] ??= value;
   return runCommand(node.path, [...programFlags(), main, ...args]);
 }
 
-/** Whether nothing has to be installed for running what is built. */
-function isReady(parts) {
-  if (findNode() === undefined) return false;
-  try {
-    return parts.every(isBuilt);
-  } catch {
-    // A source cannot be read. Building says so.
-    return false;
-  }
-}
-
 /** Tools start Node by its name: it has to be this one for them too. */
-function preferInPath({ path, isPackaged }) {
-  const folders = [...(isPackaged ? [dirname(path)] : []), join(root, "node_modules/.bin")];
+function preferInPath(node) {
+  const folders = [...(node.isPackaged ? [dirname(node.path)] : []), join(root, "node_modules/.bin")];
   process.env.PATH = [...folders, process.env.PATH].join(delimiter);
-}
-
-function describePackagedNode({ path }) {
-  return (
-    `${describeNeed()} It runs on ${path}, a package that is not published by the Node project. On a server, install ` +
-    "Node and set PARLEY_NODE=system: docs/operations/security.md says why."
-  );
-}
-
-/** Whether Parley is asked to serve, which is also what it does unasked: its other commands show no pages. */
-function isServe([command = "serve"]) {
-  return command === "serve" || /^--(config|role|core)\b/.test(command);
+  return node;
 }

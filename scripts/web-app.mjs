@@ -1,6 +1,5 @@
-// Bringing the built dashboard up to date with its sources. Runs on any Node >= 18, without dependencies.
+// The built dashboard. Runs on any Node >= 18, without dependencies.
 import { fileURLToPath } from "node:url";
-import { ensureBuilt } from "./build.mjs";
 
 /** Everything that the built files depend on. */
 export const webAppSources = [
@@ -30,14 +29,3 @@ export const webApp = {
   sources: webAppSources,
   script: "scripts/build-web-app.mjs",
 };
-
-/**
- * Builds the dashboard unless it is up to date. A build that fails says why and is no reason to serve nothing else.
- *
- * @param {string} node the program to build with
- * @throws {Error} when a signal ended the build
- */
-export async function ensureWebApp(node) {
-  if (await ensureBuilt(webApp, node)) return;
-  console.error("The dashboard could not be built; everything else works without it.");
-}

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { hashApiKey, isApiKey } from "./api-key.ts";
@@ -79,9 +80,9 @@ export interface AuthenticatorOptions {
 
 /** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept. */
 export function createAuthenticator({ store, clock }: AuthenticatorOptions): Authenticator {
-  const known = new Map<string, KnownKey>();
+  const known = new BoundedMap<string, KnownKey>(MAX_KNOWN);
   /** Until when a hash is refused without asking. */
-  const unknown = new Map<string, number>();
+  const unknown = new BoundedMap<string, number>(MAX_UNKNOWN);
   /** One question to the store per hash, however many requests wait for it. */
   const inFlight = new Map<string, Promise<KeyPrincipal>>();
   /** Hashes of known keys to be asked about together, and whether that is planned. */
@@ -93,12 +94,9 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   let away: { probeAtMs: number } | undefined;
 
   const keep = (hash: string, principal: KeyPrincipal | undefined, askedAtMs: number): void => {
+    if (principal !== undefined) return known.set(hash, { principal, refreshAtMs: askedAtMs + KNOWN_TTL_MS });
     known.delete(hash);
-    if (principal === undefined) remember(unknown, MAX_UNKNOWN, [hash, askedAtMs + UNKNOWN_TTL_MS]);
-    else {
-      const refreshAtMs = askedAtMs + KNOWN_TTL_MS;
-      remember(known, MAX_KNOWN, [hash, { principal, refreshAtMs }]);
-    }
+    unknown.set(hash, askedAtMs + UNKNOWN_TTL_MS);
   };
 
   const lookUp = async (hash: string, key: string): Promise<KeyPrincipal> => {
@@ -260,14 +258,4 @@ function isUsable({ principal }: KnownKey, nowMs: number): boolean {
 function checkExpiry(principal: KeyPrincipal, clock: Clock): KeyPrincipal {
   if (isExpired(principal, clock)) throw refused();
   return principal;
-}
-
-/** Adds an entry as the newest; the oldest goes when there are too many. */
-function remember<T>(entries: Map<string, T>, limit: number, [key, value]: readonly [string, T]): void {
-  entries.delete(key);
-  if (entries.size >= limit) {
-    const [oldest] = entries.keys();
-    if (oldest !== undefined) entries.delete(oldest);
-  }
-  entries.set(key, value);
 }

@@ -8,6 +8,20 @@ export interface Clock {
   after(delayMs: number, callback: () => void): () => void;
 }
 
+/** Resolves after this many milliseconds, or as soon as the signal aborts. Leaves no timer and no listener behind. */
+export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve();
+  return new Promise((resolve) => {
+    const end = (): void => {
+      cancel();
+      signal?.removeEventListener("abort", end);
+      resolve();
+    };
+    const cancel = clock.after(delayMs, end);
+    signal?.addEventListener("abort", end, { once: true });
+  });
+}
+
 /** The machine's time. */
 export const systemClock: Clock = {
   now: () => Date.now(),

@@ -6,7 +6,7 @@ import { permit } from "../access/permissions.ts";
 import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
 import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
-import { type Clock, systemClock } from "../core/clock.ts";
+import { type Clock, sleep, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
 import type { Settling } from "../core/settling.ts";
@@ -323,12 +323,9 @@ export async function drainCalls(
   const cancelTimer = clock.after(drainMs, () => calls.abortAll());
   await calls.idle();
   cancelTimer();
-  let cancelWait = (): void => undefined;
-  const waited = new Promise<void>((resolve) => {
-    cancelWait = clock.after(CLOSING_MS, resolve);
-  });
-  await Promise.race([Promise.all(connectionsEnded), waited]);
-  cancelWait();
+  const closed = new AbortController();
+  await Promise.race([Promise.all(connectionsEnded), sleep(clock, CLOSING_MS, closed.signal)]);
+  closed.abort();
   // Bounded by the models' time to settle.
   await settling?.idle();
 }

@@ -1,11 +1,10 @@
-import type { Clock } from "../core/clock.ts";
+import { type Clock, sleep } from "../core/clock.ts";
 
 /** The time between saying that no work is taken any more and refusing it, in which balancers look elsewhere. */
 export class ShutdownDelay {
   readonly #clock: Clock;
   readonly #shutdownDelayMs: number;
-  #isCut = false;
-  #cut = (): void => undefined;
+  readonly #cut = new AbortController();
 
   constructor(clock: Clock, shutdownDelayMs: number) {
     this.#clock = clock;
@@ -14,19 +13,11 @@ export class ShutdownDelay {
 
   /** Resolves when the time is over, or was cut short. */
   async wait(): Promise<void> {
-    if (this.#isCut || this.#shutdownDelayMs === 0) return;
-    await new Promise<void>((resolve) => {
-      const cancel = this.#clock.after(this.#shutdownDelayMs, resolve);
-      this.#cut = () => {
-        cancel();
-        resolve();
-      };
-    });
+    if (this.#shutdownDelayMs > 0) await sleep(this.#clock, this.#shutdownDelayMs, this.#cut.signal);
   }
 
   /** Waits no longer, now and later. */
   cut(): void {
-    this.#isCut = true;
-    this.#cut();
+    this.#cut.abort();
   }
 }

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 
@@ -8,12 +9,10 @@ const UNKNOWN: LimitFacts = { requests: undefined, tokens: undefined };
 
 /** What another process last said of each key's limits. */
 export class LastLimits {
-  readonly #byKey = new Map<string, LimitFacts>();
+  readonly #byKey = new BoundedMap<string, LimitFacts>(MAX_KEYS);
 
   /** Keeps what was said. */
   note({ keyId }: Principal, facts: LimitFacts): void {
-    this.#byKey.delete(keyId);
-    if (this.#byKey.size >= MAX_KEYS) this.#byKey.delete(this.#byKey.keys().next().value!);
     this.#byKey.set(keyId, facts);
   }
 

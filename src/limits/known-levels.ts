@@ -1,3 +1,4 @@
+import { BoundedMap } from "../core/bounded-map.ts";
 import type { LimitFacts, LimitState } from "../core/limiter.ts";
 import { sizeOf, toBucketLevel } from "./bucket.ts";
 import type { BucketLevel, RateSubject, SubjectLevels } from "./rates.ts";
@@ -12,21 +13,14 @@ type Kind = "requests" | "tokens";
 /** The levels of buckets as this process last heard of them. */
 export class KnownLevels {
   readonly #burstMs: number;
-  readonly #known = new Map<string, { readonly levels: SubjectLevels; readonly atMs: number }>();
+  readonly #known = new BoundedMap<string, { readonly levels: SubjectLevels; readonly atMs: number }>(MAX_SUBJECTS);
 
   constructor(burstMs: number) {
     this.#burstMs = burstMs;
   }
 
   note(levels: readonly SubjectLevels[], nowMs: number): void {
-    for (const one of levels) {
-      this.#known.delete(one.subject);
-      this.#known.set(one.subject, { levels: one, atMs: nowMs });
-    }
-    while (this.#known.size > MAX_SUBJECTS) {
-      const [oldest] = this.#known.keys();
-      this.#known.delete(oldest!);
-    }
+    for (const one of levels) this.#known.set(one.subject, { levels: one, atMs: nowMs });
   }
 
   /** One request less for each of these, until more is heard. */

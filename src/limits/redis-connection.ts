@@ -1,5 +1,5 @@
 import { createClient } from "@redis/client";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, sleep } from "../core/clock.ts";
 import { afterLoopTime } from "./loop-time.ts";
 import { RateStoreError } from "./rates.ts";
 import { type RedisScript, redisScripts } from "./redis-scripts.ts";
@@ -100,11 +100,9 @@ export class RedisConnection {
   /** Resolves when it is connected, or after `waitMs` when it is not. */
   async settled(waitMs: number): Promise<void> {
     if (this.#client.isReady) return;
-    const { promise, resolve } = Promise.withResolvers<void>();
-    const stopTimer = this.#clock.after(waitMs, resolve);
-    this.#client.once("ready", resolve);
-    await promise;
-    stopTimer();
+    const ready = new AbortController();
+    this.#client.once("ready", () => ready.abort());
+    await sleep(this.#clock, waitMs, ready.signal);
   }
 
   /** Whether it is connected to a node of a cluster. False when the server does not tell, or does not answer. */

@@ -1,4 +1,4 @@
-import type { Clock } from "../core/clock.ts";
+import { type Clock, sleep } from "../core/clock.ts";
 import { type Bucket, UNITS } from "./bucket.ts";
 import { KnownLevels } from "./known-levels.ts";
 import { createMemoryRates } from "./memory.ts";
@@ -142,7 +142,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
         const seen = await remote.renew({ replica, held: [] }).catch(() => undefined);
         if (seen !== undefined) return noteReplicas(seen);
         if (clock.monotonic() >= untilMs) return;
-        await new Promise<void>((resolve) => void clock.after(JOIN_AGAIN_MS, resolve));
+        await sleep(clock, JOIN_AGAIN_MS);
       }
     },
     async take(demand) {

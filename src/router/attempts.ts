@@ -1,6 +1,6 @@
 import type { CompletionChunk, Usage } from "../../gen/parley/v1/completion_pb.js";
 import type { Attempt, Report } from "../../gen/parley/v1/report_pb.js";
-import type { Clock } from "../core/clock.ts";
+import { type Clock, sleep } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Answer, Translation, UpstreamCall } from "../core/provider.ts";
@@ -237,18 +237,7 @@ export class AttemptRun {
   }
 
   async #pause(waitMs: number): Promise<void> {
-    const { signal } = this.#overall;
-    await new Promise<void>((resolve) => {
-      const cancel = this.#ports.clock.after(waitMs, () => {
-        signal.removeEventListener("abort", stop);
-        resolve();
-      });
-      const stop = (): void => {
-        cancel();
-        resolve();
-      };
-      signal.addEventListener("abort", stop, { once: true });
-    });
+    await sleep(this.#ports.clock, waitMs, this.#overall.signal);
     this.#throwIfOver();
   }
 

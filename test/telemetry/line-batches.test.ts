@@ -74,4 +74,20 @@ describe("lines of a log", () => {
     const [status] = await once(child, "exit");
     expect([status, said]).toEqual([0, "still here\n"]);
   });
+
+  it("do not keep a process from its exit when their reader has gone away", async () => {
+    const module = join(import.meta.dirname, "../../src/telemetry/logger.ts");
+    const program = `import { createLogger } from ${JSON.stringify(module)};
+      const log = createLogger("info");
+      process.stdin.once("data", () => {
+        log.line("info", {}, "a line that has nowhere to go");
+        process.exit(3);
+      });`;
+    const child = spawn(process.execPath, ["--input-type=module", "-e", program]);
+    child.stderr.destroy();
+    child.stdin.write("go");
+    const limit = setTimeout(() => child.kill("SIGKILL"), 10_000);
+    expect(await once(child, "exit")).toEqual([3, null]);
+    clearTimeout(limit);
+  });
 });

@@ -51,7 +51,7 @@ export class ChunkWriter {
   }
 
   #start({ id, created, model }: CompletionStart): void {
-    this.#head = `data: {"id":"${id}","object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[`;
+    this.#head = `data: {"id":${JSON.stringify(id)},"object":"chat.completion.chunk","created":${created},"model":${JSON.stringify(model)},"choices":[`;
     this.#tail = this.#includeUsage ? `],"usage":null}\n\n` : "]}\n\n";
   }
 

@@ -1,3 +1,4 @@
+import { BoundedMap } from "../../core/bounded-map.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { EndedRequest } from "./request-feed.ts";
 
@@ -12,7 +13,7 @@ const MAX_KNOWN = 2_000;
 export class LiveQueue {
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
-  readonly #known = new Set<string>();
+  readonly #known = new BoundedMap<string, true>(MAX_KNOWN);
   readonly #waiting: EndedRequest[] = [];
   #skipped = 0;
   #added = (): void => undefined;
@@ -26,9 +27,7 @@ export class LiveQueue {
   /** Whether this is the first that is heard of a request; it is not the second time. */
   isNew(completionId: string): boolean {
     if (this.#known.has(completionId)) return false;
-    const [oldest] = this.#known;
-    if (this.#known.size >= MAX_KNOWN && oldest !== undefined) this.#known.delete(oldest);
-    this.#known.add(completionId);
+    this.#known.set(completionId, true);
     return true;
   }
 

@@ -1,6 +1,7 @@
 // Runs in a thread of its own: SQLite waits for the disk and for locks on the thread that calls it.
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
+import { BoundedMap } from "../../core/bounded-map.ts";
 import { openSqlite } from "./sqlite.ts";
 import type { Statements } from "../statements.ts";
 import { runTransaction, type TransactionInput, type TransactionName } from "../transactions.ts";
@@ -40,7 +41,7 @@ interface Prepared {
 const MAX_PREPARED = 200;
 
 const { file } = workerData as { file: string };
-const prepared = new Map<string, Prepared>();
+const prepared = new BoundedMap<string, Prepared>(MAX_PREPARED);
 let database: DatabaseSync | undefined;
 
 parentPort?.on("message", (request: SqliteRequest) => {
@@ -102,8 +103,6 @@ function prepare(open: DatabaseSync, sql: string): Prepared {
   if (known !== undefined) return known;
   const statement = open.prepare(sql);
   const made = { statement, answersRows: statement.columns().length > 0 };
-  const [oldest] = prepared.keys();
-  if (prepared.size >= MAX_PREPARED && oldest !== undefined) prepared.delete(oldest);
   prepared.set(sql, made);
   return made;
 }

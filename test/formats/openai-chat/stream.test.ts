@@ -255,6 +255,13 @@ it("a delta without content is not written, and begins no choice twice", () => {
   expect(events.map((event) => event.choices[0]!.delta)).toEqual([{ role: "assistant", content: "" }, {}]);
 });
 
+it("an ID is escaped in every event", () => {
+  const start = create(CompletionChunkSchema, { event: { case: "start", value: { id: 'a"},\n\\b', created: 1n } } });
+  const delta = deltaChunk(0, { case: "text", value: "Hi" });
+  const events = readStream(write([start, delta, finishChunk(0, FinishReason.STOP, "stop"), REPORT], true));
+  expect(events.map(({ id }) => id)).toEqual(events.map(() => 'a"},\n\\b'));
+});
+
 it("nothing is written before there is something to say", () => {
   const writer = new ChunkWriter({ includeUsage: false });
   expect(writer.write([startOf("a")])).toBe("");
