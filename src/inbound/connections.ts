@@ -11,9 +11,11 @@ export interface ConnectionLimits {
   readonly isExempt: (address: string) => boolean;
 }
 
+const IDLE_CLOSED_EVERY_MS = 1_000;
+
 /**
  * The open connections of all listeners. What is beyond the limits is closed before anything is read, so that descriptors
- * are left for the database and providers; a connection that has sent nothing yet makes room for a new one.
+ * are left for the database and providers; connections that have sent nothing, or have no request, make room for new ones.
  */
 export class Connections {
   readonly #limits: ConnectionLimits;
@@ -22,6 +24,8 @@ export class Connections {
   readonly #counts = new Map<string, number>();
   /** In the order in which they came. Those that have sent something since are taken out when room is needed. */
   readonly #silent = new Set<Socket>();
+  readonly #idleClosers = new Set<() => void>();
+  #idleClosedMs = -Infinity;
   #refused = 0;
 
   constructor(limits: ConnectionLimits) {
@@ -52,8 +56,17 @@ export class Connections {
     return true;
   }
 
-  /** Closes the oldest connection that has sent nothing; false when there is none. */
+  /** `closeIdle` closes connections of a listener that have no request. Called when the limit is reached. */
+  onFull(closeIdle: () => void): void {
+    this.#idleClosers.add(closeIdle);
+  }
+
+  /** Closes the oldest connection that has sent nothing, else all without a request; false when there is none. */
   #makeRoom(): boolean {
+    return this.#closeSilent() || this.#closeIdle();
+  }
+
+  #closeSilent(): boolean {
     for (const socket of this.#silent) {
       this.#silent.delete(socket);
       if (socket.bytesRead > 0) continue;
@@ -63,6 +76,16 @@ export class Connections {
       return true;
     }
     return false;
+  }
+
+  /** Looks at all connections, so no more often than once a second. */
+  #closeIdle(): boolean {
+    const nowMs = performance.now();
+    if (nowMs - this.#idleClosedMs < IDLE_CLOSED_EVERY_MS) return false;
+    this.#idleClosedMs = nowMs;
+    for (const closeIdle of this.#idleClosers) closeIdle();
+    for (const socket of this.#peers.keys()) if (socket.destroyed) this.#forget(socket);
+    return this.#peers.size < this.#limits.max;
   }
 
   #forget(socket: Socket): void {

@@ -1,4 +1,5 @@
 import { once } from "node:events";
+import { createServer as createHttpServer } from "node:http";
 import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Connections } from "../../src/inbound/connections.ts";
@@ -54,6 +55,31 @@ describe("connections", () => {
     for (let count = 0; count < 2; count++) expect(await works(await open())).toBe(true);
     await expect.poll(() => silent.closed && second.closed).toBe(true);
     expect(await works(spoke)).toBe(true);
+  });
+
+  it("without a request make room for new ones", async () => {
+    const http = createHttpServer((_request, response) => void response.end("here"));
+    http.prependListener("connection", (socket: Socket) => connections.add(socket));
+    connections.onFull(() => http.closeIdleConnections());
+    http.listen(0, "127.0.0.1");
+    await once(http, "listening");
+    const { port } = http.address() as AddressInfo;
+    try {
+      const ask = async (): Promise<Socket> => {
+        const client = connect({ port, host: "127.0.0.1" }).on("error", () => undefined);
+        clients.push(client);
+        client.write("GET / HTTP/1.1\r\nhost: a\r\n\r\n");
+        await Promise.race([once(client, "data"), once(client, "close")]);
+        return client;
+      };
+      const kept = [await ask(), await ask(), await ask()];
+      expect(kept.map(({ closed }) => closed)).toEqual([false, false, false]);
+      expect((await ask()).bytesRead).toBeGreaterThan(0);
+      await expect.poll(() => kept.every(({ closed }) => closed)).toBe(true);
+    } finally {
+      http.closeAllConnections();
+      http.close();
+    }
   });
 
   it("that have closed count no more", async () => {

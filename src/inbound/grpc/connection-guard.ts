@@ -141,6 +141,7 @@ class Connection {
     this.#newStreams += 1;
     stream.once("close", () => {
       this.#streams.delete(guard);
+      guard.closed();
       if (guard.isQuickReset) this.#quickResets += 1;
       // Not only when it is looked at: each of them may cost as much as a call.
       if (this.#quickResets > QUICK_RESETS.atOnce) this.socket.destroy();

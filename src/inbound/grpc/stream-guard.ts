@@ -32,6 +32,17 @@ function refuseCompressed(headers: IncomingHttpHeaders): void {
     headers[ENCODING] = `${String(encoding)} (send it uncompressed)`;
 }
 
+/**
+ * The stream's own `write`, and nothing once it is ended. When the caller's deadline passes, the library ends the call, and
+ * then still writes what its handler has said before. For Node that is an error, after which it sends no status: the caller
+ * would wait for ever.
+ */
+function writeUnlessEnded(this: ServerHttp2Stream, ...args: unknown[]): boolean {
+  if (this.writableEnded) return false;
+  const { write } = Object.getPrototypeOf(this) as { readonly write: (...args: unknown[]) => boolean };
+  return write.apply(this, args);
+}
+
 /** What a stream is guarded with. */
 export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "clock" | "refused">;
 
@@ -48,8 +59,7 @@ export class StreamGuard {
   #slot: Slot | undefined;
   #arrived: boolean;
   #isWaiting = false;
-  readonly #giveUp = (): void => this.stream.close(constants.NGHTTP2_CANCEL);
-
+  #giveUp: (() => void) | undefined;
   readonly #take: (piece: Buffer) => void;
 
   /** `took` is told of every piece of the request's body. */
@@ -75,9 +85,12 @@ export class StreamGuard {
       else if (this.#slot !== undefined) this.#received(this.#slot);
     };
     stream.on("data", this.#take);
-    // Before the library, which calls the handler: it takes a slot of its own.
-    stream.once("end", this.#release).once("close", this.#release);
-    this.#writeNothingAfterTheEnd();
+    stream.write = writeUnlessEnded;
+  }
+
+  /** To be called when the stream is closed. */
+  closed(): void {
+    this.#release();
   }
 
   /** Whether the stream, now closed, was reset as soon as it had begun. */
@@ -103,17 +116,8 @@ export class StreamGuard {
     if (isWaiting === this.#isWaiting) return;
     this.#isWaiting = isWaiting;
     // Node starts this anew with every piece that leaves.
+    this.#giveUp ??= () => this.stream.close(constants.NGHTTP2_CANCEL);
     this.stream.setTimeout(isWaiting ? WRITE_STALL_MS : 0, this.#giveUp);
-  }
-
-  /**
-   * When the caller's deadline passes, the library ends the call, and then still writes what its handler has said before.
-   * For Node that is an error, after which it sends no status: the caller would wait for ever.
-   */
-  #writeNothingAfterTheEnd(): void {
-    const { stream } = this;
-    const write = stream.write.bind(stream) as (...args: unknown[]) => boolean;
-    stream.write = (...args: unknown[]) => !stream.writableEnded && write(...args);
   }
 
   get #target(): string {
@@ -126,6 +130,8 @@ export class StreamGuard {
       const principal = await this.#services.authenticate(this.#headers.authorization);
       if (this.stream.readableEnded || this.stream.destroyed) return;
       this.#slot = this.#services.admission.receive(principal, this.#declaredBytes);
+      // Before the library calls the handler, which takes a slot of its own.
+      this.stream.prependOnceListener("end", this.#release);
       this.#received(this.#slot);
     } catch (reason) {
       this.#refuseAtItsEnd(reason);

@@ -81,6 +81,7 @@ export async function startHttpServer(
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
   server.maxHeadersCount = 100;
   server.prependListener("connection", (socket: Socket) => services.connections.add(socket));
+  services.connections.onFull(() => server.closeIdleConnections());
   const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
   server.once("close", () => clearInterval(looking));
 
