@@ -14,9 +14,9 @@ await replaceBuilt(program, async (folder) => {
     input: {
       main: sourceProgram,
       // Threads are programs of their own, which the program finds beside it.
-      "sqlite-worker": "src/store/sqlite-worker.ts",
+      "sqlite-worker": "src/store/sqlite/sqlite-worker.ts",
       // And so are the processes that it starts.
-      "worker-program": "src/gateway/workers/worker-program.ts",
+      "worker-program": "src/workers/worker-program.ts",
     },
     platform: "node",
     // Nothing in one changes what our sources mean.

@@ -13,7 +13,7 @@ import { webApp } from "./web-app.mjs";
 await replaceBuilt(webApp, async (folder) => {
   const contract = await buildContract();
   const { output } = await build({
-    configFile: fileURLToPath(new URL("../src/console/web/vite.config.ts", import.meta.url)),
+    configFile: fileURLToPath(new URL("../web/vite.config.ts", import.meta.url)),
     build: { outDir: folder, emptyOutDir: true },
     plugins: [serveModule("virtual:reference", makeReference(contract))],
     logLevel: "warn",

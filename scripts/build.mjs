@@ -86,7 +86,11 @@ export function isBuilt(build) {
   }
 }
 
-/** The hash of the sources, and the folders in node_modules whose files are in what was built, such as `node_modules/pg`. */
+/**
+ * The hash of the sources, and the folders in node_modules whose files are in what was built, such as `node_modules/pg`.
+ *
+ * @returns {{ sources: string, packages: string[] }}
+ */
 export function readRecord({ folder }) {
   return JSON.parse(readFileSync(recordIn(folder), "utf8"));
 }
@@ -95,6 +99,7 @@ function recordIn(folder) {
   return join(folder, "built.json");
 }
 
+/** @param {readonly string[]} files */
 function findPackages(files) {
   const inPackage = /node_modules\/(?:.*\/node_modules\/)?(?:@[^/]+\/)?[^/]+(?=\/)/;
   return [...new Set(files.flatMap((file) => inPackage.exec(toSlashes(file))?.[0] ?? []))].sort();

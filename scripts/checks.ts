@@ -24,7 +24,7 @@ export const checks: readonly Check[] = [
   tool("formatting (npm run format)", "oxfmt", "--check"),
   tool("lint", "oxlint", "--type-aware", "--deny-warnings", "--report-unused-disable-directives"),
   tool("types", "tsc", "--project", "."),
-  tool("types of the dashboard", "tsc", "--project", "src/console/web"),
+  tool("types of the dashboard", "tsc", "--project", "web"),
   tool("lock file (npm run lock:complete)", process.execPath, "scripts/complete-lock.mjs", "--check"),
   tool("proto lint", "buf", "lint"),
   tool("proto formatting (npm run format)", "buf", "format", "proto", "--diff", "--exit-code"),

@@ -22,7 +22,7 @@ try {
   await symlink(join(ROOT, "node_modules"), join(copy, "node_modules"));
   for (const mutation of chosen) {
     const beganMs = performance.now();
-    const result = await run(mutation);
+    const result = await tryMutation(mutation);
     const seconds = ((performance.now() - beganMs) / 1_000).toFixed(1);
     console.log(`${result.padEnd(12)} ${seconds.padStart(6)} s  ${mutation.promise} (${mutation.file})`);
     if (result === "detected") detected += 1;
@@ -34,7 +34,7 @@ console.log(`${detected} of ${chosen.length} mutations were detected`);
 if (detected < chosen.length) process.exitCode = 1;
 
 /** Whether the simulation fails with the mutation; `npm run faults` proves that it passes without. */
-async function run({ file, text, by }: Mutation): Promise<"detected" | "UNDETECTED" | "DOES NOT FIT"> {
+async function tryMutation({ file, text, by }: Mutation): Promise<"detected" | "UNDETECTED" | "DOES NOT FIT"> {
   const path = join(copy, file);
   const source = existsSync(path) ? await readFile(path, "utf8") : "";
   if (source.split(text).length !== 2) return "DOES NOT FIT";

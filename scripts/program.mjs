@@ -38,7 +38,7 @@ export const program = {
   name: "Parley",
   folder: fileURLToPath(new URL("../dist/program", import.meta.url)),
   // The packages are those of the lock.
-  sources: ["src", "gen", "package-lock.json", "scripts/build-program.mjs"],
+  sources: ["src", "web/paths.ts", "gen", "package-lock.json", "scripts/build-program.mjs"],
   script: "scripts/build-program.mjs",
 };
 

@@ -3,20 +3,20 @@ import { fileURLToPath } from "node:url";
 
 /** Everything that the built files depend on. */
 export const webAppSources = [
-  "src/console/web",
+  "web",
   "gen/parley/console",
   "gen/google/rpc",
   // What the API reference is made of.
   "proto/parley/v1",
   "gen/parley/v1",
-  "src/front/openapi",
-  "src/front/openai",
-  "src/front/exchange.ts",
-  "src/edge/http/json.ts",
+  "src/inbound/http/openapi",
+  "src/formats/openai-chat",
+  "src/inbound/http/exchange.ts",
+  "src/inbound/http/json.ts",
   "src/core/failure.ts",
-  "src/core/json-size.ts",
+  "src/encoding/json-size.ts",
   "src/core/validate.ts",
-  "src/edge/failure-table.ts",
+  "src/inbound/failure-table.ts",
   "scripts/reference",
   "package-lock.json",
   "scripts/build-web-app.mjs",

@@ -20,7 +20,7 @@ async function main(): Promise<void> {
     stderr,
     async serve(config, role) {
       // Most of the program, which no other command waits for.
-      const { serve } = await import("./gateway/serve.ts");
+      const { serve } = await import("./cli/serve.ts");
       return serve(config, {
         stdout,
         isTerminal: stdout.isTTY,

@@ -3,66 +3,77 @@ import { dirname, join, relative, sep } from "node:path";
 import { parseSync } from "rolldown/utils";
 import { describe, expect, it } from "vitest";
 
-/** Which folders of `src/` a folder may import, besides itself. This table is the authority on the architecture. */
+/**
+ * Which folders of `src/` a folder may import, besides itself. This table is the authority on the architecture. A folder
+ * within a folder is a row of its own where it may import more, or less, than the rest.
+ */
 const allowedImports: Readonly<Record<string, readonly string[]>> = {
-  core: ["gen"],
-  router: ["core", "gen"],
-  // What is known of networks, for those who check an address before it is used and when it is.
+  // What is known of bytes, of networks and of the event loop; it knows nothing of completions.
+  encoding: [],
   net: [],
-  providers: ["core", "gen", "net"],
+  scheduling: [],
+  core: ["encoding", "gen"],
+  router: ["core", "gen"],
+  providers: ["core", "encoding", "scheduling", "net", "gen"],
   access: ["core"],
   limits: ["core"],
   ledger: ["core"],
   // Their port types, and core's that they are made of.
   store: ["access", "ledger", "limits", "core"],
-  edge: ["core", "access", "gen"],
-  grpc: ["core", "edge", "gen"],
-  front: ["core", "edge", "gen"],
-  console: ["access", "ledger", "edge", "core", "gen"],
+  admission: ["core", "scheduling"],
+  // The order of a call, and what the ways in share.
+  inbound: ["core", "access", "admission", "encoding", "scheduling", "gen"],
+  formats: ["core", "encoding", "inbound", "gen"],
+  "inbound/http": ["inbound", "formats", "core", "encoding", "gen"],
+  "inbound/grpc": ["inbound", "admission", "core", "gen"],
+  "inbound/dashboard": ["inbound", "inbound/http", "admission", "access", "ledger", "router", "core", "web", "gen"],
   simulator: [],
   telemetry: [],
   config: ["net"],
-  // The composition root: joins all parts into a running gateway. `main.ts` only reads the command line.
-  gateway: ["*"],
-  cli: ["*"],
-  "main.ts": ["*"],
+  // The composition root: joins all parts into a running gateway.
+  gateway: [
+    "access",
+    "admission",
+    "config",
+    "core",
+    "inbound",
+    "inbound/dashboard",
+    "inbound/grpc",
+    "inbound/http",
+    "ledger",
+    "limits",
+    "providers",
+    "router",
+    "scheduling",
+    "simulator",
+    "store",
+    "telemetry",
+    "gen",
+  ],
+  workers: ["gateway", "access", "config", "core", "limits", "store", "telemetry"],
+  cli: ["workers", "gateway", "access", "config", "core", "inbound/grpc", "ledger", "simulator", "store", "telemetry"],
+  "main.ts": ["cli", "config"],
 };
 
 /** Packages that only some folders may import: a prefix of the name, and the folders. */
 const confinedPackages: readonly (readonly [prefix: string, folders: readonly string[]])[] = [
-  ["@grpc/", ["grpc"]],
-  ["@connectrpc/", ["front", "console", "edge/http", "edge/connect-error.ts"]],
-  // The console only types what the HTTP front hands to it: it is mounted there, and listens nowhere. `edge/http` is what
-  // the two share. gRPC guards its connections and streams of HTTP/2, which the library has made.
-  [
-    "node:http",
-    [
-      "front",
-      "console",
-      "edge/http",
-      "simulator",
-      "telemetry",
-      "grpc/connection-guard.ts",
-      "grpc/core-channels.ts",
-      "grpc/keepalive.ts",
-      "grpc/stream-guard.ts",
-    ],
-  ],
+  ["@grpc/", ["inbound/grpc"]],
+  ["@connectrpc/", ["inbound/http", "inbound/dashboard", "inbound/connect-error.ts"]],
+  // The dashboard only types what the HTTP server hands to it: it is mounted there, and listens nowhere. gRPC guards its
+  // connections and streams of HTTP/2, which the library has made.
+  ["node:http", ["inbound/http", "inbound/dashboard", "inbound/grpc", "simulator", "telemetry"]],
 ];
-
-/** Programs for people to copy, whose own environment they mean. */
-const EXAMPLES = ["console/web/docs/examples.ts", "console/web/playground/programs.ts"];
 
 /** What only some folders or files may say outside comments: what it is called, how to find it, and the places. */
 const confinedWords: readonly (readonly [name: string, pattern: RegExp, places: readonly string[]])[] = [
-  ["process.env", /\bprocess\.env\b|\benv\b[^;]*(=\s*process\b|from\s*"node:process")/, ["config", ...EXAMPLES]],
+  ["process.env", /\bprocess\.env\b|\benv\b[^;]*(=\s*process\b|from\s*"node:process")/, ["config"]],
   ["anthropic", /anthropic/i, ["providers/anthropic", "simulator", "config", "gateway/catalogue.ts"]],
 ];
 
 interface SourceFile {
   /** Relative to `src/`, with forward slashes: `providers/gemini/stream.ts`. */
   readonly path: string;
-  /** The first part of the path: a folder, or a file such as `main.ts`. */
+  /** The row of the table: a folder, a folder within it, or a file such as `main.ts`. */
   readonly layer: string;
   /** The source with every comment blanked out. */
   readonly code: string;
@@ -97,16 +108,21 @@ describe("the architecture", () => {
     expect(files.flatMap(findSiblingDialects)).toEqual([]);
   });
 
-  it("lets the pages import nothing of the server, and the server nothing of the pages but their paths", () => {
-    const crossing = files.flatMap((file) => {
-      const isPage = file.path.startsWith("console/web/");
-      const targets = file.imports.filter((name) => name.startsWith(".")).map((name) => resolveImport(file, name));
-      return targets
-        .filter((target) => !target.startsWith("../gen/") && target !== "console/web/paths.ts")
-        .filter((target) => target.startsWith("console/web/") !== isPage)
-        .map((target) => `${file.path} imports ${target}`);
-    });
-    expect(crossing).toEqual([]);
+  it("lets the dashboard's app and the server share nothing but the contract and the pages' paths", () => {
+    const app = readSources(join(root, "web")).flatMap((file) =>
+      file.imports
+        .filter((name) => name.startsWith("."))
+        .map((name) => resolveImport(file, name))
+        .filter((target) => target.startsWith("../") && !target.startsWith("../gen/"))
+        .map((target) => `web/${file.path} imports ${target}`),
+    );
+    const server = files.flatMap((file) =>
+      file.imports
+        .map((name) => (name.startsWith(".") ? resolveImport(file, name) : ""))
+        .filter((target) => target.startsWith("../web/") && target !== "../web/paths.ts")
+        .map((target) => `src/${file.path} imports ${target}`),
+    );
+    expect([...app, ...server]).toEqual([]);
   });
 
   it.each(confinedPackages)("imports %s only where it belongs", (prefix, folders) => {
@@ -126,7 +142,7 @@ describe("reading a source file", () => {
     'import type { A } from "../core/a.ts";',
     'export { b } from "./b.ts";',
     'export * from "node:http";',
-    'const c = await import("../edge/c.ts");',
+    'const c = await import("../inbound/c.ts");',
     'type D = import("../access/d.ts").D;',
     '// import "../limits/e.ts"; anthropic',
     'const text = "// not a comment";',
@@ -135,7 +151,7 @@ describe("reading a source file", () => {
 
   it("finds imports of every kind, but none in comments", () => {
     expect(file.imports.toSorted()).toEqual(
-      ["../access/d.ts", "../core/a.ts", "../edge/c.ts", "./b.ts", "node:http"].toSorted(),
+      ["../access/d.ts", "../core/a.ts", "../inbound/c.ts", "./b.ts", "node:http"].toSorted(),
     );
   });
 
@@ -146,19 +162,19 @@ describe("reading a source file", () => {
 
   it("tells what the layer may not import", () => {
     expect(findForbiddenImports(file)).toEqual([
-      "router/example.ts imports ../edge/c.ts",
+      "router/example.ts imports ../inbound/c.ts",
       "router/example.ts imports ../access/d.ts",
     ]);
   });
 
   it("tells when a dialect imports its sibling, and lets it import what they share", () => {
-    const imports = 'import "../gemini/stream.ts"; import "../sse.ts"; import "./request.ts";';
+    const imports = 'import "../gemini/stream.ts"; import "../wire/sse.ts"; import "./request.ts";';
     const dialect = readSource("providers/openai/provider.ts", imports);
     expect(findSiblingDialects(dialect)).toEqual(["providers/openai/provider.ts imports ../gemini/stream.ts"]);
   });
 
   it("tells a cycle", () => {
-    expect(findCycles({ a: ["b"], b: ["c"], c: ["a"], d: ["a", "*"] })).not.toEqual([]);
+    expect(findCycles({ a: ["b"], b: ["c"], c: ["a"], d: ["a"] })).not.toEqual([]);
     expect(findCycles({ a: ["b", "c"], b: ["c"], c: [] })).toEqual([]);
   });
 });
@@ -180,7 +196,13 @@ function readSource(path: string, source: string): SourceFile {
   // Also those in types, which the parser does not list: import("./x.ts").X
   const called = code.matchAll(/\bimport\s*\(\s*(["'`])(.+?)\1/g);
   const names = [...imported.flatMap((request) => request?.value ?? []), ...[...called].map((match) => match[2] ?? "")];
-  return { path, layer: path.split("/", 1)[0] ?? "", code, imports: [...new Set(names)] };
+  return { path, layer: layerOf(path), code, imports: [...new Set(names)] };
+}
+
+/** The row of the table that a path belongs to: of a folder within a folder if there is one. */
+function layerOf(path: string): string {
+  const [folder = "", within = ""] = path.split("/");
+  return `${folder}/${within}` in allowedImports ? `${folder}/${within}` : folder;
 }
 
 /** What a relative import means, seen from `src/`: `core/failure.ts`, or `../gen/…` for what is outside. */
@@ -193,26 +215,28 @@ function findForbiddenImports(file: SourceFile): string[] {
   return file.imports
     .filter((name) => name.startsWith("."))
     .filter((name) => {
-      const target = resolveImport(file, name).replace(/^\.\.\/gen\//, "gen/");
-      const layer = target.split("/", 1)[0] ?? "";
-      return layer !== file.layer && !allowed.includes(layer) && !allowed.includes("*");
+      const layer = layerOf(resolveImport(file, name).replace(/^\.\.\/(gen|web)\//, "$1/"));
+      return layer !== file.layer && !allowed.includes(layer);
     })
     .map((name) => `${file.path} imports ${name}`);
 }
 
+/** Folders beside those of the dialects. They import none of them: the dialects' names are confined words. */
+const SHARED_BY_DIALECTS = new Set(["transport", "wire"]);
+
 function findSiblingDialects(file: SourceFile): string[] {
   const dialect = /^providers\/([^/]+)\//.exec(file.path)?.[1];
-  if (dialect === undefined) return [];
+  if (dialect === undefined || SHARED_BY_DIALECTS.has(dialect)) return [];
   return file.imports
     .filter((name) => name.startsWith("."))
     .filter((name) => {
       const target = /^providers\/([^/]+)\//.exec(resolveImport(file, name))?.[1];
-      return target !== undefined && target !== dialect;
+      return target !== undefined && target !== dialect && !SHARED_BY_DIALECTS.has(target);
     })
     .map((name) => `${file.path} imports ${name}`);
 }
 
-/** Paths through the table that come back to where they began. `*` is left out: nothing may import those folders. */
+/** Paths through the table that come back to where they began. */
 function findCycles(table: Readonly<Record<string, readonly string[]>>): string[] {
   const cycles: string[] = [];
   const visit = (layer: string, path: readonly string[]): void => {

@@ -5,10 +5,10 @@ import { CompletionChunkSchema, CompletionRequestSchema, CompletionSchema } from
 import { AttemptSchema } from "../gen/parley/v1/report_pb.js";
 import { DIALECTS, type Dialect } from "../src/config/dialects.ts";
 import { Failure } from "../src/core/failure.ts";
-import { createCors } from "../src/front/cors.ts";
-import { toErrorBody } from "../src/front/openai/error.ts";
-import { readChatRequest } from "../src/front/openai/request.ts";
-import { chatRequest } from "../src/front/openai/schema.ts";
+import { createCors } from "../src/inbound/http/cors.ts";
+import { toErrorBody } from "../src/formats/openai-chat/error.ts";
+import { readChatRequest } from "../src/formats/openai-chat/request.ts";
+import { chatRequest } from "../src/formats/openai-chat/schema.ts";
 import { ANSWER_SAMPLES, answerEnding } from "./compatibility/answer-samples.ts";
 import { asCompletion, asEvents, pathsOf } from "./compatibility/answers.ts";
 import { covers, observe, placeOfChange, promisedBy } from "./compatibility/outcome.ts";

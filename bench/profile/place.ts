@@ -27,6 +27,6 @@ export function placeOf({ functionName, url, lineNumber }: CallFrame, root: stri
   const path = url.startsWith("file:") ? relative(root, fileURLToPath(url)).split(sep).join("/") : url;
   const inPackage = /(?:^|\/)node_modules\/(?!.*\/node_modules\/)((@[^/]+\/)?[^/]+)\/(.*)$/.exec(path);
   const file = inPackage === null ? path : `${inPackage[1]}/${inPackage[3]}`;
-  const layer = inPackage?.[1] ?? /^(src\/[^/]+|gen|node:[^/]+)/.exec(path)?.[0] ?? path;
+  const layer = inPackage?.[1] ?? /^(src\/inbound\/[^/]+(?=\/)|src\/[^/]+|gen|node:[^/]+)/.exec(path)?.[0] ?? path;
   return { layer, name: `${name} ${file}:${lineNumber + 1}`, isOurs: path.startsWith("src/") };
 }

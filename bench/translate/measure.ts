@@ -1,5 +1,5 @@
 import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
-import { readChatRequest } from "../../src/front/openai/request.ts";
+import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { median, quiet } from "../measure/statistics.ts";
 import { longConversation, shortConversation } from "./conversation.ts";
 import { modelOf, TRANSLATIONS } from "./models.ts";

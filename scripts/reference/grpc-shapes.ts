@@ -8,7 +8,7 @@ import {
   ScalarType,
 } from "@bufbuild/protobuf";
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
-import type { Field, Method, Shape, TypePart } from "../../src/console/web/docs/reference.ts";
+import type { Field, Method, Shape, TypePart } from "../../web/docs/reference.ts";
 
 /** What the descriptors say, with their comments. */
 export interface GrpcShapes {

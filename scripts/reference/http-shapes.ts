@@ -1,5 +1,5 @@
-import type { Field, Shape, TypePart } from "../../src/console/web/docs/reference.ts";
-import type { JsonSchema } from "../../src/front/openapi/components.ts";
+import type { Field, Shape, TypePart } from "../../web/docs/reference.ts";
+import type { JsonSchema } from "../../src/inbound/http/openapi/components.ts";
 
 /** Bounds that only say how far JSON's or the contract's whole numbers go. */
 const UNTOLD = new Set([Number.MAX_SAFE_INTEGER, Number.MIN_SAFE_INTEGER, 0x7fffffff]);

@@ -1,16 +1,16 @@
-import type { ErrorRow, Reference, Shape, Topic } from "../../src/console/web/docs/reference.ts";
-import { errorAnchor } from "../../src/console/web/docs/reference.ts";
+import type { ErrorRow, Reference, Shape, Topic } from "../../web/docs/reference.ts";
+import { errorAnchor } from "../../web/docs/reference.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
 import { MAX_FALLBACKS, MAX_MESSAGES, MAX_STOPS } from "../../src/core/validate.ts";
-import { FAILURE_TABLE, GRPC_STATUS, retryAfterMs } from "../../src/edge/failure-table.ts";
-import { MAX_BODY_BYTES } from "../../src/front/exchange.ts";
-import { MAX_REQUEST_JSON } from "../../src/core/json-size.ts";
-import { openaiSchemas } from "../../src/front/openapi/components.ts";
-import { errorCodesOf } from "../../src/front/openapi/errors.ts";
-import { ANSWER_HEADERS, type HeaderText, REQUEST_HEADERS } from "../../src/front/openapi/headers.ts";
+import { FAILURE_TABLE, GRPC_STATUS, retryAfterMs } from "../../src/inbound/failure-table.ts";
+import { MAX_BODY_BYTES } from "../../src/inbound/http/exchange.ts";
+import { MAX_REQUEST_JSON } from "../../src/encoding/json-size.ts";
+import { openaiSchemas } from "../../src/inbound/http/openapi/components.ts";
+import { errorCodesOf } from "../../src/inbound/http/openapi/errors.ts";
+import { ANSWER_HEADERS, type HeaderText, REQUEST_HEADERS } from "../../src/inbound/http/openapi/headers.ts";
 import type { Contract } from "./contract.ts";
 import { readGrpcShapes } from "./grpc-shapes.ts";
-import { REQUEST_TEXTS } from "../../src/front/openapi/request-texts.ts";
+import { REQUEST_TEXTS } from "../../src/inbound/http/openapi/request-texts.ts";
 import { toReadShape, toWrittenShape } from "./http-shapes.ts";
 
 /** Which shapes are about the same thing, in the order of the page. Each shape is in exactly one topic. */

@@ -9,7 +9,7 @@ export const DEFAULT_ACCOUNT_ID = "acct_default";
 export interface KeyRecord {
   readonly id: string;
   /** The first key of its line: its own ID, or that of the key whose rotations have led to it. */
-  readonly lineId: string;
+  readonly keyFamilyId: string;
   readonly accountId: string;
   readonly name: string;
   /** `sk_parley_ab…wxyz`. */
@@ -56,7 +56,7 @@ export interface KeyGrant extends Omit<FoundKey, "record"> {
   readonly record: Pick<
     KeyRecord,
     | "id"
-    | "lineId"
+    | "keyFamilyId"
     | "accountId"
     | "name"
     | "models"
@@ -97,7 +97,7 @@ export interface KeyStore {
   /** Both or nothing; false when the key is revoked or has been replaced already. */
   replace(replacement: Replacement): Promise<boolean>;
   /** The keys that rotations made one from the other, by the ID of the first. */
-  family(lineId: string): Promise<readonly KeyRecord[]>;
+  family(keyFamilyId: string): Promise<readonly KeyRecord[]>;
   /** All or none. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
   /** False for an unknown or revoked key, and for one that is not as `expected`. */

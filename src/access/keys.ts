@@ -107,9 +107,9 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
     throw invalidField("id", `${id} has been rotated already; its successor is ${old.replacedBy}`);
   if (keyState(old, now) !== "active") throw invalidField("id", `${id} is ${keyState(old, now)}; create a new key`);
   if (GRACES[grace] > 0) await requireRoom({ store, clock }, old.accountId);
-  const { accountId, lineId, name, models, capabilities, limits, options, limitedByAdministrator } = old;
+  const { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator } = old;
   const expiresAtMs = old.expiresAtMs === undefined ? undefined : now + (old.expiresAtMs - old.createdAtMs);
-  const kept = { accountId, lineId, name, models, capabilities, limits, options, limitedByAdministrator };
+  const kept = { accountId, keyFamilyId, name, models, capabilities, limits, options, limitedByAdministrator };
   const made = makeKey({ ...kept, createdAtMs: now, expiresAtMs });
   const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
   const replaced = await store.replace({ id, expiresAtMs: oldExpiresAtMs, successor: made.key });
@@ -128,12 +128,12 @@ export async function revokeKey(
   id: string,
   scope: RevocationScope = "with predecessors",
 ): Promise<readonly string[]> {
-  const { lineId } = await findKey(store, id);
+  const { keyFamilyId } = await findKey(store, id);
   const now = clock.now();
   const predecessors =
     scope === "key only"
       ? []
-      : predecessorsOf(id, await store.family(lineId)).filter((key) => keyState(key, now) === "active");
+      : predecessorsOf(id, await store.family(keyFamilyId)).filter((key) => keyState(key, now) === "active");
   const revoked = await store.revoke([id, ...predecessors.map((key) => key.id)], now);
   if (!revoked.includes(id)) throw invalidField("id", `${id} has been revoked already`);
   return [id, ...revoked.filter((each) => each !== id)];
@@ -208,13 +208,13 @@ export function keyState(record: KeyRecord, nowMs: number): "active" | "expired"
   return record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs ? "expired" : "active";
 }
 
-type Choices = Omit<KeyRecord, "id" | "lineId" | "display" | "revokedAtMs" | "replacedBy" | "lastUsedAtMs">;
+type Choices = Omit<KeyRecord, "id" | "keyFamilyId" | "display" | "revokedAtMs" | "replacedBy" | "lastUsedAtMs">;
 
-function makeKey(choices: Choices & { readonly lineId?: string }): { secret: string; key: NewKey } {
+function makeKey(choices: Choices & { readonly keyFamilyId?: string }): { secret: string; key: NewKey } {
   const secret = generateApiKey();
   const id = `key_${randomBase62(16)}`;
   const record: KeyRecord = {
-    lineId: id,
+    keyFamilyId: id,
     ...choices,
     id,
     display: displayApiKey(secret),

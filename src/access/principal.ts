@@ -28,7 +28,7 @@ export function toPrincipal(
   if (record.revokedAtMs !== undefined || accountDisabled) return undefined;
   return {
     keyId: record.id,
-    lineId: record.lineId,
+    keyFamilyId: record.keyFamilyId,
     keyName: record.name,
     accountId: record.accountId,
     models: record.models === "all" ? undefined : new Set(record.models),

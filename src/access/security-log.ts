@@ -27,7 +27,7 @@ export type SecurityEventType =
   | "key_revoked";
 
 /** What happened, without its time. */
-export interface Happening {
+export interface NewSecurityEvent {
   readonly type: SecurityEventType;
   readonly actorId?: string | undefined;
   readonly accountId?: string | undefined;
@@ -39,7 +39,7 @@ export interface Happening {
 /** Writes down what an owner may want to look up later. */
 export interface SecurityLog {
   /** Resolves when the event is kept, or when it is sure that it cannot be. Never rejects: what happened has happened. */
-  record(happening: Happening): Promise<void>;
+  record(event: NewSecurityEvent): Promise<void>;
 }
 
 /** Where each event is also told to, with the reason when it could not be kept. */

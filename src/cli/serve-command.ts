@@ -1,6 +1,6 @@
 import { loadConfig } from "../config/load.ts";
 import type { Role } from "../gateway/role.ts";
-import { coreTarget } from "../grpc/core-target.ts";
+import { coreTarget } from "../inbound/grpc/core-target.ts";
 import { CONFIG_FLAG, type Command, UsageError } from "./command.ts";
 
 export const serve: Command = {

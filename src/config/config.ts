@@ -136,13 +136,13 @@ export interface Config {
   readonly signUp: SignUp;
   readonly ledger: { readonly retentionMs: number };
   readonly log: { readonly level: LogLevel };
-  readonly shutdown: { readonly noticeMs: number; readonly drainMs: number };
+  readonly shutdown: { readonly delayMs: number; readonly drainMs: number };
   readonly simulator: { readonly tokensPerSecond: number; readonly firstTokenMs: number };
   readonly timeouts: Timeouts;
   /** A retry waits a random time up to `baseMs`, doubled for each further one, up to `capMs`. */
   readonly retries: { readonly baseMs: number; readonly capMs: number };
-  /** So many failures in a row let an upstream model rest: first for `restMs`, doubled up to `maxRestMs`. */
-  readonly breaker: { readonly failures: number; readonly restMs: number; readonly maxRestMs: number };
+  /** So many failures in a row let an upstream model rest: first for `openMs`, doubled up to `maxOpenMs`. */
+  readonly breaker: { readonly failures: number; readonly openMs: number; readonly maxOpenMs: number };
   /** When new completions wait or are refused, in each process: calls under way, how long one may wait. */
   readonly overload: {
     readonly maxCalls: number;

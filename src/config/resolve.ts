@@ -19,7 +19,7 @@ export type FileFacts = Pick<Config, "file" | "secretsInFile">;
 export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, report: Report): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
   const providers = resolveProviders(input, report);
-  if (input.breaker.rest_ms > input.breaker.max_rest_ms) report(["breaker", "rest_ms"], "must be at most max_rest_ms");
+  if (input.breaker.open_ms > input.breaker.max_open_ms) report(["breaker", "open_ms"], "must be at most max_open_ms");
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
   const models = resolveModels(input, providers, report);
   if (models.length === 0) {

@@ -163,7 +163,7 @@ export const fileSchema = section({
     level: z.enum(["trace", "debug", "info", "warn", "error", "fatal", "silent"]).default("info"),
   }).prefault({}),
   shutdown: section({
-    notice_ms: z.int().min(0).max(600_000).default(0),
+    delay_ms: z.int().min(0).max(600_000).default(0),
     drain_ms: z.int().min(0).max(DAY_MS).default(600_000),
   }).prefault({}),
   simulator: section({
@@ -181,8 +181,8 @@ export const fileSchema = section({
   retries: section({ base_ms: waitMs.default(100), cap_ms: waitMs.default(2_000) }).prefault({}),
   breaker: section({
     failures: z.int().min(1).max(1000).default(5),
-    rest_ms: durationMs.default(5_000),
-    max_rest_ms: durationMs.default(30_000),
+    open_ms: durationMs.default(5_000),
+    max_open_ms: durationMs.default(30_000),
   }).prefault({}),
   overload: section({
     max_calls: z.int().min(1).max(1_000_000).default(20_000),

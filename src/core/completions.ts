@@ -5,7 +5,7 @@ import type { Clock } from "./clock.ts";
 import { Failure } from "./failure.ts";
 import type { Ledger } from "./ledger.ts";
 import type { Limiter } from "./limiter.ts";
-import { Meter, type Reserved } from "./meter.ts";
+import { CompletionAccounting, type Reserved } from "./accounting.ts";
 import type { Emit } from "./provider.ts";
 import type { Recorder } from "./record.ts";
 import type { Mode, Plan, Router } from "./router.ts";
@@ -51,12 +51,16 @@ const SETTLING_MS = 60_000;
  */
 export function createCompletions(corePorts: CorePorts): OwnedCompletions {
   const ports = { ...corePorts, settling: new Settling() };
-  const begin = async (meter: Meter, request: CompletionRequest, { call, mode }: CallAndMode): Promise<Plan> => {
+  const begin = async (
+    meter: CompletionAccounting,
+    request: CompletionRequest,
+    { call, mode }: CallAndMode,
+  ): Promise<Plan> => {
     const plan = admitOrCount(ports, request, { call, mode });
     meter.planned(plan);
     const reserving = reserve(ports, plan, call);
     // Before anything is waited for: of those that have arrived together, all would be held.
-    if (plan.candidates.length === 1) letGo(request);
+    if (plan.candidates.length === 1) releaseConversation(request);
     meter.reserved(await reserving);
     return plan;
   };
@@ -64,7 +68,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     settling: ports.settling,
 
     async create(request, call) {
-      const meter = new Meter(ports, { request, call, mode: "whole" });
+      const meter = new CompletionAccounting(ports, { request, call, mode: "whole" });
       try {
         const plan = await begin(meter, request, { call, mode: "whole" });
         const { model, answer, report } = await ports.router.create(plan, meter.routerCall);
@@ -88,12 +92,12 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     },
 
     async stream(request, call, emit) {
-      const meter = new Meter(ports, { request, call, mode: "stream" });
+      const meter = new CompletionAccounting(ports, { request, call, mode: "stream" });
       try {
         const plan = await begin(meter, request, { call, mode: "stream" });
         await ports.router.stream(plan, meter.routerCall, (batch) => {
           // What is out is final: no other model is asked any more.
-          letGo(request);
+          releaseConversation(request);
           for (const chunk of batch) meter.observe(chunk);
           return emit(batch);
         });
@@ -141,7 +145,7 @@ async function reserve({ limiter, ledger }: CorePorts, plan: Plan, call: Call): 
  * is under way, which may take minutes, the garbage collector would copy it again and again. Whoever called may still hold
  * the request itself, so it is emptied.
  */
-function letGo(request: CompletionRequest): void {
+function releaseConversation(request: CompletionRequest): void {
   if (request.messages.length === 0) return;
   request.messages = [];
   request.tools = [];

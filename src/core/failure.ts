@@ -1,7 +1,7 @@
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import type { LimitFacts } from "./limiter.ts";
 
-/** Why a completion did not work, in our own words. `edge/failure-table.ts` says what each becomes on the wire. */
+/** Why a completion did not work, in our own words. `inbound/failure-table.ts` says what each becomes on the wire. */
 export type FailureCode =
   | "invalid_request"
   | "request_too_large"
@@ -145,4 +145,9 @@ export class Failure extends Error {
 /** An `invalid_request` about one field. */
 export function invalidField(field: string, description: string): Failure {
   return new Failure("invalid_request", `${field}: ${description}.`, { violations: [{ field, description }] });
+}
+
+/** What a call ends with when its caller's deadline has passed. */
+export function deadlinePassed(): Failure {
+  return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.");
 }

@@ -71,7 +71,7 @@ export interface LedgerEntry {
 /** An entry to be written, with what only its settlement needs. */
 export interface NewLedgerEntry extends LedgerEntry {
   /** As the principal's: whose budget it is. Default: the key's own. */
-  readonly lineId?: string;
+  readonly keyFamilyId?: string;
 }
 
 /** Where completions are written down. */

@@ -26,7 +26,7 @@ export const NO_LIMITS: Limits = {
 export interface Principal {
   readonly keyId: string;
   /** The first key of its line: those that rotations made one from the other share their limits and budget. */
-  readonly lineId: string;
+  readonly keyFamilyId: string;
   readonly keyName: string;
   readonly accountId: string;
   /** The IDs of the models it may use; undefined means all. */

@@ -115,7 +115,7 @@ export interface UpstreamCall {
   /** Default: the call counts as sent. */
   readonly progress?: CallProgress | undefined;
   /** The line of keys for which it is. Default: of all that say nothing. */
-  readonly lineId?: string | undefined;
+  readonly keyFamilyId?: string | undefined;
   /** The account for which it is. Default: of all that say nothing. */
   readonly accountId?: string | undefined;
   /** How many gateways the request has come through before this one. Default: none. */

@@ -61,7 +61,7 @@ export interface RouterCall {
   /** Aborts with a Failure as its reason. */
   readonly signal: AbortSignal;
   /** The line of keys for which it is. */
-  readonly lineId: string;
+  readonly keyFamilyId: string;
   /** The account for which it is. */
   readonly accountId: string;
   /** How many gateways the request has come through before this one. Default: none. */

@@ -1,7 +1,7 @@
 import { type CompletionRequest, Modality, ReasoningEffort } from "../../gen/parley/v1/completion_pb.js";
 import { type Message, Role, type Tool, ToolMode } from "../../gen/parley/v1/message_pb.js";
 import { Failure, type FieldViolation } from "./failure.ts";
-import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "./json-size.ts";
+import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../encoding/json-size.ts";
 import { makes, type Model } from "./model.ts";
 
 /** The most messages of one request. */

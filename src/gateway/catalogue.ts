@@ -4,9 +4,9 @@ import type { Model } from "../core/model.ts";
 import type { Provider } from "../core/provider.ts";
 import { anthropic } from "../providers/anthropic/provider.ts";
 import { gemini } from "../providers/gemini/provider.ts";
-import { connectUpstream, UNLIMITED } from "../providers/http.ts";
+import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
 import { openai } from "../providers/openai/provider.ts";
-import type { StreamTurns } from "../providers/stream-turns.ts";
+import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
 /** The dialects. Adding one is a folder under `providers/` and a line here and in the configuration. */
 const DIALECTS = { anthropic, gemini, openai } as const;
@@ -23,11 +23,11 @@ export interface Catalogue {
 export interface CatalogueOptions {
   /** Stands in for providers without a credential. */
   readonly simulatorUrl: string | undefined;
-  readonly streamTurns: StreamTurns;
+  readonly readScheduler: ReadScheduler;
 }
 
 /** Builds the models that a configuration describes. */
-export function buildCatalogue(config: Config, { simulatorUrl, streamTurns }: CatalogueOptions): Catalogue {
+export function buildCatalogue(config: Config, { simulatorUrl, readScheduler }: CatalogueOptions): Catalogue {
   const remote = new Map(
     config.providers.map((provider) => [
       provider.name,
@@ -41,7 +41,7 @@ export function buildCatalogue(config: Config, { simulatorUrl, streamTurns }: Ca
     let provider = connected.get(key);
     if (provider === undefined) {
       const { dialect, baseUrl, allowPrivate, apiKeys, headers, connections } = remote.get(name)!;
-      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, streamTurns });
+      const upstream = connectUpstream({ baseUrl, allowPrivate, connectMs, connections, readScheduler });
       connected.set(key, (provider = DIALECTS[dialect]({ upstream, apiKeys, headers })));
     }
     return provider;

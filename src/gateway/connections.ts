@@ -1,8 +1,8 @@
 import { readFileSync } from "node:fs";
 import { isIP } from "node:net";
 import type { Config } from "../config/config.ts";
-import { toBlockList } from "../console/client-address.ts";
-import { Connections } from "../edge/connections.ts";
+import { toBlockList } from "../inbound/dashboard/client-address.ts";
+import { Connections } from "../inbound/connections.ts";
 
 /** Descriptors for files, the database, listeners and pipes. The rest is shared by callers and by connections to providers. */
 const RESERVED = 100;

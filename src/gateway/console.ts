@@ -3,12 +3,12 @@ import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
 import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
-import { readBuiltFiles } from "../console/built-files.ts";
-import { type Console, createConsole } from "../console/console.ts";
-import type { ConfigurationInForce } from "../console/settings-service.ts";
-import type { RequestFeed } from "../console/request-feed.ts";
-import type { HealthRecorder } from "../core/upstream-health.ts";
-import type { EdgeServices, Refusal } from "../edge/services.ts";
+import { readBuiltFiles } from "../inbound/dashboard/built-files.ts";
+import { type Console, createConsole } from "../inbound/dashboard/console.ts";
+import type { ConfigurationInForce } from "../inbound/dashboard/settings-service.ts";
+import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
+import type { HealthRecorder } from "../router/upstream-health.ts";
+import type { EdgeServices, Refusal } from "../inbound/services.ts";
 import type { OwnedRouter } from "../router/router.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -49,7 +49,7 @@ export async function consoleOf(
       feed,
       models: () => router.list(),
       health,
-      restOf: (model) => router.restOf(model),
+      openingOf: (model) => router.openingOf(model),
       configuration: () => describeConfiguration(inForce(), { store, rates }),
       accountLimits: limits.account,
       completions,

@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises";
 import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
-import { createDocuments, type Documents, type Downloads } from "../front/documents.ts";
+import { createDocuments, type Documents, type Downloads } from "../inbound/http/documents.ts";
 
 /** Where `npm start` puts the contract's files, beside the dashboard's. */
 const DOWNLOADS_FOLDER = fileURLToPath(new URL("../../dist/console/proto/", import.meta.url));

@@ -4,14 +4,14 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import type { RefusedRequests } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
-import { Calls } from "../edge/calls.ts";
-import { bearerToken } from "../edge/credential.ts";
-import { toGrant } from "../edge/current-key.ts";
-import { LastLimits } from "../edge/last-limits.ts";
-import type { EdgeServices, KeyPrincipal } from "../edge/services.ts";
-import { startHttpServer } from "../front/server.ts";
-import { coreTarget } from "../grpc/core-target.ts";
-import { connectCore, type RemoteCore } from "../grpc/remote-core.ts";
+import { Calls } from "../inbound/calls.ts";
+import { bearerToken } from "../inbound/credential.ts";
+import { toGrant } from "../inbound/current-key.ts";
+import { LastLimits } from "../inbound/last-limits.ts";
+import type { EdgeServices, KeyPrincipal } from "../inbound/services.ts";
+import { startHttpServer } from "../inbound/http/server.ts";
+import { coreTarget } from "../inbound/grpc/core-target.ts";
+import { connectCore, type RemoteCore } from "../inbound/grpc/remote-core.ts";
 import { KnownLevels } from "../limits/known-levels.ts";
 import { rememberLimited } from "../limits/limited.ts";
 import { createMemoryRates } from "../limits/memory.ts";
@@ -22,7 +22,7 @@ import { createConnections } from "./connections.ts";
 import { documentsOf } from "./documents.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
 import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
-import { Notice } from "./notice.ts";
+import { ShutdownDelay } from "./shutdown-delay.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { createObserver } from "./observer.ts";
 
@@ -92,7 +92,7 @@ async function assemble(
   };
 
   let draining = false;
-  const notice = new Notice(clock, config.shutdown.noticeMs);
+  const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
   const documents = await documentsOf();
   const http = await startListening("http", config, () =>
     startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents }),
@@ -120,11 +120,11 @@ async function assemble(
     async drain() {
       draining = true;
       http.announce();
-      await notice.wait();
+      await shutdownDelay.wait();
       await drainCalls([http.drain()], { calls, clock, drainMs: config.shutdown.drainMs });
     },
     abort() {
-      notice.cut();
+      shutdownDelay.cut();
       calls.abortAll();
     },
     close: closeAll,

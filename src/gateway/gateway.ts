@@ -5,19 +5,19 @@ import { prepareSetup, type SetupState } from "../access/setup-token.ts";
 import { permit } from "../access/permissions.ts";
 import type { Config } from "../config/config.ts";
 import { readVersion } from "../config/version.ts";
-import { RequestFeed } from "../console/request-feed.ts";
+import { RequestFeed } from "../inbound/dashboard/request-feed.ts";
 import { type Clock, sleep, systemClock } from "../core/clock.ts";
 import { createCompletions } from "../core/completions.ts";
 import { createModels } from "../core/models.ts";
 import type { Settling } from "../core/settling.ts";
-import { createHealthRecorder } from "../core/upstream-health.ts";
-import { Calls } from "../edge/calls.ts";
-import { bearerToken } from "../edge/credential.ts";
-import { startKeyWatch } from "../edge/key-watch.ts";
-import type { EdgeServices } from "../edge/services.ts";
-import { startHttpServer } from "../front/server.ts";
-import { startGrpcServer } from "../grpc/server.ts";
-import { StreamTurns } from "../providers/stream-turns.ts";
+import { createHealthRecorder } from "../router/upstream-health.ts";
+import { Calls } from "../inbound/calls.ts";
+import { bearerToken } from "../inbound/credential.ts";
+import { startKeyWatch } from "../inbound/key-watch.ts";
+import type { EdgeServices } from "../inbound/services.ts";
+import { startHttpServer } from "../inbound/http/server.ts";
+import { startGrpcServer } from "../inbound/grpc/server.ts";
+import { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import { createRouter } from "../router/router.ts";
 import { createLimiter } from "../limits/limiter.ts";
 import type { RateStore } from "../limits/rates.ts";
@@ -28,12 +28,12 @@ import { type Readiness, startOperationsServer } from "../telemetry/operations.t
 import { accessOf } from "./access.ts";
 import { openAccounting } from "./accounting.ts";
 import { buildCatalogue } from "./catalogue.ts";
-import { choresOf } from "./chores.ts";
+import { jobsOf } from "./jobs.ts";
 import { startHousekeeping } from "./housekeeping.ts";
 import { consoleOf } from "./console.ts";
 import { createConnections } from "./connections.ts";
 import { documentsOf } from "./documents.ts";
-import { Notice } from "./notice.ts";
+import { ShutdownDelay } from "./shutdown-delay.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { openRates } from "./rates.ts";
@@ -151,16 +151,16 @@ async function assemble(
   undo.push(() => limiter.close());
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
-  const streamTurns = new StreamTurns();
-  const admission = createAdmission(config, { calls, clock, log, streamTurns, countsAccounts: true });
+  const readScheduler = new ReadScheduler();
+  const admission = createAdmission(config, { calls, clock, log, readScheduler, countsAccounts: true });
   undo.push(() => admission.close());
   const connections = createConnections(config);
-  const housekeeping = startHousekeeping(choresOf(config, { store, clock }), { clock, log });
+  const housekeeping = startHousekeeping(jobsOf(config, { store, clock }), { clock, log });
   undo.push(() => housekeeping.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;
-  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), streamTurns });
+  let catalogue = buildCatalogue(config, { simulatorUrl: await simulator.url(config), readScheduler });
   let inForce = config;
   undo.push(() => catalogue.close());
 
@@ -217,7 +217,7 @@ async function assemble(
   };
 
   let draining = false;
-  const notice = new Notice(clock, config.shutdown.noticeMs);
+  const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
   const grpc = await startListening("grpc", config, () =>
     startGrpcServer(services, { ...config.grpc, ...config.grpc.listen }),
   );
@@ -274,7 +274,7 @@ async function assemble(
       const simulatorUrl = await simulator.url(next);
       // From here on without a pause, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
-      catalogue = buildCatalogue(next, { simulatorUrl, streamTurns });
+      catalogue = buildCatalogue(next, { simulatorUrl, readScheduler });
       router.replace(catalogue.models);
       inForce = { ...config, providers: next.providers, models: next.models };
       // Calls that were begun with it may still retry or fall back: its connections close when the last of them ends.
@@ -287,7 +287,7 @@ async function assemble(
       draining = true;
       http?.announce();
       grpc.announce();
-      await notice.wait();
+      await shutdownDelay.wait();
       await drainCalls([grpc.drain(), ...(http === undefined ? [] : [http.drain()])], {
         calls,
         settling,
@@ -296,7 +296,7 @@ async function assemble(
       });
     },
     abort() {
-      notice.cut();
+      shutdownDelay.cut();
       calls.abortAll();
       settling.cut();
     },

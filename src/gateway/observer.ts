@@ -1,7 +1,7 @@
 import type { Failure } from "../core/failure.ts";
 import type { CompletionRecord, Recorder } from "../core/record.ts";
-import { Shed } from "../edge/overload/shed.ts";
-import type { Refusal } from "../edge/services.ts";
+import { OverloadFailure } from "../admission/overload-failure.ts";
+import type { Refusal } from "../inbound/services.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
@@ -76,7 +76,7 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
     refused({ entrance, requestId, target, failure }) {
       metrics.refusal(entrance, failure.code);
       // There may be thousands a second: the log says when it begins and ends.
-      if (failure instanceof Shed) return;
+      if (failure instanceof OverloadFailure) return;
       const line = { request_id: requestId, entrance, target, outcome: failure.code, ...explain(failure) };
       log.line(ALARMING.has(failure.code) ? "error" : "info", line, "refused");
     },

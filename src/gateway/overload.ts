@@ -5,14 +5,14 @@ import { constrainedMemory, memoryUsage, threadCpuUsage } from "node:process";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Calls } from "../edge/calls.ts";
+import type { Calls } from "../inbound/calls.ts";
 import {
   AdmissionControl,
   type AdmissionPorts,
   type OverloadChange,
   type OverloadState,
-} from "../edge/overload/admission-control.ts";
-import type { StreamTurns } from "../providers/stream-turns.ts";
+} from "../admission/admission-control.ts";
+import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 interface OverloadPorts {
@@ -20,7 +20,7 @@ interface OverloadPorts {
   readonly clock: Clock;
   readonly log: Logger;
   /** Missing where no answers of providers are read. */
-  readonly streamTurns?: StreamTurns;
+  readonly readScheduler?: ReadScheduler;
   /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
   readonly countsAccounts: boolean;
 }
@@ -30,7 +30,7 @@ const MIB = 1024 * 1024;
 /** Builds the admission control of this process, which says in the log when shedding begins and ends. */
 export function createAdmission(
   { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
-  { calls, clock, log, streamTurns, countsAccounts }: OverloadPorts,
+  { calls, clock, log, readScheduler, countsAccounts }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
   const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
@@ -40,7 +40,7 @@ export function createAdmission(
     {
       clock,
       calls,
-      load: watchLoad(streamTurns),
+      load: watchLoad(readScheduler),
       memoryShare: () => memoryShare(readMemory(containerBytes)),
       atEndOfTurn: (callback) => void setImmediate(callback),
       changed: (change) => tell(log, change),
@@ -66,7 +66,7 @@ const MAX_SLOWDOWN = 10;
 const RESOLUTION_MS = 10;
 
 /** Measures the event loop since the last call. Time in which other programs had the processor is not delay: refusing does not make it less. */
-function watchLoad(streamTurns: StreamTurns | undefined): AdmissionPorts["load"] {
+function watchLoad(readScheduler: ReadScheduler | undefined): AdmissionPorts["load"] {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   let before = performance.eventLoopUtilization();
   let usedBefore = threadCpuUsage();
@@ -78,7 +78,7 @@ function watchLoad(streamTurns: StreamTurns | undefined): AdmissionPorts["load"]
     const usedMs = (used.user - usedBefore.user + used.system - usedBefore.system) / 1000;
     const slowdown = Math.min(Math.max(active / Math.max(usedMs, 0.001), 1), MAX_SLOWDOWN);
     const lateMs = histogram.count === 0 ? 0 : histogram.max / 1e6 - RESOLUTION_MS;
-    const delayMs = Math.max(lateMs, streamTurns?.takeLongestWaitMs() ?? 0) / slowdown;
+    const delayMs = Math.max(lateMs, readScheduler?.takeLongestWaitMs() ?? 0) / slowdown;
     histogram.reset();
     before = now;
     usedBefore = used;
@@ -107,17 +107,23 @@ export function memoryShare({ heapBytes, heapLimitBytes, ownBytes, containerByte
   return Math.max(heapBytes / heapLimitBytes, ownBytes / Math.min(containerBytes, ownBytes + freeBytes));
 }
 
+/** The resident memory is more than the process's own. Below this share of what there is, that is exact enough. */
+const EXACT_SHARE = 0.5;
+
 function readMemory(containerBytes: number): MemoryUse {
+  const rss = memoryUsage.rss();
+  const freeBytes = freemem();
   const old = getHeapSpaceStatistics().filter(({ space_name: name }) => !name.startsWith("new_"));
   return {
     heapBytes: sum(old.map(({ space_used_size: bytes }) => bytes)),
     heapLimitBytes: getHeapStatistics().heap_size_limit - YOUNG_BYTES,
-    ownBytes: readOwnBytes(),
+    ownBytes: rss < EXACT_SHARE * Math.min(containerBytes, rss + freeBytes) ? rss : readOwnBytes(),
     containerBytes,
-    freeBytes: freemem(),
+    freeBytes,
   };
 }
 
+/** Takes the system up to a millisecond. */
 function readOwnBytes(): number {
   try {
     const [, kibibytes] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "latin1")) ?? [];

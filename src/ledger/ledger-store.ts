@@ -47,7 +47,7 @@ export interface LedgerStore {
    * Resolves when all that was inserted before, by any process, is where the other methods read it; they wait for this
    * themselves. Rejects when something keeps it from getting there.
    */
-  catchUp(): Promise<void>;
+  flush(): Promise<void>;
   /**
    * A page of the log, the latest to end first, and within a millisecond the largest ID. For what no index leads to (a model,
    * an outcome) it looks through a bounded number of entries: there may then be a next page although this one is not full.

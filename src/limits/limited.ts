@@ -31,7 +31,7 @@ type Subjects = readonly (readonly [subject: string, limits: Limits])[];
 
 /** The key and its account, each with the limits that apply to it. */
 function subjectsOf(principal: Principal, defaults: Limits): Subjects {
-  const { lineId, limits, accountId, accountLimits } = principal;
+  const { keyFamilyId, limits, accountId, accountLimits } = principal;
   const ofAccount: Limits = {
     requestsPerMinute: accountLimits.requestsPerMinute ?? defaults.requestsPerMinute,
     tokensPerMinute: accountLimits.tokensPerMinute ?? defaults.tokensPerMinute,
@@ -39,7 +39,7 @@ function subjectsOf(principal: Principal, defaults: Limits): Subjects {
     monthlyBudgetMicroUsd: accountLimits.monthlyBudgetMicroUsd ?? defaults.monthlyBudgetMicroUsd,
   };
   return [
-    [`key:${lineId}`, limits],
+    [`key:${keyFamilyId}`, limits],
     [`account:${accountId}`, ofAccount],
   ];
 }

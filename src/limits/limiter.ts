@@ -3,7 +3,7 @@ import { Failure } from "../core/failure.ts";
 import type { Demand, LimitFacts, Limiter, Reservation } from "../core/limiter.ts";
 import type { Limits } from "../core/principal.ts";
 import type { BudgetHold, BudgetStore } from "./budgets.ts";
-import { HeldPlaces } from "./held-places.ts";
+import { ConcurrencyLeases } from "./concurrency-leases.ts";
 import { KnownLevels } from "./known-levels.ts";
 import { rememberLimited } from "./limited.ts";
 import type { RateDemand, RateStore } from "./rates.ts";
@@ -41,7 +41,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
   const known = new KnownLevels(burstMs);
   const limitedOf = rememberLimited(defaults);
   const requestRate = createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
-  const places = new HeldPlaces({ rates, clock, replica: replicaId, random });
+  const places = new ConcurrencyLeases({ rates, clock, replica: replicaId, random });
 
   const takeRates = async (demand: RateDemand): Promise<LimitFacts> => {
     if (demand.subjects.length === 0) return NO_FACTS;

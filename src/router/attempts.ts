@@ -7,7 +7,7 @@ import type { Answer, Translation, UpstreamCall } from "../core/provider.ts";
 import type { RestOutcome, RouterCall } from "../core/router.ts";
 import { addDelta, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
 import { type BackoffOptions, backoffMs } from "./backoff.ts";
-import type { Breaker, Pass } from "./breaker.ts";
+import type { Breaker, BreakerPermit } from "./breaker.ts";
 import { type AttemptPlan, translate } from "./plan.ts";
 import type { RetryBudget } from "./retry-budget.ts";
 
@@ -25,7 +25,7 @@ export interface AttemptPorts {
 export interface RunningAttempt {
   readonly model: Model;
   readonly call: UpstreamCall;
-  readonly pass: Pass;
+  readonly permit: BreakerPermit;
   readonly limit: TimeLimit;
   readonly translation: Translation;
   readonly startedMs: number;
@@ -99,16 +99,16 @@ export class AttemptRun {
   }
 
   /** The attempt's stream has content, which its caller is given: there is no attempt after this one. */
-  committed({ limit, pass, translation }: RunningAttempt): void {
+  committed({ limit, permit, translation }: RunningAttempt): void {
     limit.stop();
-    pass.committed();
+    permit.committed();
     this.#plan.primary.body = NOTHING;
     translation.body = NOTHING;
   }
 
   /** The attempt gave a whole answer, or the end of a stream. */
   served(attempt: RunningAttempt): Report {
-    attempt.pass.succeeded();
+    attempt.permit.succeeded();
     this.#note(attempt.model, "served", { startedMs: attempt.startedMs, upstreamStatus: 200 });
     const { omitted, clamped } = attempt.translation;
     return {
@@ -126,11 +126,11 @@ export class AttemptRun {
     const { limit } = attempt;
     let failure = Failure.from(over ? this.#overall.reason : limit.isOver ? limit.reason : reason);
     // Neither the caller's end nor the end of all time says anything about this one model.
-    if (over) attempt.pass.abandoned();
+    if (over) attempt.permit.abandoned();
     else {
-      const restMs = attempt.pass.failed(failure);
+      const openMs = attempt.permit.failed(failure);
       // Trying again before the rest is over would only be refused.
-      if (restMs !== undefined) failure = failure.with({ retryAfterMs: Math.max(restMs, failure.retryAfterMs ?? 0) });
+      if (openMs !== undefined) failure = failure.with({ retryAfterMs: Math.max(openMs, failure.retryAfterMs ?? 0) });
     }
     // Content came with a 2xx, whatever went wrong after it.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
@@ -178,25 +178,25 @@ export class AttemptRun {
 
   #begin(model: Model, translation = this.#translate(model)): RunningAttempt | undefined {
     if (translation instanceof Failure) return this.#skip(model, translation);
-    const pass = this.#ports.breakerOf(model).admit();
-    if (pass instanceof Failure) {
-      if (model === this.#plan.candidates[0]) this.#primaryFailure ??= pass;
-      return this.#skip(model, pass, "resting after failures");
+    const permit = this.#ports.breakerOf(model).admit();
+    if (permit instanceof Failure) {
+      if (model === this.#plan.candidates[0]) this.#primaryFailure ??= permit;
+      return this.#skip(model, permit, "resting after failures");
     }
     const { firstContentMs, idleMs, settleMs } = model.timeouts;
     const limit = new TimeLimit(this.#overall, this.#ports.clock, settleMs);
     const limitMs = this.#plan.mode === "whole" && !translation.streamed ? firstContentMs + idleMs : firstContentMs;
     limit.start(limitMs, "The upstream provider did not answer in time.");
-    const { hops, lineId, accountId } = this.#call;
+    const { hops, keyFamilyId, accountId } = this.#call;
     const { upstream } = model;
     this.#call.sending(translation.sent);
     const { signal } = limit;
     const progress = { unsent: false };
-    const call: UpstreamCall = { model: upstream, translation, signal, idleMs, progress, lineId, accountId, hops };
+    const call: UpstreamCall = { model: upstream, translation, signal, idleMs, progress, keyFamilyId, accountId, hops };
     return {
       model,
       call,
-      pass,
+      permit,
       limit,
       translation,
       startedMs: this.#ports.clock.monotonic(),

@@ -1,18 +1,18 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure, type FailureCode } from "../core/failure.ts";
-import type { Rest } from "../core/upstream-health.ts";
+import type { Opening } from "./upstream-health.ts";
 
 /** When a breaker opens and for how long. */
 export interface BreakerOptions {
   /** Failures in a row that open it. */
   readonly failures: number;
-  /** How long it rests the first time; doubled for each failed probe, up to `maxRestMs`. */
-  readonly restMs: number;
-  readonly maxRestMs: number;
+  /** How long it rests the first time; doubled for each failed probe, up to `maxOpenMs`. */
+  readonly openMs: number;
+  readonly maxOpenMs: number;
 }
 
 /** However long a provider asks us to wait, it is asked again after this. */
-const MAX_RATE_LIMIT_REST_MS = 10 * 60_000;
+const MAX_RATE_LIMIT_OPEN_MS = 10 * 60_000;
 
 /** It also opens when more than half of this many latest attempts failed. */
 const WINDOW = 20;
@@ -26,7 +26,7 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
 ]);
 
 /** Permission to make one attempt; exactly one of its methods must be called when the attempt is over. */
-export interface Pass {
+export interface BreakerPermit {
   /** Its first content is in: the upstream is alive, whatever becomes of this answer. One of the others follows. */
   committed(): void;
   /** The upstream did its part. */
@@ -50,14 +50,14 @@ export class Breaker {
   #openUntilMs: number | undefined;
   /** By the wall's clock. */
   #openSinceMs: number | undefined;
-  #restMs: number;
+  #openMs: number;
   #probing = false;
   #last: Failure | undefined;
 
   constructor(options: BreakerOptions, clock: Clock) {
     this.#options = options;
     this.#clock = clock;
-    this.#restMs = options.restMs;
+    this.#openMs = options.openMs;
   }
 
   /** `closed`, `open`, or `half_open` while a probe is due or under way. */
@@ -67,14 +67,14 @@ export class Breaker {
   }
 
   /** Undefined while it is closed. Probes that fail do not begin another one. */
-  get rest(): Rest | undefined {
+  get rest(): Opening | undefined {
     if (this.#openUntilMs === undefined) return undefined;
     const remainingMs = Math.max(this.#openUntilMs - this.#clock.monotonic(), 0);
     return { sinceMs: this.#openSinceMs!, remainingMs };
   }
 
-  /** A pass for one attempt, or the failure to answer with while the model rests. */
-  admit(): Pass | Failure {
+  /** A permit for one attempt, or the failure to answer with while the model rests. */
+  admit(): BreakerPermit | Failure {
     const probe = this.state === "half_open" && !this.#probing;
     if (this.state !== "closed" && !probe) return this.#resting();
     this.#probing = probe;
@@ -106,7 +106,7 @@ export class Breaker {
   #close(): void {
     this.#openUntilMs = undefined;
     this.#openSinceMs = undefined;
-    this.#restMs = this.#options.restMs;
+    this.#openMs = this.#options.openMs;
     this.#latest = [];
     this.#inARow = 0;
   }
@@ -114,15 +114,15 @@ export class Breaker {
   #failed(failure: Failure, probe: boolean): void {
     if (failure.code === "upstream_rate_limited") {
       if (failure.retryAfterMs !== undefined)
-        this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_REST_MS));
+        this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_OPEN_MS));
       return;
     }
     if (failure.requestBound || !COUNTED.has(failure.code)) return;
     this.#inARow += 1;
     this.#note(false);
     if (!probe && !this.#isTripped()) return;
-    this.#rest(failure, this.#restMs);
-    this.#restMs = Math.min(this.#restMs * 2, this.#options.maxRestMs);
+    this.#rest(failure, this.#openMs);
+    this.#openMs = Math.min(this.#openMs * 2, this.#options.maxOpenMs);
   }
 
   /** Whether one more failure opens it. Open, it does not: attempts from before are late news, and only a probe counts. */
@@ -137,10 +137,10 @@ export class Breaker {
     if (this.#latest.length > WINDOW) this.#latest.shift();
   }
 
-  #rest(failure: Failure, restMs: number): void {
+  #rest(failure: Failure, openMs: number): void {
     this.#last = failure;
     this.#openSinceMs ??= this.#clock.now();
-    this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + restMs);
+    this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + openMs);
   }
 
   /** Whatever opened it, the model is unavailable now; only a rate limit stays one. */

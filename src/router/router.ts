@@ -9,7 +9,7 @@ import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer, Emit } from "../core/provider.ts";
 import type { Plan, Router, RouterCall } from "../core/router.ts";
-import type { Rest } from "../core/upstream-health.ts";
+import type { Opening } from "./upstream-health.ts";
 import { AnswerBuilder } from "../core/whole.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, UnseenAnswer } from "./attempts.ts";
 import { type BackoffOptions } from "./backoff.ts";
@@ -35,7 +35,7 @@ export interface OwnedRouter extends Router {
   /** The state of each upstream model's breaker, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
   /** Since when and for how long the upstream model of a model rests; undefined while it does not. */
-  restOf(model: Model): Rest | undefined;
+  openingOf(model: Model): Opening | undefined;
 }
 
 /** Routes by a registry of models, with a breaker per upstream model and a retry budget per provider. */
@@ -113,7 +113,7 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
       breakers.clear();
     },
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
-    restOf: (model) => breakers.get(upstreamKey(model))?.rest,
+    openingOf: (model) => breakers.get(upstreamKey(model))?.rest,
   };
 }
 
@@ -122,12 +122,12 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
  * the limit for the first content ends with the first content, and from then on only silence is too long.
  */
 async function fetchAnswer(attempt: RunningAttempt): Promise<Answer> {
-  const { model, call, pass, limit, translation } = attempt;
+  const { model, call, permit, limit, translation } = attempt;
   if (!translation.streamed) return model.provider.create(call);
   const builder = new AnswerBuilder();
   const take = ofOurs((batch) => {
     limit.stop();
-    pass.committed();
+    permit.committed();
     for (const chunk of batch) builder.add(chunk);
     (attempt.unseen ??= new UnseenAnswer()).add(batch);
     return undefined;

@@ -2,9 +2,9 @@ import { closeSync, existsSync, mkdirSync, openSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { Kysely } from "kysely";
 import { Database } from "./database.ts";
-import type { PoolOptions } from "./postgres-pool.ts";
-import { checkPostgresUrl, describePostgresUrl } from "./postgres-url.ts";
-import { SqliteThreadDialect } from "./sqlite-dialect.ts";
+import type { PoolOptions } from "./postgres/pool.ts";
+import { checkPostgresUrl, describePostgresUrl } from "./postgres/url.ts";
+import { SqliteThreadDialect } from "./sqlite/dialect.ts";
 
 /** Where the database is. */
 export interface DatabaseLocation {
@@ -58,7 +58,7 @@ export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocatio
 async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Promise<Database> {
   checkPostgresUrl(url);
   // Loaded only where there is one.
-  const postgres = await import("./connect-postgres.ts");
+  const postgres = await import("./postgres/connect.ts");
   return postgres.connectPostgres({ url, ...options });
 }
 

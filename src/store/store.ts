@@ -4,20 +4,20 @@ import type { LedgerStore } from "../ledger/ledger-store.ts";
 import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
-import { createAccountStore } from "./account-store.ts";
-import { createBudgetStore } from "./budget-store.ts";
+import { createAccountStore } from "./access/account-store.ts";
+import { createBudgetStore } from "./limits/budget-store.ts";
 import { connectReports, connectUnlimited, type DatabaseLocation } from "./connect.ts";
 import { findDamage } from "./integrity.ts";
-import { KeyChanges } from "./key-changes.ts";
-import type { KeyListener } from "./key-listener.ts";
-import { createKeyStore } from "./key-store.ts";
-import { createLedgerFolding } from "./ledger-folding.ts";
-import { createLedgerStore } from "./ledger-store.ts";
+import { KeyChanges } from "./access/key-changes.ts";
+import type { KeyListener } from "./postgres/key-listener.ts";
+import { createKeyStore } from "./access/key-store.ts";
+import { createLedgerCompaction } from "./ledger/ledger-compaction.ts";
+import { createLedgerStore } from "./ledger/ledger-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
-import { createRateStore } from "./rate-store.ts";
-import { createThrottleStore } from "./throttle-store.ts";
-import { createUsageStore } from "./usage.ts";
+import { createRateStore } from "./limits/rate-store.ts";
+import { createThrottleStore } from "./access/throttle-store.ts";
+import { createUsageStore } from "./ledger/usage.ts";
 
 /** The database of one process, open and up to date. */
 export interface Store {
@@ -56,19 +56,19 @@ export interface StoreHealth {
 export async function openStore(location: DatabaseLocation): Promise<Store> {
   const { database, versions } = await openDatabase(location);
   const reports = await connectReports(location);
-  const folding = createLedgerFolding(database);
-  const ledger = { database, reports, folding };
+  const compaction = createLedgerCompaction(database);
+  const ledger = { database, reports, compaction };
   const changes = new KeyChanges(database);
   const listen = await keyListenerOf(location, changes);
   let listener: KeyListener | undefined;
   return {
     kind: database.kind,
-    keys: createKeyStore(database, changes, folding),
+    keys: createKeyStore(database, changes, compaction),
     accounts: createAccountStore(database, changes),
     throttles: createThrottleStore(database),
     ledger: createLedgerStore(ledger),
     usage: createUsageStore(ledger),
-    budgets: createBudgetStore(database, folding),
+    budgets: createBudgetStore(database, compaction),
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {
@@ -82,7 +82,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     findDamage: async () => findDamage(await connectUnlimited(location)),
     async close() {
       listener?.close();
-      await folding.close();
+      await compaction.close();
       await Promise.all([database.close(), reports.close()]);
     },
   };
@@ -95,6 +95,6 @@ async function keyListenerOf(
 ): Promise<(() => KeyListener) | undefined> {
   if (databaseUrl === undefined) return undefined;
   // Loaded only where there is PostgreSQL.
-  const { KeyListener } = await import("./key-listener.ts");
+  const { KeyListener } = await import("./postgres/key-listener.ts");
   return () => new KeyListener(databaseUrl, changes);
 }

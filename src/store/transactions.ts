@@ -1,5 +1,5 @@
-import { cancelHolds, holdBudgets, reapHolds } from "./budget-transactions.ts";
-import { appendSegment, foldSegments } from "./ledger-segments.ts";
+import { cancelHolds, holdBudgets, reapHolds } from "./limits/budget-transactions.ts";
+import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import type { Statements } from "./statements.ts";
 
 /**
@@ -7,7 +7,7 @@ import type { Statements } from "./statements.ts";
  * SQLite's thread, and run there: with their statements sent one by one, most of their cost would be in the messages. What
  * they take and answer can be sent to a thread, and they wait for nothing but their statements.
  */
-const TRANSACTIONS = { appendSegment, foldSegments, holdBudgets, cancelHolds, reapHolds };
+const TRANSACTIONS = { appendSegment, compactJournal, holdBudgets, cancelHolds, reapHolds };
 
 export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];

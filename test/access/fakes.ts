@@ -87,7 +87,8 @@ export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey
       if (changed) rows.set(successor.record.id, successor);
       return changed;
     },
-    family: async (lineId) => [...rows.values()].map(({ record }) => record).filter((each) => each.lineId === lineId),
+    family: async (keyFamilyId) =>
+      [...rows.values()].map(({ record }) => record).filter((each) => each.keyFamilyId === keyFamilyId),
     revoke: async (ids, atMs) =>
       ids.filter((id) => change(id, (record) => record.revokedAtMs === undefined, { revokedAtMs: atMs })),
     update: async (id, changes, { limitedByAdministrator: expected } = {}) =>

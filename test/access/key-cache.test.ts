@@ -28,7 +28,7 @@ describe("authentication", () => {
     const { secret, record } = await createKey(keys, { name: "a", models: ["m"], capabilities: ["images"] });
     expect(await authenticator.authenticate(secret)).toEqual({
       keyId: record.id,
-      lineId: record.id,
+      keyFamilyId: record.id,
       keyName: "a",
       accountId: "acct_default",
       models: new Set(["m"]),

@@ -96,7 +96,7 @@ describe("keys", () => {
     const first = await createKey(keys, { name: "a" });
     const second = await rotateKey(keys, first.record.id, "0");
     const third = await rotateKey(keys, second.record.id, "24h");
-    const lines = [first, second, third].map(({ record }) => record.lineId);
+    const lines = [first, second, third].map(({ record }) => record.keyFamilyId);
     expect(new Set(lines)).toEqual(new Set([first.record.id]));
   });
 
@@ -210,7 +210,7 @@ describe("permissions", () => {
     hash: "0".repeat(64),
     confirmedAtMs: 0,
     keyId: "key_1",
-    lineId: "key_1",
+    keyFamilyId: "key_1",
     keyName: "a",
     accountId: "acct_1",
     models: new Set(["m1", "m2"]),

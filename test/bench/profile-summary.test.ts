@@ -12,7 +12,7 @@ function node(id: number, place: string, children: readonly number[] = []): CpuP
 const PROFILE: CpuProfile = {
   nodes: [
     node(1, "(root)", [2, 6, 7]),
-    node(2, "handle file:///project/src/front/chat.ts", [3]),
+    node(2, "handle file:///project/src/inbound/http/chat.ts", [3]),
     node(3, "parse file:///project/node_modules/zod/v4/core.js", [4]),
     node(4, "exec"),
     node(6, "(idle)"),
@@ -28,12 +28,12 @@ describe("the summary of a CPU profile", () => {
   const whole = summariseProfile(PROFILE, ROOT, { fromUs: 0, toUs: 10_000 });
 
   it("charges what libraries and native code do to the function of ours that called them", () => {
-    expect(whole.ours).toEqual([{ name: "handle src/front/chat.ts:10", self: 2 / 5, charged: 4 / 5 }]);
+    expect(whole.ours).toEqual([{ name: "handle src/inbound/http/chat.ts:10", self: 2 / 5, charged: 4 / 5 }]);
   });
 
   it("gives each layer its own time and what is charged to it", () => {
     expect(Object.fromEntries(whole.layers.map(({ name, ...cost }) => [name, cost]))).toEqual({
-      "src/front": { self: 2 / 5, charged: 4 / 5 },
+      "src/inbound/http": { self: 2 / 5, charged: 4 / 5 },
       zod: { self: 1 / 5, charged: 0 },
       "(native)": { self: 1 / 5, charged: 0 },
       "node:internal": { self: 1 / 5, charged: 1 / 5 },

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { toChatRequest } from "../../bench/load/requests.ts";
 import { answerOf, modelOf } from "../../bench/upstream/answers.ts";
-import { readChatRequest } from "../../src/front/openai/request.ts";
+import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 
 const bytesOf = (conversation: "short" | "fifty messages"): number =>
   toChatRequest({ model: "m", streamed: false, conversation }).length;

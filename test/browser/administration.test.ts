@@ -14,7 +14,7 @@ let link = "";
 let bobsKey = "";
 
 beforeAll(async () => {
-  site = await startSite({ config: { sign_up: "invited", breaker: { rest_ms: 2000, max_rest_ms: 2000 } } });
+  site = await startSite({ config: { sign_up: "invited", breaker: { open_ms: 2000, max_open_ms: 2000 } } });
   ada = await site.visit("/");
   await setUp(ada.page);
 });

@@ -5,8 +5,8 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../gen/parley/v1/key_pb.js";
 import { ModelService } from "../../gen/parley/v1/model_pb.js";
-import { FAILURE_TABLE } from "../../src/edge/failure-table.ts";
-import { chatRequest } from "../../src/front/openai/schema.ts";
+import { FAILURE_TABLE } from "../../src/inbound/failure-table.ts";
+import { chatRequest } from "../../src/formats/openai-chat/schema.ts";
 import { findBarriers, SIZES } from "./support/accessibility.ts";
 import { setUp, type Site, startSite, type Visit } from "./support/site.ts";
 

@@ -17,7 +17,7 @@ let site: Site;
 let visit: Visit;
 
 beforeAll(async () => {
-  site = await startSite({ config: { models: MANY, breaker: { rest_ms: 60_000, max_rest_ms: 60_000 } } });
+  site = await startSite({ config: { models: MANY, breaker: { open_ms: 60_000, max_open_ms: 60_000 } } });
   visit = await site.visit("/");
   await setUp(visit.page);
 });

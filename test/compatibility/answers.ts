@@ -2,8 +2,8 @@ import { create } from "@bufbuild/protobuf";
 import { CompletionChunkSchema, CompletionSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
 import { ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Dialect } from "../../src/config/dialects.ts";
-import { toChatCompletion } from "../../src/front/openai/response.ts";
-import { ChunkWriter } from "../../src/front/openai/stream.ts";
+import { toChatCompletion } from "../../src/formats/openai-chat/response.ts";
+import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";
 import { TRANSLATORS } from "./dialects.ts";
 
 const report = create(ReportSchema, {

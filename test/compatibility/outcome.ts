@@ -1,7 +1,7 @@
 import type { Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Translation, UpstreamModel } from "../../src/core/provider.ts";
-import { readChatRequest } from "../../src/front/openai/request.ts";
+import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { modelOf, TRANSLATORS } from "./dialects.ts";
 import type { Fields, RequestSample } from "./request-samples.ts";
 import { codeIn, type Condition, type DialectRow } from "./table.ts";

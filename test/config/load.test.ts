@@ -20,7 +20,7 @@ log: { level: warn }
 shutdown: { drain_ms: 1000 }
 simulator: { tokens_per_second: 1000, first_token_ms: 0 }
 retries: { base_ms: 50, cap_ms: 500 }
-breaker: { failures: 3, rest_ms: 1000, max_rest_ms: 10000 }
+breaker: { failures: 3, open_ms: 1000, max_open_ms: 10000 }
 timeouts: { connect_ms: 100, first_content_ms: 200, idle_ms: 300, total_ms: 400 }
 providers:
   alpha: { dialect: anthropic, base_url: "https://api.example.com", api_keys: ["\${ALPHA_API_KEY}"] }

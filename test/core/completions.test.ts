@@ -112,7 +112,7 @@ describe("a whole completion", () => {
   it("is asked for in the name of its caller's line of keys, so that it takes that line's turns", async () => {
     const core = createCore({ scripts: { a: [counted] } });
     await core.create();
-    expect(core.world.provider.calls).toMatchObject([{ lineId: somebody.lineId }]);
+    expect(core.world.provider.calls).toMatchObject([{ keyFamilyId: somebody.keyFamilyId }]);
   });
 
   it("has no cost without a price, and none without a count", async () => {

@@ -2,10 +2,10 @@ import { Client, credentials, Metadata, type ServiceError } from "@grpc/grpc-js"
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { systemClock } from "../../src/core/clock.ts";
-import { Calls } from "../../src/edge/calls.ts";
-import type { EdgeServices, Refusal } from "../../src/edge/services.ts";
-import { type HttpServer, startHttpServer } from "../../src/front/server.ts";
-import { type GrpcServer, startGrpcServer } from "../../src/grpc/server.ts";
+import { Calls } from "../../src/inbound/calls.ts";
+import type { EdgeServices, Refusal } from "../../src/inbound/services.ts";
+import { type HttpServer, startHttpServer } from "../../src/inbound/http/server.ts";
+import { type GrpcServer, startGrpcServer } from "../../src/inbound/grpc/server.ts";
 import { FACTS, somebody } from "../support/core-ports.ts";
 import { anyConnections, roomyAdmission } from "../support/admission.ts";
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { connectUpstream } from "../../src/providers/http.ts";
-import { startRawServer } from "../providers/raw-server.ts";
+import { connectUpstream } from "../../src/providers/transport/http.ts";
+import { startRawServer } from "../providers/transport/raw-server.ts";
 import { callers } from "./fuzz/callers.ts";
 import { readCorpus } from "./fuzz/corpus.ts";
 import { Findings } from "./fuzz/findings.ts";

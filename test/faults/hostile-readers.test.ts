@@ -44,18 +44,18 @@ function answersAfter(count: number): Flood["exchanges"] {
 }
 
 /** What the connections of these answers have sent, in bytes. */
-function pulled(exchanges: Flood["exchanges"]): number[] {
+function toAsyncIterable(exchanges: Flood["exchanges"]): number[] {
   return exchanges.map(({ response: { socket } }) => (socket?.bytesWritten ?? 0) - (socket?.writableLength ?? 0));
 }
 
-/** Waits until nothing has been pulled from the upstream for half a second. */
+/** Waits until nothing has been toAsyncIterable from the upstream for half a second. */
 async function stalled(before: number): Promise<void> {
   let last = "";
   let still = 0;
   await expect
     .poll(
       () => {
-        const now = pulled(answersAfter(before)).join();
+        const now = toAsyncIterable(answersAfter(before)).join();
         still = now === last && answersAfter(before).length === READERS ? still + 1 : 0;
         last = now;
         return still;
@@ -79,8 +79,8 @@ describe.each(TEXT_STREAMS.filter(([name]) => name !== "Connect"))("readers of 3
       expect(new Set(first.map(({ value }) => value))).toEqual(new Set([pieceText(0)]));
       await stalled(before);
       const name = `${READERS} slow readers of 300 MB over ${entrance}`;
-      const most = Math.max(...pulled(answersAfter(before)));
-      figure({ name: `${name}: pulled for each`, value: Math.round(most / MIB), unit: "MiB", atMost: 16 });
+      const most = Math.max(...toAsyncIterable(answersAfter(before)));
+      figure({ name: `${name}: toAsyncIterable for each`, value: Math.round(most / MIB), unit: "MiB", atMost: 16 });
       const grown = (product.rssBytes() - bytesBefore) / MIB;
       // The first takes with it what every busy process needs.
       const each = Math.max(0, grown - 48) / READERS;
@@ -126,7 +126,7 @@ describe("an answer that is not streamed", () => {
     expect({ status: response.status, text: await response.text() }).toMatchObject({ status: 500 });
     // A second attempt may be made.
     const attempts = upstream.exchanges.length;
-    const name = "an answer of 300 MB in JSON: pulled in each attempt";
+    const name = "an answer of 300 MB in JSON: toAsyncIterable in each attempt";
     figure({ name, value: Math.round(sent / attempts / MIB), unit: "MiB", atMost: 80 });
   });
 

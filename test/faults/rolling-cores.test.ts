@@ -26,7 +26,7 @@ const STREAM_MS = scale(25_000, 60_000);
 const STREAMS = scale(60, 1_000);
 const WORD_MS = 1_000;
 const AGE_MS = 4_000;
-const NOTICE_MS = 1_000;
+const SHUTDOWN_DELAY_MS = 1_000;
 
 /** Starts a product that can be started again at the same addresses. */
 async function openRestartable(options: ProductOptions): Promise<{ current: Product; restart(): Promise<void> }> {
@@ -68,7 +68,7 @@ it(
     onTestFinished(() => upstream.close());
     const program = await builtProgram();
     const env = { ...program.env, PARLEY_DATABASE_URL: databaseUrl };
-    const shutdown = { notice_ms: NOTICE_MS, drain_ms: 2 * STREAM_MS + 60_000 };
+    const shutdown = { delay_ms: SHUTDOWN_DELAY_MS, drain_ms: 2 * STREAM_MS + 60_000 };
     const config = {
       ...localModel(upstream.url),
       log: { level: "warn" },

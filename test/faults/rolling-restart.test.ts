@@ -17,7 +17,7 @@ const REPLICAS = 3;
 /** The replicas take turns; each is restarted once before one is restarted again. */
 const RESTARTS = scale(3, 50);
 const CALLERS = 24;
-const NOTICE_MS = 1_000;
+const SHUTDOWN_DELAY_MS = 1_000;
 
 it(
   `replicas that are restarted one after the other, ${RESTARTS} times together, fail no request and cut no stream`,
@@ -25,7 +25,7 @@ it(
     const redis = await startRedis();
     const databaseUrl = await createDatabase(inject("postgresUrl"));
     const program = await builtProgram();
-    const config = { shutdown: { notice_ms: NOTICE_MS } };
+    const config = { shutdown: { delay_ms: SHUTDOWN_DELAY_MS } };
     const deployment = await startDeployment({ replicas: REPLICAS, databaseUrl, redisUrl: redis.url, config, program });
     onTestFinished(() => deployment.close());
     const dice = createDice(`rolling restarts, ${seed()}`);

@@ -54,7 +54,7 @@ it(
     const warmUp = start("warm-up", WARM_UP_PER_SECOND);
     let reloads = 0;
     const stopping = new AbortController();
-    const chores = [
+    const jobs = [
       every(KEYS_EVERY_MS, stopping.signal, async () => note(await keys.turn())),
       every(RELOAD_EVERY_MS, stopping.signal, async () => {
         product.writeConfig({ ...config, models: { ...config.models, [`reloaded-${reloads++ % 2}`]: spareModel() } });
@@ -71,7 +71,7 @@ it(
       await delay(HOLD_EVERY_MS);
     }
     stopping.abort();
-    await Promise.all(chores);
+    await Promise.all(jobs);
     await traffic.stop();
     await expect.poll(() => openCalls(product), { timeout: 30_000 }).toBe(0);
     product.signal("SIGTERM");

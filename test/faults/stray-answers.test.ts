@@ -85,7 +85,7 @@ it(
     const config = {
       ...localModel(upstream.url),
       limits: UNLIMITED,
-      breaker: { failures: 1000, rest_ms: 1, max_rest_ms: 1 },
+      breaker: { failures: 1000, open_ms: 1, max_open_ms: 1 },
     };
     const product = await startProduct({ config });
     onTestFinished(() => product.stop());

@@ -1,19 +1,19 @@
 import { pino } from "pino";
 import { withLines } from "../../src/telemetry/logger.ts";
 import { describe, expect, it } from "vitest";
-import { type Chore, startHousekeeping } from "../../src/gateway/housekeeping.ts";
+import { type Job, startHousekeeping } from "../../src/gateway/housekeeping.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-function start(...chores: Chore[]) {
+function start(...jobs: Job[]) {
   const clock = new FakeClock();
   const lines: Record<string, unknown>[] = [];
   const to = { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) };
   const log = withLines(pino({}, to), { lines: to });
-  return { clock, lines, housekeeping: startHousekeeping(chores, { clock, log }) };
+  return { clock, lines, housekeeping: startHousekeeping(jobs, { clock, log }) };
 }
 
 describe("housekeeping", () => {
-  it("does each chore again and again, and says what it did when there was anything", async () => {
+  it("does each job again and again, and says what it did when there was anything", async () => {
     let runs = 0;
     const { clock, lines, housekeeping } = start({
       name: "tidy",
@@ -25,14 +25,14 @@ describe("housekeeping", () => {
     await clock.pass(10_000);
     expect(runs).toBeGreaterThanOrEqual(10);
     expect(runs).toBeLessThanOrEqual(14);
-    expect(lines).toMatchObject([{ chore: "tidy", count: 7 }]);
+    expect(lines).toMatchObject([{ job: "tidy", count: 7 }]);
     await housekeeping.close();
     const done = runs;
     await clock.pass(10_000);
     expect(runs).toBe(done);
   });
 
-  it("logs a chore that fails, and does it the next time", async () => {
+  it("logs a job that fails, and does it the next time", async () => {
     let runs = 0;
     const failing = async (): Promise<number> => {
       runs += 1;
@@ -41,7 +41,7 @@ describe("housekeeping", () => {
     const { clock, lines, housekeeping } = start({ name: "tidy", everyMs: 1_000, run: failing });
     await clock.pass(3_000);
     expect(runs).toBeGreaterThanOrEqual(3);
-    expect(lines[0]).toMatchObject({ chore: "tidy", cause: "Error: away" });
+    expect(lines[0]).toMatchObject({ job: "tidy", cause: "Error: away" });
     await housekeeping.close();
   });
 

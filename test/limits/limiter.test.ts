@@ -46,7 +46,7 @@ function createWorld({ key = {}, account = {}, defaults = {}, decide }: Given) {
   onTestFinished(() => limiter.close());
   const principal: Principal = {
     keyId: "k1",
-    lineId: "k1",
+    keyFamilyId: "k1",
     keyName: "test",
     accountId: "a1",
     models: undefined,

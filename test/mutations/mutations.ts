@@ -165,7 +165,7 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a rate limit's rest is kept",
     file: "src/router/breaker.ts",
-    text: "this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_REST_MS));",
+    text: "this.#rest(failure, Math.min(failure.retryAfterMs, MAX_RATE_LIMIT_OPEN_MS));",
     by: "this.#rest(failure, 0);",
   },
   {

@@ -25,7 +25,7 @@ afterAll(async () => {
   await flood.close();
 });
 
-/** Waits until nothing has been pulled from the upstream for half a second, and says how much was. */
+/** Waits until nothing has been toAsyncIterable from the upstream for half a second, and says how much was. */
 async function stalledAt(): Promise<number> {
   let last = -1;
   let still = 0;
@@ -57,9 +57,9 @@ describe.each(TEXT_STREAMS)("a slow reader over %s", (_, open) => {
       const beforeBytes = product.rssBytes();
       expect(await texts.next()).toEqual({ done: false, value: pieceText(0) });
 
-      const pulled = await stalledAt();
-      expect(pulled).toBeGreaterThan(0);
-      expect(pulled).toBeLessThanOrEqual(16 * MIB);
+      const toAsyncIterable = await stalledAt();
+      expect(toAsyncIterable).toBeGreaterThan(0);
+      expect(toAsyncIterable).toBeLessThanOrEqual(16 * MIB);
       expect(product.rssBytes() - beforeBytes).toBeLessThanOrEqual(64 * MIB);
 
       let next = 1;

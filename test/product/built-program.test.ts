@@ -16,7 +16,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { makeHome, startProduct } from "../support/product.ts";
 
 const root = join(import.meta.dirname, "../..");
-const COPIED = ["src", "gen", "scripts", "package.json", "package-lock.json"];
+const COPIED = ["src", "web/paths.ts", "gen", "scripts", "package.json", "package-lock.json"];
 
 let checkout: string;
 let home: string;

@@ -3,7 +3,7 @@ import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/
 import { expect, it, onTestFinished } from "vitest";
 import { type CompletionChunk, CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
-import { serviceDefinition } from "../../src/grpc/definition.ts";
+import { serviceDefinition } from "../../src/inbound/grpc/definition.ts";
 import { startProduct } from "../support/product.ts";
 import { beginStream, END_EVENTS, localModel, startUpstream, textEvent } from "./support/upstream.ts";
 

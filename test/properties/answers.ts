@@ -2,7 +2,7 @@ import fc from "fast-check";
 import type { Answer, CallPart, Part, ReasoningPart, TextPart } from "../../src/simulator/answer.ts";
 import { countTokens } from "../../src/simulator/answer.ts";
 import { splitTokens } from "../../src/simulator/text.ts";
-import { parseExactly } from "../../src/providers/exact-json.ts";
+import { parseExactly } from "../../src/providers/wire/exact-json.ts";
 import { jsonObject } from "./json-text.ts";
 import { pictureOf } from "./marks.ts";
 

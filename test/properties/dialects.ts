@@ -2,7 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
-import { parseExactly } from "../../src/providers/exact-json.ts";
+import { parseExactly } from "../../src/providers/wire/exact-json.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
 import { anthropic } from "../../src/simulator/anthropic/dialect.ts";

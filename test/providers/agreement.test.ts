@@ -2,14 +2,14 @@ import { describe, expect, it } from "vitest";
 import { DIALECTS, type Dialect } from "../../src/config/dialects.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { Translation } from "../../src/core/provider.ts";
-import { readChatRequest } from "../../src/front/openai/request.ts";
+import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { anthropic } from "../../src/providers/anthropic/provider.ts";
 import { gemini } from "../../src/providers/gemini/provider.ts";
-import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/http.ts";
+import { connectUpstream, type Upstream, type UpstreamRequest } from "../../src/providers/transport/http.ts";
 import { openai } from "../../src/providers/openai/provider.ts";
 import { modelOf, TRANSLATORS } from "../compatibility/dialects.ts";
 import type { Condition } from "../compatibility/table.ts";
-import { startRawServer } from "./raw-server.ts";
+import { startRawServer } from "./transport/raw-server.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
@@ -166,10 +166,10 @@ describe.each(Object.entries({ anthropic, gemini, openai }))("a call in the dial
       };
       const provider = connect({ upstream, apiKeys: ["any"], headers: {} });
       const { signal } = new AbortController();
-      const asked = { ...call, signal, lineId: "line" };
+      const asked = { ...call, signal, keyFamilyId: "line" };
       const answered = method === "create" ? provider.create(asked) : provider.stream(asked, () => undefined);
       await expect(answered).rejects.toThrow("Nobody is there.");
-      expect(posted).toMatchObject([{ signal, idleMs: 1_234, lineId: "line" }]);
+      expect(posted).toMatchObject([{ signal, idleMs: 1_234, keyFamilyId: "line" }]);
     },
   );
 

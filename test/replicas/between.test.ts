@@ -40,7 +40,7 @@ describe.skipIf(!has("haproxy"))("HAProxy before replicas", () => {
   it("finds them healthy by its own check, and a rolling restart fails no request", async () => {
     const databaseUrl = await createDatabase(inject("postgresUrl"));
     const ports = [await findFreePort(), await findFreePort()];
-    const config = { shutdown: { notice_ms: 1_500 } };
+    const config = { shutdown: { delay_ms: 1_500 } };
     const deployment = await startDeployment({ replicas: 2, databaseUrl, redisUrl: undefined, config, ports });
     onTestFinished(() => deployment.close());
     deployment.upstream.script(MODEL, [(call) => void setTimeout(() => says("one two")(call), 100)]);

@@ -137,7 +137,7 @@ describe("replicas on one PostgreSQL", () => {
         }
       }),
     );
-    await stores[0].ledger.catchUp();
+    await stores[0].ledger.flush();
     const uses = await queryPostgres(url, "select max(last_used_at_ms) as latest from api_keys");
     expect(uses).toEqual([{ latest: `${latestMs}` }]);
     await expectNoDeadlock(url);

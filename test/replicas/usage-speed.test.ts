@@ -1,6 +1,6 @@
 import { inject, onTestFinished } from "vitest";
 import { openStore } from "../../src/store/store.ts";
-import { describeUsageSpeed } from "../console/usage-speed.ts";
+import { describeUsageSpeed } from "../inbound/dashboard/usage-speed.ts";
 import { createDatabase } from "../support/postgres.ts";
 
 describeUsageSpeed("PostgreSQL", async () => {

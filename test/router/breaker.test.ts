@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
-import { Breaker, type Pass } from "../../src/router/breaker.ts";
+import { Breaker, type BreakerPermit } from "../../src/router/breaker.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
-const OPTIONS = { failures: 5, restMs: 1_000, maxRestMs: 8_000 };
+const OPTIONS = { failures: 5, openMs: 1_000, maxOpenMs: 8_000 };
 
 let clock: FakeClock;
 let breaker: Breaker;
@@ -15,7 +15,7 @@ beforeEach(() => {
 
 const down = new Failure("upstream_unavailable", "It is down.");
 
-function admitted(): Pass {
+function admitted(): BreakerPermit {
   const pass = breaker.admit();
   if (pass instanceof Failure) throw pass;
   return pass;
@@ -103,7 +103,7 @@ describe("open", () => {
   it("makes the model unavailable whatever opened it, and keeps the reason for the log", () => {
     const other = new Breaker({ ...OPTIONS, failures: 1 }, clock);
     const refused = new Failure("upstream_refused_us", "Our key is wrong.", { upstreamStatus: 401 });
-    (other.admit() as Pass).failed(refused);
+    (other.admit() as BreakerPermit).failed(refused);
     expect(other.admit()).toMatchObject({ code: "upstream_unavailable", cause: refused });
   });
 
@@ -139,8 +139,8 @@ describe("open", () => {
 
   it("rests twice as long after each failed probe, up to the longest rest", () => {
     const rests = [1_000, 2_000, 4_000, 8_000, 8_000];
-    for (const restMs of rests) {
-      clock.advance(restMs - 1);
+    for (const openMs of rests) {
+      clock.advance(openMs - 1);
       expect(breaker.state).toBe("open");
       clock.advance(1);
       admitted().failed(down);

@@ -143,7 +143,7 @@ async function run({ candidates, caller }: Case, mode: "stream" | "whole"): Prom
       ),
     ),
     facts: { timeouts: { firstContentMs: 60_000, idleMs: 120_000, totalMs: TOTAL_MS, settleMs: 0 } },
-    breaker: { failures: WARM_UP, restMs: 50_000 },
+    breaker: { failures: WARM_UP, openMs: 50_000 },
   });
   for (const [index, { health }] of well.entries()) {
     const failures = health === "resting" ? WARM_UP : 0;

@@ -44,7 +44,7 @@ export function createWorld({ scripts, translations = {}, facts, random = () => 
     clock,
     random,
     backoff: { baseMs: 100, capMs: 2_000 },
-    breaker: { failures: 5, restMs: 10_000, maxRestMs: 60_000, ...breaker },
+    breaker: { failures: 5, openMs: 10_000, maxOpenMs: 60_000, ...breaker },
   });
   return { clock, provider, models, router };
 }
@@ -68,7 +68,7 @@ export function newCall(): TestCall {
     created: 1_767_225_600,
     signal,
     accountId: "acct",
-    lineId: "key_1",
+    keyFamilyId: "key_1",
     attempts: [],
     sending: () => undefined,
     uncounted: (attempt) => void uncounted.push(attempt),

@@ -20,9 +20,9 @@ let folder: string;
 const FOLDERS = [
   "scripts/reference",
   "node_modules",
-  "src/console/web",
-  "src/front/openapi",
-  "src/front/openai",
+  "web",
+  "src/inbound/http/openapi",
+  "src/formats/openai-chat",
   "proto/parley/v1",
   "gen/parley/console",
   "gen/parley/v1",
@@ -30,13 +30,13 @@ const FOLDERS = [
 ];
 const FILES: Readonly<Record<string, string>> = {
   "src/main.ts": "console.log('serving');",
-  "src/console/web/main.tsx": "",
-  "src/front/exchange.ts": "",
-  "src/edge/http/json.ts": "",
+  "web/main.tsx": "",
+  "src/inbound/http/exchange.ts": "",
+  "src/inbound/http/json.ts": "",
   "src/core/failure.ts": "",
-  "src/core/json-size.ts": "",
+  "src/encoding/json-size.ts": "",
   "src/core/validate.ts": "",
-  "src/edge/failure-table.ts": "",
+  "src/inbound/failure-table.ts": "",
   "proto/parley/v1/completion.proto": "",
   "scripts/reference/contract.ts":
     "export const buildContract = async () => ({ files: new Map([['parley/v1/a.proto', Buffer.from('a')]]) });",
@@ -88,7 +88,7 @@ describe("npm start", () => {
     expect(start()).toMatchObject({ status: 0, stdout: "serving\n", built: true });
     expect(readFileSync(join(folder, "dist/console/index.html"), "utf8")).toBe("a page");
     expect(start("serve")).toMatchObject({ stdout: "serving\n", built: false });
-    appendFileSync(join(folder, "src/console/web/main.tsx"), "// changed");
+    appendFileSync(join(folder, "web/main.tsx"), "// changed");
     expect(start("--config", "parley.yaml")).toMatchObject({ stdout: "serving\n", built: true });
     expect(start()).toMatchObject({ built: false });
     // Nothing half-done is left behind; Node keeps what it has compiled beside the program.

@@ -3,7 +3,7 @@ import type { KeyRecord } from "../../src/access/key-store.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { connect, connectUnlimited, type DatabaseLocation } from "../../src/store/connect.ts";
-import { toCompletionRow } from "../../src/store/ledger-rows.ts";
+import { toCompletionRow } from "../../src/store/ledger/ledger-rows.ts";
 import { migrate } from "../../src/store/migrate.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
 import { usage } from "../../src/store/migrations/usage.ts";
@@ -12,7 +12,7 @@ import { openStore } from "../../src/store/store.ts";
 /** A key of the first version, as later ones see it. */
 export const OLD_KEY: KeyRecord = {
   id: "key_old",
-  lineId: "key_old",
+  keyFamilyId: "key_old",
   accountId: "acct_default",
   name: "old",
   display: "sk_parley_ab…wxyz",

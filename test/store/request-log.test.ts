@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LogPosition, LogQuery } from "../../src/ledger/ledger-store.ts";
 import type { Database } from "../../src/store/database.ts";
 import { openDatabase } from "../../src/store/open-database.ts";
-import { createLedgerFolding } from "../../src/store/ledger-folding.ts";
-import { createLedgerStore } from "../../src/store/ledger-store.ts";
-import { createRequestLog, logPage, namesakes, windowEnd } from "../../src/store/request-log.ts";
+import { createLedgerCompaction } from "../../src/store/ledger/ledger-compaction.ts";
+import { createLedgerStore } from "../../src/store/ledger/ledger-store.ts";
+import { createRequestLog, logPage, namesakes, windowEnd } from "../../src/store/ledger/request-log.ts";
 import { historyOf, writeHistory } from "../support/history.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "parley-log-"));
@@ -18,9 +18,9 @@ let database: Database;
 
 beforeAll(async () => {
   ({ database } = await openDatabase({ dataDir, databaseUrl: undefined }));
-  const folding = createLedgerFolding(database);
-  await writeHistory(createLedgerStore({ database, reports: database, folding }), HISTORY);
-  await folding.close();
+  const compaction = createLedgerCompaction(database);
+  await writeHistory(createLedgerStore({ database, reports: database, compaction }), HISTORY);
+  await compaction.close();
 });
 afterAll(async () => {
   await database.close();

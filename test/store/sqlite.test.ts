@@ -7,7 +7,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { backUp } from "../../src/store/backup.ts";
-import { SqliteThreadDialect } from "../../src/store/sqlite-dialect.ts";
+import { SqliteThreadDialect } from "../../src/store/sqlite/dialect.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { startProcess } from "../support/processes.ts";
 import { EXACT, raceForBudget } from "./budget-race.ts";
@@ -119,7 +119,7 @@ describe("a transaction in the thread of the database", () => {
     other.exec("alter table spending rename to elsewhere");
     // It is durable, and waits for what it belongs to.
     await ledger.insert([written]);
-    await expect(ledger.catchUp()).rejects.toThrow("no such table: spending");
+    await expect(ledger.flush()).rejects.toThrow("no such table: spending");
     expect((await ledger.list({ limit: 9 })).entries).toEqual([]);
     other.exec("alter table elsewhere rename to spending");
     expect((await ledger.list({ limit: 9 })).entries).toEqual([written]);

@@ -14,7 +14,7 @@ import { migrate } from "../../src/store/migrate.ts";
 import { connect, connectUnlimited } from "../../src/store/connect.ts";
 import type { Migration } from "../../src/store/migration.ts";
 import { MIGRATIONS } from "../../src/store/migrations.ts";
-import { openSqlite } from "../../src/store/sqlite.ts";
+import { openSqlite } from "../../src/store/sqlite/sqlite.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { entry } from "./contracts/entries.ts";
 import { migrateOldEntries, migrateOldKey, OLD_KEY } from "./old-database.ts";

@@ -4,10 +4,10 @@ import { join } from "node:path";
 import { CompiledQuery, type RawBuilder } from "kysely";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { Database } from "../../src/store/database.ts";
-import { keysWithUse } from "../../src/store/key-store.ts";
-import { latencyPoints } from "../../src/store/latency.ts";
+import { keysWithUse } from "../../src/store/access/key-store.ts";
+import { latencyPoints } from "../../src/store/ledger/latency.ts";
 import { openDatabase } from "../../src/store/open-database.ts";
-import { sumsOf } from "../../src/store/usage.ts";
+import { sumsOf } from "../../src/store/ledger/usage.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "parley-usage-plans-"));
 const SPAN = { sinceMs: 0, untilMs: 1 } as const;

@@ -1,7 +1,7 @@
 import type { Clock } from "../../src/core/clock.ts";
-import type { Calls } from "../../src/edge/calls.ts";
-import { Connections } from "../../src/edge/connections.ts";
-import { AdmissionControl } from "../../src/edge/overload/admission-control.ts";
+import type { Calls } from "../../src/inbound/calls.ts";
+import { Connections } from "../../src/inbound/connections.ts";
+import { AdmissionControl } from "../../src/admission/admission-control.ts";
 
 /** Room for the bodies of a test. */
 export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9 };

@@ -1,6 +1,6 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
 import type { Emit } from "../../src/core/provider.ts";
-import { pulled } from "../../src/edge/pulled.ts";
+import { toAsyncIterable } from "../../src/inbound/to-async-iterable.ts";
 
 /** What a stream emits, batch by batch, as a test asks for it. Breaking off calls `leave`, which must end the stream. */
 export function batchesOf(
@@ -9,5 +9,5 @@ export function batchesOf(
     throw new Error("nobody said how this stream is left");
   },
 ): AsyncGenerator<readonly CompletionChunk[]> {
-  return pulled(stream, { signal: new AbortController().signal, leave });
+  return toAsyncIterable(stream, { signal: new AbortController().signal, leave });
 }

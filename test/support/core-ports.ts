@@ -8,7 +8,7 @@ import { NO_LIMITS } from "../../src/core/principal.ts";
 /** A key that may do everything, without limits. */
 export const somebody: KeyPrincipal = {
   keyId: "key_1",
-  lineId: "key_1",
+  keyFamilyId: "key_1",
   keyName: "tests",
   accountId: "acct_1",
   models: undefined,

@@ -36,7 +36,7 @@ export interface ScriptedCall {
   readonly script: Script;
   readonly signal: AbortSignal;
   /** For which line of keys. */
-  readonly lineId: string | undefined;
+  readonly keyFamilyId: string | undefined;
   /** Batches that were taken from it. */
   given: number;
   /** How it ended: by itself, by the call's signal; `open` while it has not. */
@@ -106,11 +106,11 @@ export class ScriptedProvider implements Provider {
 
   async close(): Promise<void> {}
 
-  #begin({ model: { name: model }, signal, lineId }: UpstreamCall): ScriptedCall {
+  #begin({ model: { name: model }, signal, keyFamilyId }: UpstreamCall): ScriptedCall {
     const scripts = this.#scripts[model] ?? [];
     const script = scripts[Math.min(this.calls.filter((call) => call.model === model).length, scripts.length - 1)];
     if (script === undefined) throw new RangeError(`no script for ${model}`);
-    const call: ScriptedCall = { model, script, signal, lineId, given: 0, state: "open" };
+    const call: ScriptedCall = { model, script, signal, keyFamilyId, given: 0, state: "open" };
     this.calls.push(call);
     return call;
   }

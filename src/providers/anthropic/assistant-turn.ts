@@ -1,7 +1,7 @@
 import type { ContentPart, Message, ReasoningBlock, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isBlank } from "./content-parts.ts";
-import { isObject, parsed } from "../lenient.ts";
+import { isObject, parsed } from "../wire/lenient.ts";
 import type { Job } from "./job.ts";
 import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock } from "./wire.ts";
 

@@ -1,5 +1,5 @@
 import type { CacheMark } from "../../../gen/parley/v1/message_pb.js";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import type { Block, CacheControl, Markable, MessagesBody } from "./wire.ts";
 
 /** The provider refuses a request with more marks. */

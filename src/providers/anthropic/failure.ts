@@ -1,16 +1,16 @@
 import type { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../answer.ts";
-import { readMessage, type SubjectWords, tellSubject } from "../error-words.ts";
-import { object, parsed, string, type Json } from "../lenient.ts";
-import { readRetryAdvice } from "../retry-after.ts";
-import { keepAll } from "../redaction.ts";
+import type { Refusal } from "../wire/answer.ts";
+import { readMessage, type SubjectWords, tellSubject } from "../wire/error-words.ts";
+import { object, parsed, string, type Json } from "../wire/lenient.ts";
+import { readRetryAdvice } from "../wire/retry-after.ts";
+import { keepAll } from "../wire/redaction.ts";
 import {
   type ErrorSubject,
   type InBand,
   toInnerFailure,
   toStatusFailure,
   type UpstreamError,
-} from "../status-failure.ts";
+} from "../wire/status-failure.ts";
 
 /** The statuses that the types of errors inside an answer stand for. */
 const STATUS_BY_TYPE: ReadonlyMap<string, number> = new Map([

@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import type { CacheMarks } from "./cache-marks.ts";
 import type { ToolCallIds } from "./tool-call-ids.ts";
 

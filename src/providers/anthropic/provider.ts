@@ -1,7 +1,7 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
-import type { Upstream } from "../http.ts";
-import { redactionOf } from "../redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import type { Upstream } from "../transport/http.ts";
+import { redactionOf } from "../wire/redaction.ts";
 import { toRefusalFailure } from "./failure.ts";
 import { toAnthropicRequest } from "./request.ts";
 import { toAnswer, toAnswerChunks } from "./response.ts";
@@ -45,7 +45,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
   }: UpstreamCall): DialectCall => ({
     path: "/v1/messages",
@@ -54,7 +54,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     toFailure,
   });

@@ -1,7 +1,7 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
-import { TranslationLog } from "../translation.ts";
+import { TranslationLog } from "../wire/translation.ts";
 import { CacheMarks } from "./cache-marks.ts";
 import { toConversation } from "./conversation.ts";
 import type { Job } from "./job.ts";

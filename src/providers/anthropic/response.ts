@@ -1,9 +1,9 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
-import { incomplete } from "../broken-answer.ts";
-import { object } from "../lenient.ts";
-import { keepAll } from "../redaction.ts";
+import { incomplete } from "../wire/broken-answer.ts";
+import { object } from "../wire/lenient.ts";
+import { keepAll } from "../wire/redaction.ts";
 import { AnswerContent } from "./content.ts";
 import { readEnding, sayEnding } from "./ending.ts";
 import { toErrorFailure } from "./failure.ts";

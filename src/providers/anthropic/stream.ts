@@ -1,10 +1,10 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { StreamReader } from "../answer.ts";
-import { truncated } from "../broken-answer.ts";
-import { EventJson, isEndMarker } from "../event-json.ts";
-import { object } from "../lenient.ts";
-import { keepAll, type Redact } from "../redaction.ts";
-import type { SseEvent } from "../sse.ts";
+import type { StreamReader } from "../wire/answer.ts";
+import { truncated } from "../wire/broken-answer.ts";
+import { EventJson, isEndMarker } from "../wire/event-json.ts";
+import { object } from "../wire/lenient.ts";
+import { keepAll, type Redact } from "../wire/redaction.ts";
+import type { SseEvent } from "../wire/sse.ts";
 import { AnswerContent } from "./content.ts";
 import { type Ending, readEnding, sayEnding } from "./ending.ts";
 import { toErrorFailure } from "./failure.ts";

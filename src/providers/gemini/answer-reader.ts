@@ -2,8 +2,8 @@ import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_p
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
-import { array, object, string } from "../lenient.ts";
-import { keepAll, type Redact } from "../redaction.ts";
+import { array, object, string } from "../wire/lenient.ts";
+import { keepAll, type Redact } from "../wire/redaction.ts";
 import { CandidateReader } from "./candidate.ts";
 import { toInBandFailure } from "./failure.ts";
 import { readUsage } from "./usage.ts";

@@ -2,10 +2,10 @@ import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
-import { Base64, EncodedSource } from "../../core/base64.ts";
+import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
-import { brokenCall } from "../broken-answer.ts";
-import { array, isObject, type Json, object, string } from "../lenient.ts";
+import { brokenCall } from "../wire/broken-answer.ts";
+import { array, isObject, type Json, object, string } from "../wire/lenient.ts";
 import { toFinishReason } from "./finish.ts";
 import { toLogprobs } from "./logprobs.ts";
 

@@ -1,6 +1,6 @@
 import { type ContentPart, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parsed } from "../lenient.ts";
+import { isObject, parsed } from "../wire/lenient.ts";
 import { type Place, toPart } from "./media.ts";
 import { checksSignatures, fillSignatures, knownSignature, signText } from "./signature.ts";
 import { orphan, toResultParts } from "./tool-results.ts";

@@ -1,16 +1,16 @@
 import { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../answer.ts";
-import { readMessage, type SubjectWords, tellSubject } from "../error-words.ts";
-import { array, type Json, object, parsed, string } from "../lenient.ts";
-import { readRetryAdvice } from "../retry-after.ts";
-import { keepAll } from "../redaction.ts";
+import type { Refusal } from "../wire/answer.ts";
+import { readMessage, type SubjectWords, tellSubject } from "../wire/error-words.ts";
+import { array, type Json, object, parsed, string } from "../wire/lenient.ts";
+import { readRetryAdvice } from "../wire/retry-after.ts";
+import { keepAll } from "../wire/redaction.ts";
 import {
   type ErrorSubject,
   type InBand,
   toInnerFailure,
   toStatusFailure,
   type UpstreamError,
-} from "../status-failure.ts";
+} from "../wire/status-failure.ts";
 
 /** HTTP status by the provider's word, for errors that come without a number. */
 const STATUS_BY_WORD: ReadonlyMap<string, number> = new Map([

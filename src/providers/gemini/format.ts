@@ -1,8 +1,8 @@
 import type { CompletionRequest, JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
-import { isObject, parsed } from "../lenient.ts";
+import type { TranslationLog } from "../wire/translation.ts";
+import { isObject, parsed } from "../wire/lenient.ts";
 import { toAnswerSchema } from "./schema.ts";
 import { checksSignatures } from "./signature.ts";
 import type { GenerationConfig, JsonObject } from "./wire.ts";

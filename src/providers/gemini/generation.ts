@@ -1,7 +1,7 @@
 import { type CompletionRequest, Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import { toThinkingConfig } from "./reasoning.ts";
 import type { GenerationConfig } from "./wire.ts";
 

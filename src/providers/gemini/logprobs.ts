@@ -5,7 +5,7 @@ import {
   type TokenLogprob,
   TokenLogprobSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { array, number, object, string } from "../lenient.ts";
+import { array, number, object, string } from "../wire/lenient.ts";
 
 /** A candidate's `logprobsResult`: the chosen tokens, each with the likeliest ones at its place. Undefined without any. */
 export function toLogprobs(result: unknown): Logprobs | undefined {

@@ -2,7 +2,7 @@ import { type Audio, type ContentPart, type File, type Image } from "../../../ge
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import { knownSignature } from "./signature.ts";
 import type { InlineData, Part } from "./wire.ts";
 

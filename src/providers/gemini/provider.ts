@@ -1,7 +1,7 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
-import type { Upstream } from "../http.ts";
-import { redactionOf } from "../redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import type { Upstream } from "../transport/http.ts";
+import { redactionOf } from "../wire/redaction.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
@@ -33,7 +33,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
   });
 
   const toCall = (
-    { model, translation, signal, idleMs, progress, lineId, accountId }: UpstreamCall,
+    { model, translation, signal, idleMs, progress, keyFamilyId, accountId }: UpstreamCall,
     method: string,
   ): DialectCall => ({
     path: `/v1beta/${toModelPath(model.name)}:${method}`,
@@ -42,7 +42,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     toFailure: (refusal) => toFailure(refusal, redact),
   });

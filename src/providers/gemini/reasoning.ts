@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities, UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import type { ThinkingConfig } from "./wire.ts";
 
 /** Efforts from none to most, in the words of `Capabilities.reasoningEfforts`. */

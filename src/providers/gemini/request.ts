@@ -1,6 +1,6 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
-import { TranslationLog } from "../translation.ts";
+import { TranslationLog } from "../wire/translation.ts";
 import { toConversation } from "./contents.ts";
 import { toAnswerFormat } from "./format.ts";
 import { toGenerationConfig } from "./generation.ts";

@@ -1,9 +1,9 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { StreamReader } from "../answer.ts";
-import { truncated } from "../broken-answer.ts";
-import { EventJson, isEndMarker } from "../event-json.ts";
-import { keepAll } from "../redaction.ts";
-import type { SseEvent } from "../sse.ts";
+import type { StreamReader } from "../wire/answer.ts";
+import { truncated } from "../wire/broken-answer.ts";
+import { EventJson, isEndMarker } from "../wire/event-json.ts";
+import { keepAll } from "../wire/redaction.ts";
+import type { SseEvent } from "../wire/sse.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
 /**

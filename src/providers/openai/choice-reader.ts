@@ -1,6 +1,6 @@
 import { type CompletionChunk, type Delta, FinishReason, type Logprobs } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
-import { isObject, type Json, object, string } from "../lenient.ts";
+import { isObject, type Json, object, string } from "../wire/lenient.ts";
 import { readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { joinLogprobs, readLogprobs } from "./logprobs.ts";

@@ -2,7 +2,7 @@ import type { Audio, ContentPart, Image, File } from "../../../gen/parley/v1/mes
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import type { OpenAiContent, OpenAiPart } from "./wire.ts";
 
 /** What translating one message's content needs beside the parts themselves. */

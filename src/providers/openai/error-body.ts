@@ -1,5 +1,5 @@
-import { readMessage } from "../error-words.ts";
-import { array, isObject, object, parsed, string } from "../lenient.ts";
+import { readMessage } from "../wire/error-words.ts";
+import { array, isObject, object, parsed, string } from "../wire/lenient.ts";
 
 /** What an upstream's error says of itself; each field is empty when it is missing. */
 export interface ErrorFacts {

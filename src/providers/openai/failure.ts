@@ -1,15 +1,15 @@
 import type { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../answer.ts";
-import { type SubjectWords, tellSubject } from "../error-words.ts";
-import { readRetryAdvice } from "../retry-after.ts";
-import { keepAll } from "../redaction.ts";
+import type { Refusal } from "../wire/answer.ts";
+import { type SubjectWords, tellSubject } from "../wire/error-words.ts";
+import { readRetryAdvice } from "../wire/retry-after.ts";
+import { keepAll } from "../wire/redaction.ts";
 import {
   type ErrorSubject,
   type InBand,
   toInnerFailure,
   toStatusFailure,
   type UpstreamError,
-} from "../status-failure.ts";
+} from "../wire/status-failure.ts";
 import { type ErrorFacts, readErrorBody, readErrorFacts } from "./error-body.ts";
 
 /** The names by which servers of this dialect say what an error is about. */

@@ -5,7 +5,7 @@ import {
   type TokenLogprob,
   TokenLogprobSchema,
 } from "../../../gen/parley/v1/completion_pb.js";
-import { array, number, object } from "../lenient.ts";
+import { array, number, object } from "../wire/lenient.ts";
 
 /** Log probabilities of a choice or of a delta; undefined when there are none. */
 export function readLogprobs(value: unknown): Logprobs | undefined {

@@ -3,7 +3,7 @@ import { type Message, Role, type ToolCall } from "../../../gen/parley/v1/messag
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import { type ContentContext, packParts, toContent } from "./content.ts";
 import type {
   OpenAiAssistantMessage,

@@ -1,8 +1,8 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../answer.ts";
-import type { Upstream } from "../http.ts";
-import { redactionOf } from "../redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import type { Upstream } from "../transport/http.ts";
+import { redactionOf } from "../wire/redaction.ts";
 import { toOpenAiFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
 import { readOpenAiChunks, readOpenAiCompletion } from "./response.ts";
@@ -39,7 +39,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     hops = 0,
   }: UpstreamCall): DialectCall => ({
@@ -49,7 +49,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     signal,
     idleMs,
     progress,
-    lineId,
+    keyFamilyId,
     accountId,
     toFailure: (refusal) => toOpenAiFailure(refusal, redact),
   });

@@ -1,6 +1,6 @@
 import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 
 /** Every effort in this dialect's words, lowest first. */
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;

@@ -1,8 +1,8 @@
 import { type CompletionRequest, Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, Translation, UpstreamModel } from "../../core/provider.ts";
-import { parsed } from "../lenient.ts";
-import { TranslationLog } from "../translation.ts";
+import { parsed } from "../wire/lenient.ts";
+import { TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoningEffort } from "./reasoning.ts";
 import { instruct, toAnswerForm } from "./response-format.ts";

@@ -1,6 +1,6 @@
 import type { ResponseFormat } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities } from "../../core/provider.ts";
-import type { TranslationLog } from "../translation.ts";
+import type { TranslationLog } from "../wire/translation.ts";
 import { readObject } from "./tools.ts";
 import type { OpenAiMessage, OpenAiResponseFormat } from "./wire.ts";
 

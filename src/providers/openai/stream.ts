@@ -1,12 +1,12 @@
 import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
-import type { StreamReader } from "../answer.ts";
-import { noOutput, truncated } from "../broken-answer.ts";
-import { EventJson, isEndMarker } from "../event-json.ts";
-import { array, count, type Json, object, string } from "../lenient.ts";
-import { keepAll, type Redact } from "../redaction.ts";
-import type { SseEvent } from "../sse.ts";
+import type { StreamReader } from "../wire/answer.ts";
+import { noOutput, truncated } from "../wire/broken-answer.ts";
+import { EventJson, isEndMarker } from "../wire/event-json.ts";
+import { array, count, type Json, object, string } from "../wire/lenient.ts";
+import { keepAll, type Redact } from "../wire/redaction.ts";
+import type { SseEvent } from "../wire/sse.ts";
 import { ChoiceReader } from "./choice-reader.ts";
 import { findError } from "./error-body.ts";
 import { toInBandFailure } from "./failure.ts";

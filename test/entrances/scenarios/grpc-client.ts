@@ -8,7 +8,7 @@ import {
 } from "@grpc/grpc-js";
 import { type Completion, type CompletionChunk, CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import type { Mode } from "../../../src/core/router.ts";
-import { serviceDefinition } from "../../../src/grpc/definition.ts";
+import { serviceDefinition } from "../../../src/inbound/grpc/definition.ts";
 import { readChunks, readCompletion, readError } from "./grpc-reply.ts";
 import type { Reply, RunningCall } from "./reply.ts";
 

@@ -32,7 +32,7 @@ export async function startWorld(): Promise<World> {
     config: {
       grpc: { listen: "127.0.0.1:0", max_receive_mib: 1 },
       retries: { base_ms: 1, cap_ms: 1500 },
-      breaker: { failures: 3, rest_ms: 1000, max_rest_ms: 2000 },
+      breaker: { failures: 3, open_ms: 1000, max_open_ms: 2000 },
       // More scenarios are played in a minute than an account may send requests by default.
       limits: UNLIMITED,
       ...describeModels(upstream.url, { name: "nothing yet", expected: { answer: {} } }, "0"),

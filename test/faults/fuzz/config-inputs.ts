@@ -67,9 +67,9 @@ const DOCUMENTS: readonly Plain[] = [
   {
     limits: { requests_per_minute: "unlimited", tokens_per_minute: 5, monthly_budget_usd: 12.5, burst_seconds: 60 },
     ledger: { retention_days: 30 },
-    shutdown: { notice_ms: 0, drain_ms: 1000 },
+    shutdown: { delay_ms: 0, drain_ms: 1000 },
     retries: { base_ms: 50, cap_ms: 500 },
-    breaker: { failures: 3, rest_ms: 1000, max_rest_ms: 10_000 },
+    breaker: { failures: 3, open_ms: 1000, max_open_ms: 10_000 },
   },
 ];
 

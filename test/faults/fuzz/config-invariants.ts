@@ -60,7 +60,7 @@ function flawOfConfig(config: Config): string | undefined {
     ...(isLoopback(operations.listen.host) ? [] : [`operations at ${operations.listen.host}`]),
     ...(Number.isInteger(workers) && workers >= 1 && workers <= 128 ? [] : [`${workers} workers`]),
     ...(retries.baseMs <= retries.capMs ? [] : ["retries that begin above their cap"]),
-    ...(breaker.restMs <= breaker.maxRestMs ? [] : ["rests that begin above their most"]),
+    ...(breaker.openMs <= breaker.maxOpenMs ? [] : ["rests that begin above their most"]),
     ...(models.length > 0 ? [] : ["no model"]),
     ...(new Set(providers.map(({ name }) => name)).size === providers.length ? [] : ["a provider twice"]),
     ...providers.flatMap(flawsOfProvider),

@@ -3,7 +3,7 @@ import { anyUnpack } from "@bufbuild/protobuf/wkt";
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders } from "node:http2";
 import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
-import { FAILURE_TABLE, type FailureRow } from "../../../src/edge/failure-table.ts";
+import { FAILURE_TABLE, type FailureRow } from "../../../src/inbound/failure-table.ts";
 import type { GrpcOutcome } from "./grpc-caller.ts";
 import { PLANTED, STACK_TRACE } from "./product-under-test.ts";
 

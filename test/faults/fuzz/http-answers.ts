@@ -1,7 +1,7 @@
 import { fromBinary } from "@bufbuild/protobuf";
 import { ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import type { FailureCode } from "../../../src/core/failure.ts";
-import { FAILURE_TABLE } from "../../../src/edge/failure-table.ts";
+import { FAILURE_TABLE } from "../../../src/inbound/failure-table.ts";
 import { type RawResponse, takeResponse } from "../../product/support/raw-http.ts";
 import { PLANTED, STACK_TRACE } from "./product-under-test.ts";
 

@@ -1,7 +1,7 @@
 import { type DescField, type DescMessage, ScalarType, toBinary } from "@bufbuild/protobuf";
 import { BinaryWriter, WireType } from "@bufbuild/protobuf/wire";
 import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js";
-import { readChatRequest } from "../../../src/front/openai/request.ts";
+import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
 import { readScenarios } from "../../product/support/fixtures.ts";
 import { damage } from "./damage.ts";
 import type { Random } from "./random.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { JsonSchema } from "../../../src/front/openapi/components.ts";
-import { chatRequest } from "../../../src/front/openai/schema.ts";
+import type { JsonSchema } from "../../../src/inbound/http/openapi/components.ts";
+import { chatRequest } from "../../../src/formats/openai-chat/schema.ts";
 import { type JsonTree, toTree } from "./json-tree.ts";
 import { oddValue } from "./json-mutations.ts";
 import type { Random } from "./random.ts";

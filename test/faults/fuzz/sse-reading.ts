@@ -1,8 +1,8 @@
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../../src/core/failure.ts";
-import { encode } from "../../../src/grpc/encoding.ts";
-import { type DialectCall, fetchStream } from "../../../src/providers/answer.ts";
-import type { Upstream, UpstreamAnswer } from "../../../src/providers/http.ts";
+import { encode } from "../../../src/inbound/grpc/encoding.ts";
+import { type DialectCall, fetchStream } from "../../../src/providers/wire/answer.ts";
+import type { Upstream, UpstreamResponse } from "../../../src/providers/transport/http.ts";
 import type { Emit } from "../../../src/core/provider.ts";
 import { STREAM_DIALECTS, type DialectName } from "./sse-streams.ts";
 
@@ -81,7 +81,7 @@ const CALL: DialectCall = {
 /** An upstream whose answer arrives in these pieces, each in a read of its own. */
 function arriving(pieces: readonly Buffer[]): Upstream {
   let at = 0;
-  const answer: UpstreamAnswer = {
+  const answer: UpstreamResponse = {
     status: 200,
     headers: { "content-type": "text/event-stream" },
     read: async () => (at < pieces.length ? [pieces[at++]!] : undefined),

@@ -23,7 +23,7 @@ export interface AttemptWatchPorts {
   readonly nowMs: () => number;
   /** The state of a breaker, by its upstream model. */
   readonly stateOf: (key: string) => string;
-  readonly breaker: { readonly failures: number; readonly restMs: number };
+  readonly breaker: { readonly failures: number; readonly openMs: number };
   /** The requests under way whose first choice is a model of this provider. */
   readonly requestsOf: (provider: string) => number;
 }
@@ -147,7 +147,7 @@ export class AttemptWatch implements CallWatch {
     health.inARow += 1;
     const wasClosed = stateOf(upstreamKey(call.model)) === "closed";
     if (isProbe || (wasClosed && health.inARow >= breaker.failures)) {
-      health.restUntilMs = Math.max(health.restUntilMs, nowMs() + breaker.restMs);
+      health.restUntilMs = Math.max(health.restUntilMs, nowMs() + breaker.openMs);
       this.#ports.watch.count("rests");
     }
   }

@@ -181,6 +181,6 @@ export class Bank implements Pick<LedgerStore, "insert">, BudgetStore {
   }
 }
 
-function subjectsOf({ keyId, lineId = keyId, accountId }: NewLedgerEntry): readonly [string, string] {
-  return [`key:${lineId}`, `account:${accountId}`];
+function subjectsOf({ keyId, keyFamilyId = keyId, accountId }: NewLedgerEntry): readonly [string, string] {
+  return [`key:${keyFamilyId}`, `account:${accountId}`];
 }

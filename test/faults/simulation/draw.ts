@@ -58,7 +58,7 @@ export function drawGrants(chance: Chance, beganMs: number): KeyGrant[] {
     return {
       record: {
         id: `key_${index}`,
-        lineId: isOfFirst ? "key_0" : `key_${index}`,
+        keyFamilyId: isOfFirst ? "key_0" : `key_${index}`,
         accountId: `acct_${account}`,
         name: `key ${index}`,
         models: chance.percent(90) ? "all" : ["m0", "m1", "m2"],

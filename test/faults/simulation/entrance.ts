@@ -3,8 +3,8 @@ import type { Call } from "../../../src/core/call.ts";
 import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Emit } from "../../../src/core/provider.ts";
-import type { OpenCall } from "../../../src/edge/calls.ts";
-import { type Drainable, drained } from "../../../src/edge/drain.ts";
+import type { OpenCall } from "../../../src/inbound/calls.ts";
+import { type Drainable, drained } from "../../../src/inbound/drain.ts";
 import type { Chance } from "./chance.ts";
 import type { Journey } from "./journey.ts";
 import type { KeyDirectory } from "./key-directory.ts";
@@ -20,7 +20,7 @@ export interface EntrancePorts {
   readonly watch: Watch;
 }
 
-/** One call as the entrances handle it, over no wire: `grpc/handlers.ts` and `front/chat.ts` without their sockets. */
+/** One call as the entrances handle it, over no wire: `inbound/grpc/handlers.ts` and `inbound/http/chat.ts` without their sockets. */
 export async function answer(process: SimulatedProcess, journey: Journey, ports: EntrancePorts): Promise<void> {
   const { clock, keys, watch } = ports;
   const { habits, key, number } = journey;

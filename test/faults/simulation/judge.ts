@@ -4,7 +4,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
 import type { Price, Model } from "../../../src/core/model.ts";
 import type { CompletionRecord } from "../../../src/core/record.ts";
-import { WRITE_STALL_MS } from "../../../src/edge/drain.ts";
+import { WRITE_STALL_MS } from "../../../src/inbound/drain.ts";
 import { type Bank, MAX_BANK_DELAY_MS } from "./bank.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
 import { MAX_LOOKUP_MS } from "./key-directory.ts";

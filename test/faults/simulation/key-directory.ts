@@ -107,11 +107,11 @@ export class KeyDirectory implements KeyLookup {
   }
 
   changeLimits(key: SimulatedKey, change: Partial<Limits>): void {
-    const { lineId } = key.grant.record;
-    this.#watch.note(`the keys of ${lineId} have other limits: ${JSON.stringify(change)}`);
+    const { keyFamilyId } = key.grant.record;
+    this.#watch.note(`the keys of ${keyFamilyId} have other limits: ${JSON.stringify(change)}`);
     for (const each of this.keys) {
       const { record } = each.grant;
-      if (record.lineId !== lineId) continue;
+      if (record.keyFamilyId !== keyFamilyId) continue;
       each.grant = { ...each.grant, record: { ...record, limits: { ...record.limits, ...change } } };
       this.#tell(each.hash);
     }

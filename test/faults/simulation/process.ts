@@ -4,8 +4,8 @@ import { createCompletions, type OwnedCompletions } from "../../../src/core/comp
 import type { Model, Price, Timeouts } from "../../../src/core/model.ts";
 import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
 import type { CompletionRecord } from "../../../src/core/record.ts";
-import { createHealthRecorder } from "../../../src/core/upstream-health.ts";
-import { Calls } from "../../../src/edge/calls.ts";
+import { createHealthRecorder } from "../../../src/router/upstream-health.ts";
+import { Calls } from "../../../src/inbound/calls.ts";
 import { drainCalls } from "../../../src/gateway/gateway.ts";
 import { createLedger, type OwnedLedger } from "../../../src/ledger/ledger.ts";
 import { createLimiter, type OwnedLimiter } from "../../../src/limits/limiter.ts";
@@ -40,7 +40,7 @@ export interface Surroundings {
   readonly burstMs: number;
 }
 
-const BREAKER = { failures: 5, restMs: 2_000, maxRestMs: 10_000 };
+const BREAKER = { failures: 5, openMs: 2_000, maxOpenMs: 10_000 };
 const BACKOFF = { baseMs: 250, capMs: 2_000 };
 
 /** One gateway without its sockets: the parts, joined as `gateway/gateway.ts` joins them, on the time of a world. */
@@ -152,7 +152,7 @@ export class SimulatedProcess {
     const busy = [...this.requests.values()].some((count) => count !== 0);
     if (busy) watch.breach("end", `process ${this.number} has completions under way at its end`);
     const subjects = this.#around.keys.keys.flatMap(({ grant: { record, accountLimits } }) => [
-      [`key:${record.lineId}`, record.limits] as const,
+      [`key:${record.keyFamilyId}`, record.limits] as const,
       [`account:${record.accountId}`, accountLimits] as const,
     ]);
     await this.rates.audit(new Map(subjects));

@@ -26,7 +26,7 @@ export interface CallerPlan {
   readonly model: string;
   readonly fallbacks: readonly string[];
   /** How long it rests after each piece; undefined where it reads as fast as it can. */
-  readonly restMs: number | undefined;
+  readonly openMs: number | undefined;
   readonly leaving: Leaving | undefined;
   readonly deadlineMs: number | undefined;
 }
@@ -56,7 +56,7 @@ export function plainCaller(seed: number, request: number): CallerPlan {
     streamed: false,
     model: SPARE_MODEL,
     fallbacks: [],
-    restMs: undefined,
+    openMs: undefined,
     leaving: undefined,
     deadlineMs: undefined,
   };
@@ -77,7 +77,7 @@ export function drawCallerPlan(seed: number, request: number): CallerPlan {
     model: isPrimaryDead ? DEAD_MODEL : model,
     fallbacks: dice.roll(25) === 0 ? [DEAD_MODEL, ...fallbacks] : fallbacks,
   };
-  if (trouble < 10) return { ...plan, restMs: 1 + dice.roll(8) };
+  if (trouble < 10) return { ...plan, openMs: 1 + dice.roll(8) };
   if (trouble < 30) return { ...plan, leaving: drawLeaving(dice, client) };
   // The official client of OpenAI has no deadline that the gateway would notice before the client itself.
   if (trouble < 38 && client !== "openai") return { ...plan, deadlineMs: 5 + dice.roll(400) };

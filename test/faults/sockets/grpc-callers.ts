@@ -11,7 +11,7 @@ import {
   FinishReason,
 } from "../../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../../gen/parley/v1/message_pb.js";
-import { serviceDefinition } from "../../../src/grpc/definition.ts";
+import { serviceDefinition } from "../../../src/inbound/grpc/definition.ts";
 import { readChunks, readCompletion, readError, type Said } from "../../entrances/scenarios/grpc-reply.ts";
 import { promptOf } from "../../support/faults/fault-server.ts";
 import type { CallerPlan } from "./caller-plan.ts";

@@ -1,7 +1,7 @@
 import { DatabaseSync } from "node:sqlite";
 import { join } from "node:path";
 import type { FailureCode } from "../../../src/core/failure.ts";
-import { FAILURE_TABLE } from "../../../src/edge/failure-table.ts";
+import { FAILURE_TABLE } from "../../../src/inbound/failure-table.ts";
 import { openStore } from "../../../src/store/store.ts";
 import { promiseOf } from "../../support/faults/body.ts";
 import { DEAD_MODEL } from "./caller-plan.ts";

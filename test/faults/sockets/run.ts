@@ -93,7 +93,7 @@ function configOf(url: string, deadPort: number): object {
   return {
     timeouts: { connect_ms: 2_000, first_content_ms: 5_000, idle_ms: 4_000, total_ms: 20_000 },
     retries: { base_ms: 10, cap_ms: 50 },
-    breaker: { failures: 20, rest_ms: 1, max_rest_ms: 20 },
+    breaker: { failures: 20, open_ms: 1, max_open_ms: 20 },
     shutdown: { drain_ms: 10_000 },
     limits: {
       requests_per_minute: "unlimited",

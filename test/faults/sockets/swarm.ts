@@ -62,7 +62,7 @@ export function openSwarm(product: Product, upstream: FaultServer): Swarm {
 
 /** Makes a caller leave and rest as its plan says. */
 function behave(plan: CallerPlan, upstream: FaultServer): Asking {
-  const { leaving, restMs } = plan;
+  const { leaving, openMs } = plan;
   const controller = new AbortController();
   const leave = (): void => controller.abort(new Error("the caller leaves"));
   if (leaving?.when === "after") void delay(leaving.ms).then(leave);
@@ -76,7 +76,7 @@ function behave(plan: CallerPlan, upstream: FaultServer): Asking {
       read.bytes += bytes;
       if (leaving?.when === "pieces" && read.pieces >= leaving.count) leave();
       if (leaving?.when === "bytes" && read.bytes >= leaving.count) leave();
-      if (restMs !== undefined && !controller.signal.aborted) await delay(restMs);
+      if (openMs !== undefined && !controller.signal.aborted) await delay(openMs);
     },
   };
 }

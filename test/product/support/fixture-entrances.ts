@@ -8,10 +8,10 @@ import {
   CompletionService,
 } from "../../../gen/parley/v1/completion_pb.js";
 import { type ListModelsResponse, ModelService } from "../../../gen/parley/v1/model_pb.js";
-import { readChatRequest } from "../../../src/front/openai/request.ts";
-import { toChatCompletion } from "../../../src/front/openai/response.ts";
-import { ChunkWriter } from "../../../src/front/openai/stream.ts";
-import { serviceDefinition } from "../../../src/grpc/definition.ts";
+import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
+import { toChatCompletion } from "../../../src/formats/openai-chat/response.ts";
+import { ChunkWriter } from "../../../src/formats/openai-chat/stream.ts";
+import { serviceDefinition } from "../../../src/inbound/grpc/definition.ts";
 import { readError } from "../../entrances/scenarios/grpc-reply.ts";
 import { requestOf } from "./fixture-models.ts";
 import type { Json, Scenario } from "./fixtures.ts";

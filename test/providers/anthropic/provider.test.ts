@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Provider, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { anthropic } from "../../../src/providers/anthropic/provider.ts";
-import { connectUpstream } from "../../../src/providers/http.ts";
+import { connectUpstream } from "../../../src/providers/transport/http.ts";
 import { batchesOf } from "../../support/batches.ts";
 import { foldStream } from "../../support/fold.ts";
 import { summarize } from "./answers.ts";

@@ -6,7 +6,7 @@ import { toAnswerChunks } from "../../../src/providers/anthropic/response.ts";
 import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
 import { type Said, summarize } from "./answers.ts";
 import { readFixture } from "./fixtures.ts";
-import { SseParser } from "../../../src/providers/sse.ts";
+import { SseParser } from "../../../src/providers/wire/sse.ts";
 import { anyMessage, toSse } from "./messages.ts";
 
 /** What a reader says to these bytes, given in pieces, and the failure it ends with. */

@@ -1,7 +1,7 @@
 import { readFileSync } from "node:fs";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
-import { type SseEvent, SseParser } from "../../../src/providers/sse.ts";
+import { type SseEvent, SseParser } from "../../../src/providers/wire/sse.ts";
 
 const FOLDER = new URL("../../fixtures/", import.meta.url);
 

@@ -8,7 +8,7 @@ import { CompletionRequestSchema } from "../../../gen/parley/v1/completion_pb.js
 import { Failure } from "../../../src/core/failure.ts";
 import type { Provider, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { gemini } from "../../../src/providers/gemini/provider.ts";
-import { connectUpstream } from "../../../src/providers/http.ts";
+import { connectUpstream } from "../../../src/providers/transport/http.ts";
 import { foldStream } from "../../support/fold.ts";
 import { bytesOf } from "./fixture.ts";
 import { flash } from "./model.ts";

@@ -6,7 +6,7 @@ import { type CompletionChunk, CompletionRequestSchema } from "../../../gen/parl
 import { Role } from "../../../gen/parley/v1/message_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Capabilities, Provider, UpstreamCall } from "../../../src/core/provider.ts";
-import { connectUpstream } from "../../../src/providers/http.ts";
+import { connectUpstream } from "../../../src/providers/transport/http.ts";
 import { openai } from "../../../src/providers/openai/provider.ts";
 import { batchesOf } from "../../support/batches.ts";
 import { foldStream } from "../../support/fold.ts";

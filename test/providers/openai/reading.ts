@@ -10,7 +10,7 @@ import type { Answer } from "../../../src/core/provider.ts";
 import { fold } from "../../support/fold.ts";
 import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
 import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
-import { SseParser } from "../../../src/providers/sse.ts";
+import { SseParser } from "../../../src/providers/wire/sse.ts";
 
 /** What a stream said before it ended or failed. */
 export interface StreamOutcome {

@@ -58,7 +58,7 @@ describe("the reference", () => {
     const { output } = await bundle.generate();
     const modules = output.flatMap((chunk) => (chunk.type === "chunk" ? chunk.moduleIds : []));
     const paths = modules.map((id) => relative(root, id)).filter((path) => !path.startsWith("node_modules"));
-    expect(paths).toContain("src/edge/failure-table.ts");
+    expect(paths).toContain("src/inbound/failure-table.ts");
     const unwatched = paths.filter(
       (path) => !webAppSources.some((source) => path === source || path.startsWith(`${source}/`)),
     );

@@ -105,7 +105,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const entries = Array.from({ length: 20 }, () => entry());
       await Promise.all([ledger.insert(entries), ledger.insert(entries.toReversed()), ledger.insert(entries)]);
       // What comes again after that finds the entries in the tables.
-      await ledger.catchUp();
+      await ledger.flush();
       await ledger.insert([...entries.slice(5), entry()]);
       expect((await ledger.list({ limit: 99 })).entries).toHaveLength(21);
       const spent = { spentMicroUsd: 21 * 30, heldMicroUsd: 0 };
@@ -122,7 +122,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       const month = monthOf(Date.now());
       expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 500 }]);
       // Its process has another month.
-      await ledger.insert([{ ...entry({ completionId, startedAtMs: 0 }), lineId: "key_first" }]);
+      await ledger.insert([{ ...entry({ completionId, startedAtMs: 0 }), keyFamilyId: "key_first" }]);
       expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
       expect(await ledger.spending(["key:key_gone"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });

@@ -1,0 +1,198 @@
+import type { SetupState } from "../access/setup-token.ts";
+import { CREATE_FIRST } from "../access/sign-up.ts";
+import type { Config } from "../config/config.ts";
+import type { Output } from "./command.ts";
+import { readVersion } from "../config/version.ts";
+import { listWarnings } from "../config/warnings.ts";
+import { createLogger, type Logger } from "../telemetry/logger.ts";
+import { formatAddress } from "../config/settings.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import type { Role } from "../gateway/role.ts";
+
+/** What `serve` needs of its process. */
+export interface ServeContext {
+  readonly stdout: Output;
+  /** Whether a person reads `stdout`: a first key is made for nobody else, because logs keep what is written to them. */
+  readonly isTerminal: boolean;
+  readonly role: Role;
+  /** Reads the configuration again; throws with a message for people when it is wrong. */
+  readonly reread: () => Config;
+}
+
+/** Runs the gateway until the process is told to stop: the whole of `parley serve`. Answers with the exit code. */
+export async function serve(config: Config, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
+  const log = createLogger(config.log.level);
+  for (const { setting, text } of listWarnings(config)) {
+    // A core serves no HTTP.
+    if (role.name !== "core" || !setting.startsWith("http.")) log.warn({ setting }, text);
+  }
+  const gateway = await start(config, log, role);
+  const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
+  process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
+  // For who starts the program without the launcher and its flags: on this signal Node opens its inspector, through
+  // which every local user runs code and reads every credential.
+  process.on("SIGUSR1", () => undefined);
+  const { httpPort, grpcPort, operationsPort } = gateway;
+  const ports = { http_port: httpPort, grpc_port: grpcPort, operations_port: operationsPort };
+  log.info({ role: role.name, version: readVersion(), ...ports }, "ready");
+  try {
+    // Last, because whoever reads it may send a signal at once.
+    stdout.write(await greeting(config, role, { gateway, isTerminal }));
+  } catch (error) {
+    await gateway.close();
+    throw error;
+  }
+  const crash = await stopped;
+  const hint = "a second signal ends the calls under way at once";
+  void stopSignal().then(() => gateway.abort());
+  log.info({ active_calls: await gateway.activeCalls(), hint }, "draining");
+  await gateway.drain();
+  await gateway.close();
+  log.info("stopped");
+  return crash === undefined ? 0 : 1;
+}
+
+/** Loads what the role needs and nothing else: who only watches over workers needs little. */
+async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
+  if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, role);
+  if (role.name === "front")
+    return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);
+  return (await import("../gateway/gateway.ts")).startGateway(config, log, role.name);
+}
+
+/** Takes over a changed configuration; one that is wrong changes nothing. */
+async function reload(
+  before: Config,
+  { gateway, log, reread }: { gateway: Gateway; log: Logger; reread: () => Config },
+): Promise<void> {
+  try {
+    const next = reread();
+    await gateway.reload(next);
+    log.info("configuration reloaded");
+    const sections = changedAtRestart(before, next);
+    if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
+  } catch (error) {
+    const reason = error instanceof Error ? error.message : String(error);
+    log.error({ reason }, "configuration not reloaded; the old one stays");
+  }
+}
+
+/** Sections of the configuration that a reload does not apply. */
+const AT_RESTART = [
+  "http",
+  "grpc",
+  "operations",
+  "workers",
+  "dataDir",
+  "databaseUrl",
+  "redisUrl",
+  "limits",
+  "signUp",
+  "ledger",
+  "log",
+  "shutdown",
+  "simulator",
+  "retries",
+  "breaker",
+  "overload",
+] as const;
+
+function changedAtRestart(before: Config, after: Config): string[] {
+  return AT_RESTART.filter((section) => JSON.stringify(before[section]) !== JSON.stringify(after[section]));
+}
+
+/** A fault that nobody caught: the process can no longer be trusted, but what it is doing may end. */
+function fault(log: Logger): Promise<Error> {
+  return new Promise((resolve) => {
+    process.on("uncaughtException", (error: Error) => {
+      log.fatal({ cause: String(error), stack: error?.stack }, "unexpected fault");
+      resolve(error);
+    });
+  });
+}
+
+/** It cannot go on by itself: whoever started it should hear of it. */
+async function giveUp({ failed }: Gateway, log: Logger): Promise<Error> {
+  const error = await (failed ?? new Promise<never>(() => undefined));
+  log.fatal({ reason: error.message }, "giving up");
+  return error;
+}
+
+function stopSignal(): Promise<undefined> {
+  return new Promise((resolve) => {
+    const stop = (): void => {
+      process.off("SIGTERM", stop).off("SIGINT", stop);
+      resolve(undefined);
+    };
+    process.on("SIGTERM", stop).on("SIGINT", stop);
+  });
+}
+
+const NOT_BUILT = "not built; `npm run build:web` builds it, or says why it cannot";
+
+/**
+ * What a person at the terminal needs: where everything is, and on a fresh data directory how the first administrator is made,
+ * a key and a first request.
+ */
+async function greeting(
+  config: Config,
+  role: Role,
+  { gateway, isTerminal }: { readonly gateway: Gateway; readonly isTerminal: boolean },
+): Promise<string> {
+  const { httpPort, grpcPort, operationsPort, hasPages } = gateway;
+  const at = (listen: Config["http"]["listen"], port: number): string => formatAddress({ host: listen.host, port });
+  const base = `http://${at(config.http.listen, httpPort)}`;
+  const simulated = config.providers.filter((provider) => provider.simulated).map((provider) => provider.name);
+  const lines = [
+    `Parley is ready${role.name === "all" ? "" : ` as a ${role.name}`}.`,
+    "",
+    ...(role.name === "core" ? [] : [`  OpenAI-compatible HTTP   ${base}/v1`]),
+    ...(role.name === "all" ? [`  dashboard                ${hasPages ? `${base}/` : NOT_BUILT}`] : []),
+    ...(role.name === "front"
+      ? [`  core                     ${role.core}`]
+      : [`  gRPC                     ${at(config.grpc.listen, grpcPort)}`]),
+    `  metrics, health          http://${at(config.operations.listen, operationsPort)}`,
+  ];
+  if (role.name === "front") return `${lines.join("\n")}\n\n`;
+  if (simulated.length > 0) {
+    lines.push(
+      "",
+      `No credential for ${simulated.join(" and ")}: the built-in simulator answers in their place. README.md says how to use real providers.`,
+    );
+  }
+  lines.push(...setupLines(config, base, await gateway.prepareSetup()));
+  const firstKey = isTerminal ? await gateway.makeFirstKey() : undefined;
+  if (firstKey !== undefined) {
+    const model = config.models.find(({ id }) => id === "alpha-haiku-4.5") ?? config.models[0];
+    const body = JSON.stringify({
+      model: model?.id,
+      messages: [{ role: "user", content: "Hello, who are you?" }],
+    });
+    lines.push("", "Your first API key, shown this once:", "", `export KEY=${firstKey}`, "");
+    if (role.name === "core")
+      lines.push(`Serve HTTP with: npx parley serve --role front --core ${at(config.grpc.listen, grpcPort)}`);
+    else
+      lines.push(
+        "Try it:",
+        "",
+        // By way of standard input: arguments of a program are shown to all users of a machine.
+        `printf 'authorization: Bearer %s' "$KEY" | curl ${base}/v1/chat/completions -H @- -H 'content-type: application/json' -d '${body}'`,
+      );
+  } else lines.push("", 'Keys are made with: npx parley keys create --name "what it is for"');
+  return `${lines.join("\n")}\n\n`;
+}
+
+/** How the first administrator is made, where that needs more than opening the dashboard. */
+function setupLines(config: Config, base: string, setup: SetupState | undefined): string[] {
+  if (setup === undefined || setup.hasAdministrator) return [];
+  if (config.signUp === "closed")
+    return ["", "There is no administrator yet, and sign-up is closed. Make one with:", "", `  npx ${CREATE_FIRST}`];
+  if (setup.token === undefined) return [];
+  const link = `${config.http.publicUrl ?? base}/sign-up#setup=${setup.token}`;
+  return [
+    "",
+    "There is no administrator yet. Whoever opens this link first, within seven days, becomes it:",
+    "",
+    `  ${link}`,
+  ];
+}

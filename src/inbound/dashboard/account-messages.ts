@@ -1,0 +1,67 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { type Timestamp, timestampFromMs } from "@bufbuild/protobuf/wkt";
+import {
+  AccountRole,
+  type AccountSchema,
+  type InvitationSchema,
+  type SecurityEventSchema,
+} from "../../../gen/parley/console/v1/account_pb.js";
+import type { AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
+import { invalidField } from "../../core/failure.ts";
+import { toLimitsMessage } from "./limits-message.ts";
+
+const ROLES: Readonly<Record<Role, AccountRole>> = {
+  administrator: AccountRole.ADMINISTRATOR,
+  member: AccountRole.MEMBER,
+};
+
+/** An account without its password's hash. */
+export function toAccountMessage(account: AccountRecord): MessageInitShape<typeof AccountSchema> {
+  const { id, email = "", name, role, limits, createdAtMs, disabledAtMs } = account;
+  return {
+    id,
+    email,
+    name,
+    role: ROLES[role],
+    limits: toLimitsMessage(limits),
+    createTime: timestampFromMs(createdAtMs),
+    ...optionalTime("disableTime", disabledAtMs),
+  };
+}
+
+/** An invitation without its token's hash. */
+export function toInvitationMessage(invitation: InvitationRecord): MessageInitShape<typeof InvitationSchema> {
+  const { id, email = "", role, createdBy, createdAtMs, expiresAtMs, usedAtMs } = invitation;
+  return {
+    id,
+    email,
+    role: ROLES[role],
+    createdBy,
+    createTime: timestampFromMs(createdAtMs),
+    expireTime: timestampFromMs(expiresAtMs),
+    ...optionalTime("useTime", usedAtMs),
+  };
+}
+
+/** A security event as an account may see it: members do not learn from where others have acted on their account. */
+export function toSecurityEventMessage(
+  event: RecordedEvent,
+  viewer: Pick<AccountRecord, "id" | "role">,
+): MessageInitShape<typeof SecurityEventSchema> {
+  const { id, atMs, type, actorId = "", accountId = "", network = "", details } = event;
+  const isShown = viewer.role === "administrator" || actorId === "" || actorId === viewer.id;
+  const shownNetwork = isShown ? network : "";
+  return { id, time: timestampFromMs(atMs), type, actorId, accountId, network: shownNetwork, details: { ...details } };
+}
+
+/** The role that a request names. Throws `invalid_request`. */
+export function fromRoleMessage(role: AccountRole): Role {
+  if (role === AccountRole.ADMINISTRATOR) return "administrator";
+  if (role === AccountRole.MEMBER) return "member";
+  throw invalidField("role", "must be ACCOUNT_ROLE_ADMINISTRATOR or ACCOUNT_ROLE_MEMBER");
+}
+
+/** One field of a message, absent where there is no such time. */
+export function optionalTime<F extends string>(field: F, atMs: number | undefined): { [K in F]?: Timestamp } {
+  return atMs === undefined ? {} : ({ [field]: timestampFromMs(atMs) } as { [K in F]?: Timestamp });
+}

@@ -1,0 +1,87 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { updateAccount } from "../../access/accounts.ts";
+import type { AccessContext } from "../../access/context.ts";
+import { createInvitation, revokeInvitation } from "../../access/invitations.ts";
+import type { KeyStore } from "../../access/key-store.ts";
+import { requireAdministrator, requireFresh } from "../../access/sessions.ts";
+import { fromRoleMessage, toAccountMessage, toInvitationMessage, toSecurityEventMessage } from "./account-messages.ts";
+import { accountInView, actorOf, signedInOf } from "./call.ts";
+import { fromLimitsMessage } from "./limits-message.ts";
+import { endOfPage, readMoment, readPage, writeMoment } from "./list-page.ts";
+import { pageSize } from "./page-size.ts";
+
+/** What the account service stands on. */
+export interface AccountServicePorts {
+  readonly access: AccessContext;
+  readonly keys: Pick<KeyStore, "countWorking">;
+}
+
+/** Accounts, invitations and what happened to them. */
+export function createAccountService({ access, keys }: AccountServicePorts): ServiceImpl<typeof AccountService> {
+  const { store, clock } = access;
+  return {
+    async list(request) {
+      const page = readPage(request);
+      const accounts = await store.list(page);
+      const ids = accounts.map(({ id }) => id);
+      const working = await keys.countWorking(ids, clock.now());
+      return {
+        accounts: accounts.map((account) => ({
+          ...toAccountMessage(account),
+          workingKeys: BigInt(working.get(account.id) ?? 0),
+        })),
+        nextPageToken: endOfPage(accounts, page),
+      };
+    },
+
+    async update({ id, name, role, disabled, limits }, context) {
+      const signedIn = signedInOf(context);
+      if (id !== signedIn.account.id) requireAdministrator(signedIn);
+      if (role !== undefined || disabled !== undefined || limits !== undefined) {
+        requireAdministrator(signedIn);
+        requireFresh(signedIn, clock.now());
+      }
+      const update = {
+        name,
+        role: role === undefined ? undefined : fromRoleMessage(role),
+        disabled,
+        limits: limits === undefined ? undefined : fromLimitsMessage(limits),
+      };
+      return { account: toAccountMessage(await updateAccount(access, { id, update, actor: actorOf(context) })) };
+    },
+
+    async createInvitation({ email, role }, context) {
+      const { token, record } = await createInvitation(access, {
+        email: email === "" ? undefined : email,
+        role: fromRoleMessage(role),
+        ...actorOf(context),
+      });
+      return { invitation: toInvitationMessage(record), token };
+    },
+
+    async listInvitations() {
+      return { invitations: (await store.listInvitations()).map(toInvitationMessage) };
+    },
+
+    async revokeInvitation({ id }, context) {
+      await revokeInvitation(access, id, actorOf(context));
+      return {};
+    },
+
+    async listSecurityEvents({ accountId, limit, pageToken }, context) {
+      const size = pageSize(limit);
+      const { account: viewer } = signedInOf(context);
+      const events = await store.events({
+        limit: size,
+        accountId: accountInView(signedInOf(context), accountId),
+        before: readMoment(pageToken, "atMs"),
+      });
+      const last = events.at(-1);
+      return {
+        events: events.map((event) => toSecurityEventMessage(event, viewer)),
+        nextPageToken: last === undefined || events.length < size ? "" : writeMoment(last.atMs, last.id),
+      };
+    },
+  };
+}

@@ -1,0 +1,68 @@
+import { BlockList, isIP } from "node:net";
+import { networkOf } from "../../access/address.ts";
+
+/** What of a request says where it comes from. */
+export interface Arrival {
+  readonly remoteAddress: string | undefined;
+  /** All `X-Forwarded-For` headers, joined with commas. */
+  readonly forwardedFor: string | undefined;
+}
+
+export interface NetworkFinderOptions {
+  /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+  /** Called once, when the header arrives although no proxy is trusted. */
+  readonly onUntrusted: () => void;
+}
+
+/**
+ * Tells the network of the client behind the proxies that are trusted, given as addresses or CIDR ranges. The header is
+ * believed only as far as trusted proxies wrote it: from the right, up to the first address that is not one of them.
+ * Throws a TypeError for a range that is none.
+ */
+export function createNetworkFinder({
+  trustedProxies,
+  onUntrusted,
+}: NetworkFinderOptions): (arrival: Arrival) => string {
+  let isToldOf = trustedProxies.length > 0;
+  const trusted = toBlockList(trustedProxies);
+  const isTrusted = (address: string): boolean => trusted.check(address, isIP(address) === 6 ? "ipv6" : "ipv4");
+  return ({ remoteAddress, forwardedFor }) => {
+    if (!isToldOf && forwardedFor !== undefined) {
+      isToldOf = true;
+      onUntrusted();
+    }
+    let client = toAddress(remoteAddress ?? "");
+    if (client === undefined) return networkOf("");
+    const hops = (forwardedFor ?? "").split(",").map((hop) => toAddress(hop.trim()));
+    while (isTrusted(client)) {
+      const next: string | undefined = hops.pop();
+      if (next === undefined) break;
+      client = next;
+    }
+    return networkOf(client);
+  };
+}
+
+/** Addresses and CIDR ranges as a list to look addresses up in. Throws a TypeError for a range that is none. */
+export function toBlockList(ranges: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const range of ranges) {
+    const [address = "", length] = range.split("/");
+    const family = isIP(address) === 6 ? "ipv6" : "ipv4";
+    try {
+      if (length === undefined) list.addAddress(address, family);
+      else list.addSubnet(address, Number(length), family);
+    } catch (cause) {
+      throw new TypeError(`trusted proxies: ${range} is not an address or a range such as 10.0.0.0/8`, { cause });
+    }
+  }
+  return list;
+}
+
+/** An address without its port, brackets or zone, IPv4 as such; undefined for anything else. */
+function toAddress(text: string): string | undefined {
+  const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([^:]*):\d+)$/.exec(text) ?? [];
+  const address = (bracketed ?? plain ?? text).replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");
+  return isIP(address) === 0 ? undefined : address;
+}

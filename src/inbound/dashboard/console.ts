@@ -1,0 +1,138 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { ConnectRouter } from "@connectrpc/connect";
+import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
+import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
+import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
+import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
+import type { AccessContext } from "../../access/context.ts";
+import type { KeyStore } from "../../access/key-store.ts";
+import type { Completions } from "../../core/completions.ts";
+import type { Model } from "../../core/model.ts";
+import type { Limits } from "../../core/principal.ts";
+import type { Calls } from "../calls.ts";
+import type { Refusal } from "../services.ts";
+import type { LedgerStore } from "../../ledger/ledger-store.ts";
+import type { UsageStore } from "../../ledger/usage-store.ts";
+import type { BuiltFiles } from "./built-files.ts";
+import { createAccountService } from "./account-service.ts";
+import { createNetworkFinder } from "./client-address.ts";
+import { type Cookies, createCookies } from "./cookies.ts";
+import { createCsrfCheck } from "./csrf.ts";
+import { createKeyService } from "./key-service.ts";
+import { createModelService, type ModelServicePorts } from "./model-service.ts";
+import { createPages } from "./pages.ts";
+import { createPlaygroundService } from "./playground-service.ts";
+import { POLICIES } from "./policy.ts";
+import type { RequestFeed } from "./request-feed.ts";
+import { createRequestService } from "./request-service.ts";
+import { createRpcs } from "./rpcs.ts";
+import { securityHeaders } from "./security-headers.ts";
+import { createSessionService } from "./session-service.ts";
+import { type ConfigurationInForce, createSettingsService } from "./settings-service.ts";
+import { Streams } from "./streams.ts";
+import { createUsageService } from "./usage-service.ts";
+
+/** What the console stands on. */
+export interface ConsolePorts {
+  readonly access: AccessContext;
+  readonly keys: KeyStore;
+  readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
+  readonly usage: UsageStore;
+  /** The requests of this process as they end. */
+  readonly feed: RequestFeed;
+  /** The models there are now, in the order of the registry. */
+  readonly models: () => readonly Model[];
+  readonly health: ModelServicePorts["health"];
+  readonly openingOf: ModelServicePorts["openingOf"];
+  readonly configuration: () => ConfigurationInForce;
+  /** What accounts without limits of their own are held to. */
+  readonly accountLimits: Limits;
+  readonly completions: Pick<Completions, "stream">;
+  /** The calls under way in this process, which a drain waits for. */
+  readonly calls: Calls;
+  readonly version: string;
+  /** Is told of calls that did not work, for logs and metrics. */
+  readonly refused: (refusal: Refusal) => void;
+  /** Is told once when requests come through a proxy although none is trusted: its visitors then count as one network. */
+  readonly untrustedProxy: () => void;
+}
+
+export interface ConsoleOptions {
+  /** Where people reach it, such as `https://parley.example.com`; undefined for whatever address this machine has. */
+  readonly publicUrl: string | undefined;
+  /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
+  readonly trustedProxies: readonly string[];
+  /** The built pages; undefined when they are not built, which the pages' addresses then say. */
+  readonly files?: BuiltFiles | undefined;
+}
+
+/** The dashboard's pages and services, to be mounted by the HTTP front. */
+export interface Console {
+  /** Whether the path, without a query, is one of the console's. */
+  handles(path: string): boolean;
+  /** Answers one request, whatever it is. Never throws. */
+  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+  /** Ends the streams that would go on for ever, now and from now on; everything else is still answered. */
+  drain(): void;
+}
+
+/** Builds the console. Throws a TypeError for options that cannot be. */
+export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, files }: ConsoleOptions): Console {
+  const address = publicUrl === undefined ? undefined : new URL(publicUrl);
+  const isSecure = address?.protocol === "https:";
+  const headers = securityHeaders(isSecure);
+  const cookies = createCookies(isSecure);
+  const pages = createPages(files, address);
+  const { access, calls, refused, untrustedProxy } = ports;
+  const findNetwork = createNetworkFinder({ trustedProxies, onUntrusted: untrustedProxy });
+  const rpcs = createRpcs(
+    {
+      access,
+      calls,
+      refused,
+      csrf: createCsrfCheck(address),
+      findNetwork: ({ socket, headers: { "x-forwarded-for": forwardedFor } }) =>
+        findNetwork({ remoteAddress: socket.remoteAddress, forwardedFor: forwardedFor?.toString() }),
+      cookies,
+    },
+    { policies: POLICIES, addRoutes: (router) => addRoutes(router, ports, cookies) },
+  );
+
+  return {
+    handles: (path) => path.startsWith(PREFIX) || pages.handles(path),
+    handle(request, response, requestId) {
+      response.setHeader("x-request-id", requestId);
+      const path = pathOf(request.url!);
+      if (pages.handles(path)) return pages.handle(path, request, response);
+      for (const [name, value] of headers) response.setHeader(name, value);
+      void rpcs.answer({ request, response, path, requestId });
+    },
+    drain: () => rpcs.drain(),
+  };
+}
+
+const PREFIX = "/parley.console.v1.";
+
+/** The path of a request's target, which proxies write as a whole URL. */
+function pathOf(target: string): string {
+  const [path = ""] = target.split("?", 1);
+  return path.startsWith("/") || !URL.canParse(target) ? path : new URL(target).pathname;
+}
+
+function addRoutes(router: ConnectRouter, ports: ConsolePorts, cookies: Cookies): void {
+  const { access, keys, ledger, usage, feed, models, completions } = ports;
+  const ids = (): ReadonlySet<string> => new Set(models().map(({ id }) => id));
+  const streams = new Streams(access);
+  router.service(SessionService, createSessionService(access, cookies));
+  router.service(AccountService, createAccountService({ access, keys }));
+  router.service(KeyService, createKeyService({ access, keys, ledger, models: ids }));
+  router.service(UsageService, createUsageService({ usage, ledger, clock: access.clock }));
+  router.service(RequestService, createRequestService({ ledger, keys, feed, streams, clock: access.clock }));
+  router.service(ModelService, createModelService({ ...ports, clock: access.clock }));
+  router.service(SettingsService, createSettingsService(ports));
+  router.service(PlaygroundService, createPlaygroundService({ keys, completions, streams, clock: access.clock }));
+}

@@ -1,0 +1,71 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { isIP } from "node:net";
+import { Failure } from "../../core/failure.ts";
+import { tooLarge } from "../http/body.ts";
+
+/** What of an RPC decides what its calls look like. */
+export interface RpcShape {
+  /** Whether it answers with a stream, which has content types of its own. */
+  readonly streams: boolean;
+  readonly maxBodyBytes: number;
+}
+
+/** What of a request decides whether it may be from the console's own page. */
+export interface RequestHeaders {
+  readonly method?: string | undefined;
+  readonly headers: IncomingHttpHeaders;
+}
+
+/**
+ * Lets only calls through that another site's page cannot make a browser send: a POST with a content type that no form has
+ * and that scripts of other origins may not send without asking (both `application/json` and `application/connect+json`
+ * are such), from a page of this origin by the browser's own word (`Sec-Fetch-Site`), or by `Origin` where it does not say;
+ * clients that are no browsers send neither. And only for a host that nobody else can give a name to: an IP address, localhost
+ * or the public URL's, so that a stranger's domain that points here is not taken for this origin. Throws a Failure.
+ */
+export function createCsrfCheck(publicUrl: URL | undefined): (request: RequestHeaders, expected: RpcShape) => void {
+  return ({ method, headers }, { streams, maxBodyBytes }) => {
+    const { host = "", origin } = headers;
+    const site = headers["sec-fetch-site"];
+    checkHost(host, publicUrl);
+    if (method !== "POST") throw new Failure("invalid_request", "The console's services are called with POST.");
+    if (site !== undefined ? site !== "same-origin" : origin !== undefined && !isOwnOrigin(origin, host, publicUrl)) {
+      throw forbidden("The console's services are only for its own pages");
+    }
+    const type = headers["content-type"] ?? "";
+    if (!(streams ? STREAM_TYPE : UNARY_TYPE).test(type)) throw new Failure("invalid_request", wrongType(streams));
+    if (Number(headers["content-length"] ?? 0) > maxBodyBytes) throw tooLarge(maxBodyBytes);
+  };
+}
+
+const UNARY_TYPE = /^application\/(json|proto)\s*(;|$)/i;
+const STREAM_TYPE = /^application\/connect\+(json|proto)\s*(;|$)/i;
+
+function wrongType(streams: boolean): string {
+  const prefix = streams ? "application/connect+" : "application/";
+  return `The content type must be ${prefix}json or ${prefix}proto.`;
+}
+
+/** Throws a Failure for a host that somebody else can give a name to: anything but an IP address, localhost and the public URL's. */
+export function checkHost(host: string, publicUrl: URL | undefined): void {
+  if (isOwnHost(host, publicUrl)) return;
+  throw forbidden(`The console is not served for the host "${host.slice(0, 100)}"`);
+}
+
+function isOwnHost(host: string, publicUrl: URL | undefined): boolean {
+  if (publicUrl !== undefined && host.toLowerCase() === publicUrl.host) return true;
+  const { hostname } = new URL(`http://${host}`);
+  return hostname === "localhost" || isIP(hostname.replace(/^\[(.*)\]$/, "$1")) !== 0;
+}
+
+function isOwnOrigin(origin: string, host: string, publicUrl: URL | undefined): boolean {
+  if (publicUrl !== undefined && origin === publicUrl.origin) return true;
+  // Behind a proxy that speaks TLS the page's scheme is another one than ours.
+  return (
+    origin.toLowerCase() === `http://${host}`.toLowerCase() || origin.toLowerCase() === `https://${host}`.toLowerCase()
+  );
+}
+
+function forbidden(what: string): Failure {
+  return new Failure("permission_denied", `${what}. Is http.public_url set to the address that people use?`);
+}

@@ -1,0 +1,41 @@
+import type { Page } from "../../access/page.ts";
+import { invalidField } from "../../core/failure.ts";
+
+const MAX_SIZE = 1000;
+
+/** What a request asks for of a list that begins with the oldest. */
+export interface PageRequest {
+  readonly pageToken: string;
+  readonly limit: number;
+}
+
+/** The page that is asked for, of at most 1,000 rows, which is also the default. Throws `invalid_request` for what is none. */
+export function readPage({ pageToken, limit }: PageRequest): Page {
+  if (limit < 0 || limit > MAX_SIZE) throw invalidField("limit", "must be 1 to 1,000");
+  return { limit: limit === 0 ? MAX_SIZE : limit, after: readMoment(pageToken, "createdAtMs") };
+}
+
+/** Where a page of these rows ends; empty when there is nothing after it. */
+export function endOfPage(
+  rows: readonly { readonly createdAtMs: number; readonly id: string }[],
+  { limit }: Page,
+): string {
+  const last = rows.at(-1);
+  return last === undefined || rows.length < limit ? "" : writeMoment(last.createdAtMs, last.id);
+}
+
+/** A row by its time and ID, or with an empty one a moment, as a token that nobody is to look into; nothing in it is secret. */
+export function writeMoment(atMs: number, id: string): string {
+  return Buffer.from(`${atMs} ${id}`).toString("base64url");
+}
+
+/** What `writeMoment` wrote, its time under this name; undefined for an empty token. Throws `invalid_request`. */
+export function readMoment<N extends string>(
+  token: string,
+  time: N,
+): ({ readonly [K in N]: number } & { readonly id: string }) | undefined {
+  if (token === "") return undefined;
+  const [, ms, id] = /^(\d{1,15}) ([\w-]{0,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
+  if (ms === undefined || id === undefined) throw invalidField("page_token", "is not one that a page ended with");
+  return { [time]: Number(ms), id } as { readonly [K in N]: number } & { readonly id: string };
+}

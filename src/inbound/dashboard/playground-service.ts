@@ -1,0 +1,98 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
+import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import type { KeyStore } from "../../access/key-store.ts";
+import { keyState } from "../../access/keys.ts";
+import { isId } from "../../access/names.ts";
+import { type KeyPrincipal, toPrincipal } from "../../access/principal.ts";
+import type { Clock } from "../../core/clock.ts";
+import type { Completions } from "../../core/completions.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import { toConnectError } from "../connect-error.ts";
+import { toAsyncIterable } from "../to-async-iterable.ts";
+import { newCompletionId } from "../ids.ts";
+import { signedInOf } from "./call.ts";
+import { withHeartbeat } from "./heartbeat.ts";
+import type { Streams } from "./streams.ts";
+
+/** What the playground stands on. */
+export interface PlaygroundPorts {
+  readonly keys: Pick<KeyStore, "findWithHash">;
+  readonly completions: Pick<Completions, "stream">;
+  readonly streams: Streams;
+  readonly clock: Clock;
+}
+
+/** Stands for nothing that a model has said. */
+const SIGN: readonly CompletionChunk[] = [];
+
+/** Completions that people try out: those of a client with the same key. */
+export function createPlaygroundService({
+  keys,
+  completions,
+  streams,
+  clock,
+}: PlaygroundPorts): ServiceImpl<typeof PlaygroundService> {
+  return {
+    stream({ keyId, completion: request }, context) {
+      return streams.run(context, async function* ({ requestId, arrivedMs, open }) {
+        const { signal, expiresMs } = open;
+        const principal = await findPrincipal({ keys, clock }, keyId, signedInOf(context).account.id);
+        open.authenticated(principal);
+        if (request === undefined) throw invalidField("completion", "is missing");
+        const completionId = newCompletionId();
+        const own = {
+          signal: leaving(signal),
+          expiresMs,
+          arrivedMs,
+          permitted: open.permitted,
+          entrance: "console",
+        } as const;
+        const call = { principal, requestId, completionId, ...own };
+        try {
+          const answer = toAsyncIterable(
+            (emit) => completions.stream(request, { ...call, admitted: () => undefined }, emit),
+            open,
+          );
+          for await (const batch of withHeartbeat(answer, { clock, sign: SIGN })) {
+            if (batch === SIGN) yield {};
+            for (const chunk of batch) yield { chunk };
+          }
+        } catch (reason) {
+          // Translated here: the ledger and the log have it already, as a completion and not as a refusal.
+          throw toConnectError(Failure.from(signal.aborted ? signal.reason : reason), requestId);
+        }
+      });
+    },
+  };
+}
+
+/** Aborts when this one does. A completion whose session ends has not failed, nor has its model: its caller has left. */
+function leaving(signal: AbortSignal): AbortSignal {
+  const controller = new AbortController();
+  const leave = (): void => {
+    const failure = Failure.from(signal.reason);
+    const isOfSession = failure.code === "unauthenticated" || failure.code === "permission_denied";
+    controller.abort(isOfSession ? new Failure("cancelled", failure.message) : failure);
+  };
+  if (signal.aborted) leave();
+  else signal.addEventListener("abort", leave, { once: true });
+  return controller.signal;
+}
+
+/** Who the holder of one of this account's keys is. Throws `invalid_request`; somebody else's key is like one that does not exist. */
+async function findPrincipal(
+  { keys, clock }: Pick<PlaygroundPorts, "keys" | "clock">,
+  keyId: string,
+  accountId: string,
+): Promise<KeyPrincipal> {
+  const confirmedAtMs = clock.monotonic();
+  const found = isId(keyId) ? await keys.findWithHash(keyId) : undefined;
+  if (found === undefined || found.record.accountId !== accountId)
+    throw invalidField("key_id", "is not a key of this account");
+  const state = keyState(found.record, clock.now());
+  const principal = toPrincipal(found, { hash: found.hash, confirmedAtMs });
+  if (state !== "active" || principal === undefined)
+    throw invalidField("key_id", `${keyId} is ${state}; choose another key`);
+  return principal;
+}

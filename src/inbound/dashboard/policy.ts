@@ -1,0 +1,108 @@
+import type { DescMethod } from "@bufbuild/protobuf";
+import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
+import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
+import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
+import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
+import { requireAdministrator, requireFresh, type SignedIn } from "../../access/sessions.ts";
+import { Failure } from "../../core/failure.ts";
+
+/** Who may call an RPC at all, and how. What of its objects a member may see is decided where they are looked up. */
+export interface Policy {
+  readonly who: "anybody" | "signed in" | "administrator";
+  /** Whether the password must have been given within the last minutes. */
+  readonly fresh?: true;
+  /** The largest request that is read. Default: 64 KiB. */
+  readonly maxBodyBytes?: number;
+  /** Whether a shutdown ends its calls at once, instead of waiting for them: for streams that go on as long as somebody looks. */
+  readonly endsWithDrain?: true;
+}
+
+/** The policy of one RPC, and what follows from its description. */
+export interface RpcPolicy extends Policy {
+  readonly maxBodyBytes: number;
+  /** Whether it answers with a stream. */
+  readonly streams: boolean;
+}
+
+/** The largest request that is read where a policy says nothing else. */
+export const MAX_BODY_BYTES = 64 * 1024;
+
+const ANYBODY: Policy = { who: "anybody" };
+const SIGNED_IN: Policy = { who: "signed in" };
+const SIGNED_IN_FRESH: Policy = { who: "signed in", fresh: true };
+/** Prompts have pictures. */
+const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024 };
+const LIVE: Policy = { who: "signed in", endsWithDrain: true };
+const ADMINISTRATOR: Policy = { who: "administrator" };
+const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
+
+/** The services of the console. */
+export const SERVICES = [
+  SessionService,
+  AccountService,
+  KeyService,
+  UsageService,
+  RequestService,
+  SettingsService,
+  ModelService,
+  PlaygroundService,
+] as const;
+
+/** Every RPC by its path; one that is not here cannot be called. */
+export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
+  ...entries(SessionService.method, {
+    signUp: ANYBODY,
+    signIn: ANYBODY,
+    signOut: ANYBODY,
+    getSession: ANYBODY,
+    reauthenticate: SIGNED_IN,
+    // Asks for the password itself.
+    changePassword: SIGNED_IN,
+    listSessions: SIGNED_IN,
+    signOutElsewhere: SIGNED_IN,
+  }),
+  ...entries(AccountService.method, {
+    list: ADMINISTRATOR,
+    // Of one's own account the name; the rest is looked at there.
+    update: SIGNED_IN,
+    createInvitation: ADMINISTRATOR_FRESH,
+    listInvitations: ADMINISTRATOR,
+    revokeInvitation: ADMINISTRATOR_FRESH,
+    listSecurityEvents: SIGNED_IN,
+  }),
+  ...entries(KeyService.method, {
+    list: SIGNED_IN,
+    create: SIGNED_IN_FRESH,
+    update: SIGNED_IN_FRESH,
+    rotate: SIGNED_IN_FRESH,
+    revoke: SIGNED_IN_FRESH,
+  }),
+  ...entries(UsageService.method, { summarize: SIGNED_IN, getLatency: SIGNED_IN, getSpending: SIGNED_IN }),
+  ...entries(RequestService.method, { list: SIGNED_IN, get: SIGNED_IN, watch: LIVE }),
+  ...entries(SettingsService.method, { get: SIGNED_IN, getConfiguration: ADMINISTRATOR }),
+  ...entries(ModelService.method, { list: SIGNED_IN, listUpstreams: ADMINISTRATOR }),
+  ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
+]);
+
+/** Throws `unauthenticated` or `permission_denied` for somebody who may not call an RPC with this policy. */
+export function admit({ who, fresh }: Policy, signedIn: SignedIn | undefined, nowMs: number): void {
+  if (who === "anybody") return;
+  if (signedIn === undefined) throw new Failure("unauthenticated", "Nobody is signed in, or the session has ended.");
+  if (who === "administrator") requireAdministrator(signedIn);
+  if (fresh) requireFresh(signedIn, nowMs);
+}
+
+/** The policies of a service's RPCs by their paths. */
+export function entries<M extends Readonly<Record<string, DescMethod>>>(
+  methods: M,
+  policies: Readonly<Record<keyof M, Policy>>,
+): [path: string, policy: RpcPolicy][] {
+  return Object.entries(methods).map(([local, { name, parent, methodKind }]) => {
+    const streams = methodKind === "server_streaming";
+    return [`/${parent.typeName}/${name}`, { maxBodyBytes: MAX_BODY_BYTES, ...policies[local]!, streams }];
+  });
+}

@@ -1,0 +1,44 @@
+import type { RequestFilter } from "../../../gen/parley/console/v1/request_pb.js";
+import type { SignedIn } from "../../access/sessions.ts";
+import { invalidField } from "../../core/failure.ts";
+import type { LedgerEntry } from "../../core/ledger.ts";
+import { FAILURE_TABLE } from "../failure-table.ts";
+import type { LogQuery } from "../../ledger/ledger-store.ts";
+import { accountInView, readId } from "./call.ts";
+import { readTime } from "./read-time.ts";
+
+/** Which requests somebody asks for and may see. */
+export type LogFilter = Omit<LogQuery, "limit" | "after">;
+
+const MAX_MODEL_CHARS = 256;
+
+/** Reads a filter. Throws `invalid_request`, and `permission_denied` for what is not the caller's to see. */
+export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn): LogFilter {
+  const { accountId = "", keyId = "", model = "", outcome = "", since, until } = filter ?? {};
+  if (model.length > MAX_MODEL_CHARS || /\p{Cc}/u.test(model) || !model.isWellFormed())
+    throw invalidField("filter.model", "is not a model's ID");
+  return {
+    accountId: accountInView(signedIn, accountId),
+    keyId: readId("filter.key_id", keyId),
+    model: model === "" ? undefined : model,
+    outcome: outcome === "" ? undefined : readOutcome(outcome),
+    sinceMs: since && readTime("filter.since", since),
+    untilMs: until && readTime("filter.until", until),
+  };
+}
+
+function readOutcome(outcome: string): LogQuery["outcome"] {
+  if (outcome === "served" || outcome === "failed" || Object.hasOwn(FAILURE_TABLE, outcome))
+    return outcome as LogQuery["outcome"];
+  throw invalidField("filter.outcome", "must be served, failed or a failure's code");
+}
+
+/** Whether an entry is one of those that are asked for, as the ledger itself would say, but for the time. */
+export function isAskedFor(entry: LedgerEntry, { accountId, keyId, model, outcome }: LogFilter): boolean {
+  return (
+    (accountId === undefined || entry.accountId === accountId) &&
+    (keyId === undefined || entry.keyId === keyId) &&
+    (model === undefined || entry.requestedModel === model || entry.servedModel === model) &&
+    (outcome === undefined || entry.outcome === outcome || (outcome === "failed" && entry.outcome !== "served"))
+  );
+}

@@ -1,0 +1,79 @@
+import type { ServiceImpl } from "@connectrpc/connect";
+import type { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { invalidField } from "../../core/failure.ts";
+import type { LedgerEntry } from "../../core/ledger.ts";
+import type { LedgerStore, LogPosition } from "../../ledger/ledger-store.ts";
+import { accountInView, signedInOf } from "./call.ts";
+import { readMoment, writeMoment } from "./list-page.ts";
+import { pageSize } from "./page-size.ts";
+import type { EndedRequest } from "./request-feed.ts";
+import { readFilter } from "./request-filter.ts";
+import { toRequestMessage } from "./request-messages.ts";
+import { watchRequests, type WatchPorts } from "./request-watch.ts";
+import type { Streams } from "./streams.ts";
+
+/** What the request log stands on. */
+export interface RequestServicePorts extends WatchPorts {
+  readonly ledger: Pick<LedgerStore, "list" | "find">;
+  readonly streams: Streams;
+}
+
+/** Single requests: of one's own account, and of all for administrators. */
+export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
+  const { ledger, keys, feed, streams } = ports;
+  /** Entries with what the ledger does not have of them. */
+  const complete = async (entries: readonly LedgerEntry[]): Promise<EndedRequest[]> => {
+    const names = await keys.names([...new Set(entries.map(({ keyId }) => keyId))]);
+    return entries.map((entry) => ({
+      entry,
+      keyName: names.get(entry.keyId),
+      message: feed.messageOf(entry.completionId),
+      refused: false,
+    }));
+  };
+
+  return {
+    async list({ filter, pageToken, limit }, context) {
+      const query = {
+        ...readFilter(filter, signedInOf(context)),
+        limit: pageSize(limit),
+        after: toPosition(readMoment(pageToken, "endedAtMs")),
+      };
+      const { entries, next } = await ledger.list(query);
+      return {
+        requests: (await complete(entries)).map(toRequestMessage),
+        nextPageToken: next === undefined ? "" : writeMoment(next.endedAtMs, next.completionId),
+      };
+    },
+
+    async get({ id }, context) {
+      const accountId = accountInView(signedInOf(context), "");
+      // As long and of such characters as the callers' own IDs may be.
+      const entry = /^[\x21-\x7e]{1,128}$/.test(id) ? await ledger.find(id, accountId) : undefined;
+      // Callers choose their requests' IDs: one that is the ID of somebody's completion does not hide it.
+      const refused = entry?.completionId === id ? undefined : feed.find(id, accountId);
+      const isIt = refused?.entry.completionId === id || (refused?.entry.endedAtMs ?? -1) >= (entry?.endedAtMs ?? 0);
+      const [found] = isIt ? [refused] : await complete(entry === undefined ? [] : [entry]);
+      if (found === undefined) throw invalidField("id", "there is no such request, or no longer");
+      return { request: toRequestMessage(found) };
+    },
+
+    watch({ filter }, context) {
+      return streams.run(context, async function* ({ open: { signal } }) {
+        if (filter?.since !== undefined) throw invalidField("filter.since", "cannot be watched for");
+        if (filter?.until !== undefined) throw invalidField("filter.until", "cannot be watched for");
+        for await (const { requests, skipped } of watchRequests(
+          ports,
+          readFilter(filter, signedInOf(context)),
+          signal,
+        )) {
+          yield { requests: requests.map(toRequestMessage), skipped: BigInt(skipped) };
+        }
+      });
+    },
+  };
+}
+
+function toPosition(moment: ReturnType<typeof readMoment<"endedAtMs">>): LogPosition | undefined {
+  return moment && { endedAtMs: moment.endedAtMs, completionId: moment.id };
+}

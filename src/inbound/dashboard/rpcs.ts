@@ -1,0 +1,157 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
+import type { AccessContext } from "../../access/context.ts";
+import { findSession, type SignedIn } from "../../access/sessions.ts";
+import { Failure } from "../../core/failure.ts";
+import { Calls } from "../calls.ts";
+import { openCall } from "../http/call.ts";
+import { answerConnect, connectHandlers, connectTimeoutMs } from "../http/connect-call.ts";
+import { describeBrowser } from "./browser-name.ts";
+import { CALL, type ConsoleCall } from "./call.ts";
+import type { Cookies } from "./cookies.ts";
+import type { RpcShape, RequestHeaders } from "./csrf.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
+import { refuse, type Refused, translateFailures } from "./refusal.ts";
+
+/** What answering calls stands on. */
+export interface RpcPorts {
+  readonly access: AccessContext;
+  /** What a drain waits for. */
+  readonly calls: Calls;
+  readonly refused: Refused;
+  /** Throws a Failure for what may not be a call of the console's own page. */
+  readonly csrf: (knock: RequestHeaders, expected: RpcShape) => void;
+  readonly findNetwork: (request: IncomingMessage) => string;
+  readonly cookies: Cookies;
+}
+
+/** The services of the console on the wire. */
+export interface Rpcs {
+  /** Answers one call, whatever it is. Never throws. `path` is that of the request, without its query. */
+  answer(exchange: RpcExchange): Promise<void>;
+  /** Ends what would go on for ever, now and from now on. */
+  drain(): void;
+}
+
+export interface RpcExchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly path: string;
+  readonly requestId: string;
+}
+
+export interface RpcOptions {
+  readonly addRoutes: (router: ConnectRouter) => void;
+  readonly policies: ReadonlyMap<string, RpcPolicy>;
+}
+
+/** How many calls one account may have under way, besides streams: reports are made one after the other, for everybody. */
+const MAX_PER_ACCOUNT = 32;
+
+/** What is expected of a call whose RPC does not exist, before it is told so. */
+const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
+
+/** Builds what answers calls: csrf, policy and session first, then Connect's handlers. */
+export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions): Rpcs {
+  const { access, calls, refused } = ports;
+  /** Calls that no drain waits for. */
+  const endless = new Calls(access.clock);
+  const places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
+  let draining = false;
+  const handlers = connectHandlers(addRoutes, {
+    maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
+    interceptors: [translateFailures(refused)],
+  });
+
+  /** The policy of a call that may come from the console's own page. Throws a Failure for any other. */
+  const knock = ({ request, path }: RpcExchange): RpcPolicy => {
+    const policy = policies.get(path);
+    ports.csrf(request, policy ?? UNKNOWN);
+    if (policy === undefined) throw new Failure("not_found", `There is nothing at ${path.slice(0, 256)}.`);
+    return policy;
+  };
+
+  const run = async (exchange: RpcExchange, policy: RpcPolicy, opened: (done: () => void) => void): Promise<void> => {
+    const { request, response, path, requestId } = exchange;
+    const { who, maxBodyBytes, streams, endsWithDrain } = policy;
+    const { clock } = access;
+    const arrivedMs = clock.monotonic();
+    const sessionId = ports.cookies.session.read(request.headers.cookie);
+    const signedIn = sessionId === undefined ? undefined : await lookUp(access, sessionId);
+    admit(policy, signedIn, clock.now());
+    const deadlineMs = connectTimeoutMs(exchange);
+    const { open, done } = openCall(endsWithDrain ? endless : calls, exchange, deadlineMs);
+    opened(done);
+    if (endsWithDrain && draining) open.end(new Failure("overloaded", "The gateway is shutting down."));
+    const network = ports.findNetwork(request);
+    const browser = describeBrowser(request.headers["user-agent"]);
+    const browserToken = ports.cookies.browser.read(request.headers.cookie);
+    const isForwarded = request.headers["x-forwarded-for"] !== undefined;
+    const caller = { network, browser, browserToken, isForwarded, sessionId, signedIn };
+    const call: ConsoleCall = { requestId, ...caller, arrivedMs, open };
+    let release: (() => void) | undefined;
+    try {
+      // Streams are counted where they are run.
+      if (signedIn !== undefined && who !== "anybody" && !streams) release = takePlace(places, signedIn.account.id);
+      await answerConnect(handlers.get(path)!, {
+        request,
+        response,
+        path,
+        call: open,
+        clock,
+        maxBodyBytes,
+        contextValues: createContextValues().set(CALL, call),
+        headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
+      });
+    } finally {
+      release?.();
+    }
+  };
+
+  return {
+    async answer(exchange) {
+      const { request, response, requestId, path } = exchange;
+      let policy: RpcPolicy | undefined;
+      let done = (): void => undefined;
+      try {
+        policy = knock(exchange);
+        await run(exchange, policy, (opened) => void (done = opened));
+      } catch (reason) {
+        const failure = Failure.from(reason);
+        // Whoever left needs no answer; one that has begun can only be cut off.
+        if (response.headersSent || failure.code === "cancelled") return void response.destroy();
+        refused({ entrance: "console", requestId, target: path.slice(0, 256), failure });
+        const streamType = policy?.streams ? request.headers["content-type"] : undefined;
+        refuse(response, failure, { requestId, streamType });
+      } finally {
+        done();
+      }
+    },
+
+    drain() {
+      draining = true;
+      endless.abortAll();
+    },
+  };
+}
+
+/** Takes a place for one more call. Throws `rate_limited` when there is none. */
+function takePlace(places: ConcurrencyLimit, accountId: string): () => void {
+  const release = places.take(accountId);
+  if (release !== undefined) return release;
+  const what = `This account has ${places.most} calls under way already`;
+  throw new Failure("rate_limited", `${what}. Try again when one of them has ended.`, { retryAfterMs: 1_000 });
+}
+
+/** Reverse proxies of the nginx family would otherwise hold messages back. */
+const STREAM_HEADERS = ["x-accel-buffering", "no"] as const;
+
+/** Whose session it is. A store that cannot answer says nothing about the session. */
+async function lookUp(access: AccessContext, sessionId: string): Promise<SignedIn | undefined> {
+  try {
+    return await findSession(access, sessionId);
+  } catch (cause) {
+    throw new Failure("overloaded", "Sessions cannot be checked at the moment. Try again shortly.", { cause });
+  }
+}

@@ -1,0 +1,118 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
+import {
+  type OpenSessionSchema,
+  SignUpMode as SignUpMessage,
+  type SessionSchema,
+  type SessionService,
+} from "../../../gen/parley/console/v1/session_pb.js";
+import type { SessionRecord } from "../../access/account-store.ts";
+import type { AccessContext, SignUpMode } from "../../access/context.ts";
+import { rememberBrowser } from "../../access/known-browsers.ts";
+import { changePassword } from "../../access/password-change.ts";
+import {
+  freshUntilMs,
+  listSessions,
+  SESSION_LIFETIME_MS,
+  type SignedIn,
+  signOut,
+  signOutElsewhere,
+  type StartedSession,
+} from "../../access/sessions.ts";
+import { hashToken } from "../../access/secret-token.ts";
+import { reauthenticate, signIn } from "../../access/sign-in.ts";
+import { signUp } from "../../access/sign-up.ts";
+import { toAccountMessage } from "./account-messages.ts";
+import { callOf, signedInOf } from "./call.ts";
+import type { Cookies } from "./cookies.ts";
+
+/** Signing up, in and out. A session's ID leaves in its cookie and nowhere else. */
+export function createSessionService(access: AccessContext, cookies: Cookies): ServiceImpl<typeof SessionService> {
+  let claimed = false;
+  const begin = async (started: StartedSession, context: HandlerContext) => {
+    const { sessionId, browserToken } = callOf(context);
+    // The one before belongs to nobody any more: what was planted in the browser does not become somebody's.
+    if (sessionId !== undefined) await access.store.removeSession(hashToken(sessionId));
+    context.responseHeader.append("set-cookie", cookies.session.write(started.id));
+    // A browser that could not be kept is unknown at its next sign-in, and no worse.
+    const token = await rememberBrowser(access, started.account.id, browserToken).catch(() => undefined);
+    if (token !== undefined) context.responseHeader.append("set-cookie", cookies.browser.write(token));
+    return { session: toSessionMessage(started) };
+  };
+  return {
+    async signUp({ email, password, name, invitationToken: token, setupToken }, context) {
+      return begin(await signUp(access, { email, password, name, token, setupToken }, callOf(context)), context);
+    },
+
+    async signIn({ email, password }, context) {
+      return begin(await signIn(access, { email, password }, callOf(context)), context);
+    },
+
+    async signOut(_, context) {
+      const { sessionId, network } = callOf(context);
+      if (sessionId !== undefined) await signOut(access, sessionId, network);
+      context.responseHeader.append("set-cookie", cookies.session.clear());
+      return {};
+    },
+
+    async getSession(_, context) {
+      const { signedIn, isForwarded } = callOf(context);
+      claimed ||= await access.store.isClaimed();
+      return {
+        ...(signedIn !== undefined && { session: toSessionMessage(signedIn) }),
+        signUpMode: SIGN_UP_MODES[access.signUp],
+        needsAdministrator: !claimed,
+        needsSetupToken: !claimed && (access.isExposed || isForwarded),
+      };
+    },
+
+    async reauthenticate({ password }, context) {
+      const signedIn = signedInOf(context);
+      return { session: toSessionMessage(await reauthenticate(access, { signedIn, password }, callOf(context))) };
+    },
+
+    async changePassword({ currentPassword, newPassword }, context) {
+      const change = { signedIn: signedInOf(context), current: currentPassword, next: newPassword };
+      return begin(await changePassword(access, change, callOf(context)), context);
+    },
+
+    async listSessions(_, context) {
+      const signedIn = signedInOf(context);
+      const sessions = await listSessions(access, signedIn);
+      return { sessions: sessions.map((session) => toOpenSessionMessage(session, signedIn)) };
+    },
+
+    async signOutElsewhere(_, context) {
+      return { ended: await signOutElsewhere(access, signedInOf(context), callOf(context)) };
+    },
+  };
+}
+
+/** How requests and settings name the modes. */
+export const SIGN_UP_MODES: Readonly<Record<SignUpMode, SignUpMessage>> = {
+  open: SignUpMessage.OPEN,
+  invited: SignUpMessage.INVITED,
+  closed: SignUpMessage.CLOSED,
+};
+
+function toOpenSessionMessage(
+  { hash, createdAtMs, lastSeenAtMs, network = "", browser = "" }: SessionRecord,
+  { session }: SignedIn,
+): MessageInitShape<typeof OpenSessionSchema> {
+  return {
+    createTime: timestampFromMs(createdAtMs),
+    lastUseTime: timestampFromMs(lastSeenAtMs),
+    network,
+    browser,
+    current: hash === session.hash,
+  };
+}
+
+function toSessionMessage({ session, account }: SignedIn): MessageInitShape<typeof SessionSchema> {
+  return {
+    account: toAccountMessage(account),
+    freshUntil: timestampFromMs(freshUntilMs(session)),
+    expireTime: timestampFromMs(session.createdAtMs + SESSION_LIFETIME_MS),
+  };
+}

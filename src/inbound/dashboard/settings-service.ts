@@ -1,0 +1,42 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ServiceImpl } from "@connectrpc/connect";
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import type { GetConfigurationResponseSchema, SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import type { AccessContext } from "../../access/context.ts";
+import { makes, type Model } from "../../core/model.ts";
+import type { Limits } from "../../core/principal.ts";
+import { toLimitsMessage } from "./limits-message.ts";
+import { SIGN_UP_MODES } from "./session-service.ts";
+
+/** The configuration in force, with nothing secret in it. */
+export type ConfigurationInForce = Required<
+  Pick<
+    MessageInitShape<typeof GetConfigurationResponseSchema>,
+    "file" | "entries" | "providers" | "nodeVersion" | "database" | "databaseVersion" | "rates"
+  >
+>;
+
+/** What the settings service stands on. */
+export interface SettingsServicePorts {
+  readonly access: Pick<AccessContext, "signUp">;
+  readonly models: () => readonly Model[];
+  readonly version: string;
+  /** What accounts without limits of their own are held to. */
+  readonly accountLimits: Limits;
+  readonly configuration: () => ConfigurationInForce;
+}
+
+/** What this installation runs with. */
+export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<typeof SettingsService> {
+  const { access, models, version, accountLimits, configuration } = ports;
+  return {
+    get: () => ({
+      signUpMode: SIGN_UP_MODES[access.signUp],
+      models: models().map((model) => ({ id: model.id, images: makes(model, Modality.IMAGE) })),
+      version,
+      accountLimits: toLimitsMessage(accountLimits),
+    }),
+
+    getConfiguration: () => ({ ...configuration(), version }),
+  };
+}

@@ -1,0 +1,94 @@
+import type { HandlerContext } from "@connectrpc/connect";
+import type { AccessContext } from "../../access/context.ts";
+import { peekSession } from "../../access/sessions.ts";
+import { Failure } from "../../core/failure.ts";
+import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
+import { ConcurrencyLimit } from "./concurrency-limit.ts";
+
+/** How often it is looked whether the session of an open stream is still there. */
+const RECHECK_MS = 5_000;
+
+/** How long a stream goes on while nobody can say whether its session is still there. */
+const UNCONFIRMED_MS = 60_000;
+
+/** How many streams one account may have open at once. */
+const MAX_PER_ACCOUNT = 8;
+
+/** The streams that people have open in the console: how many there may be, and what ends them besides their callers. */
+export class Streams {
+  readonly #access: Pick<AccessContext, "store" | "clock">;
+  readonly #places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
+
+  constructor(access: Pick<AccessContext, "store" | "clock">) {
+    this.#access = access;
+  }
+
+  /**
+   * Runs a stream of somebody who is signed in. It must end soon after its call's signal aborts: when the caller leaves,
+   * with the session or the role that it began with, and when the process stops. Throws `rate_limited` for one too many.
+   */
+  async *run<T>(
+    context: Pick<HandlerContext, "values">,
+    source: (call: ConsoleCall) => AsyncIterable<T>,
+  ): AsyncGenerator<T> {
+    const call = callOf(context);
+    const release = this.#take(signedInOf(context).account.id);
+    const stopWatching = this.#watchSession(call);
+    try {
+      for await (const message of source(call)) yield message;
+      // An end that nobody asked for is not one: whoever stopped the source says why.
+      call.open.signal.throwIfAborted();
+    } finally {
+      stopWatching();
+      release();
+    }
+  }
+
+  #take(accountId: string): () => void {
+    const release = this.#places.take(accountId);
+    if (release !== undefined) return release;
+    const what = `This account has ${MAX_PER_ACCOUNT} live pages or answers open already`;
+    throw new Failure("rate_limited", `${what}. Close one of them, or wait for an answer to end.`);
+  }
+
+  /** Ends the call when its session ends. Returns what stops looking. */
+  #watchSession(call: ConsoleCall): () => void {
+    const { clock } = this.#access;
+    let confirmedAtMs = clock.monotonic();
+    let isOver = false;
+    let cancelTimer = (): void => undefined;
+    const wait = (): void => {
+      cancelTimer = clock.after(RECHECK_MS, () => void look());
+    };
+    const look = async (): Promise<void> => {
+      const askedAtMs = clock.monotonic();
+      const found = await this.#check(call);
+      if (isOver) return;
+      if (found === "confirmed") confirmedAtMs = askedAtMs;
+      else if (found !== "unknown") return call.open.end(found);
+      else if (clock.monotonic() - confirmedAtMs > UNCONFIRMED_MS) return call.open.end(uncheckable());
+      wait();
+    };
+    wait();
+    return () => {
+      isOver = true;
+      cancelTimer();
+    };
+  }
+
+  /** What has become of a call's session. A store that cannot answer says nothing about it. */
+  async #check({ sessionId, signedIn: before }: ConsoleCall): Promise<"confirmed" | "unknown" | Failure> {
+    try {
+      const now = await peekSession(this.#access, sessionId!);
+      if (now === undefined) return new Failure("unauthenticated", "The session has ended.");
+      if (now.account.role === before!.account.role) return "confirmed";
+      return new Failure("permission_denied", "The role of this account has changed. Load the page again.");
+    } catch {
+      return "unknown";
+    }
+  }
+}
+
+function uncheckable(): Failure {
+  return new Failure("overloaded", "Sessions cannot be checked at the moment. Try again shortly.");
+}

@@ -1,0 +1,223 @@
+import { setImmediate } from "node:timers/promises";
+import type { DescMethodServerStreaming, DescMethodUnary, MessageShape } from "@bufbuild/protobuf";
+import {
+  type CallOptions,
+  type Client,
+  type ClientReadableStream,
+  connectivityState,
+  Metadata,
+  type MethodDefinition,
+  type ServiceError,
+} from "@grpc/grpc-js";
+import type { Clock } from "../../core/clock.ts";
+import { Failure } from "../../core/failure.ts";
+import { HOPS_HEADER } from "../../core/hops.ts";
+import type { LimitFacts } from "../../core/limiter.ts";
+import type { CoreChannels, Lease } from "./core-channels.ts";
+import { serviceDefinition } from "./definition.ts";
+import { failureSaid, failureUnsaid, limitsIn, noCore } from "./read-status.ts";
+
+/** What a call takes with it. */
+export interface CallFacts {
+  /** The caller's own API key. */
+  readonly key: string;
+  readonly requestId?: string;
+  /** Its reason is what the call throws when it aborts. */
+  readonly signal?: AbortSignal;
+  /** By the clock's `monotonic`. */
+  readonly expiresMs?: number | undefined;
+  /** How many gateways the request has come through. Default: none. */
+  readonly hops?: number | undefined;
+  /** Is told the caller's limits before there is any answer, and with a refusal. */
+  readonly heard: (facts: LimitFacts) => void;
+  /** Is told of a failure that no core has spoken of: that there was none, or that it went away. */
+  readonly lost: (failure: Failure) => void;
+}
+
+/** Calls of the core's methods. Everything they throw is a Failure. */
+export class CoreCalls {
+  readonly #channels: CoreChannels;
+  readonly #clock: Clock;
+  readonly #waitMs: number;
+
+  /** `waitMs` is how long a call waits for a core while there is none. */
+  constructor(channels: CoreChannels, { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number }) {
+    this.#channels = channels;
+    this.#clock = clock;
+    this.#waitMs = waitMs;
+  }
+
+  /** Calls a method with one answer. */
+  async unary<M extends DescMethodUnary>(
+    method: M,
+    request: MessageShape<M["input"]>,
+    facts: CallFacts,
+  ): Promise<MessageShape<M["output"]>> {
+    const lease = this.#channels.lease();
+    try {
+      await this.#ready(lease, facts);
+      const { path, requestSerialize, responseDeserialize } = definitionOf(method);
+      const [metadata, options] = this.#send(facts);
+      return await new Promise<MessageShape<M["output"]>>((resolve, reject) => {
+        const call = lease.client.makeUnaryRequest(
+          path,
+          requestSerialize,
+          responseDeserialize,
+          { bytes: 0, read: () => request },
+          metadata,
+          options,
+          (error, message) => {
+            facts.signal?.removeEventListener("abort", leave);
+            if (error === null) resolve(message as MessageShape<M["output"]>);
+            else reject(toFailure(error, facts, false));
+          },
+        );
+        const leave = (): void => call.cancel();
+        facts.signal?.addEventListener("abort", leave);
+        call.on("metadata", (received: Metadata) => hear(facts, received));
+      });
+    } finally {
+      lease.release();
+    }
+  }
+
+  /** Calls a method with a stream of answers. They come as fast as they are asked for, those that came together at once. */
+  async *stream<M extends DescMethodServerStreaming>(
+    method: M,
+    request: MessageShape<M["input"]>,
+    facts: CallFacts,
+  ): AsyncGenerator<MessageShape<M["output"]>[]> {
+    const lease = this.#channels.lease();
+    try {
+      await this.#ready(lease, facts);
+      const { path, requestSerialize, responseDeserialize } = definitionOf(method);
+      const [metadata, options] = this.#send(facts);
+      const call = lease.client.makeServerStreamRequest(
+        path,
+        requestSerialize,
+        responseDeserialize,
+        { bytes: 0, read: () => request },
+        metadata,
+        options,
+      ) as ClientReadableStream<MessageShape<M["output"]>>;
+      call.on("metadata", (received: Metadata) => hear(facts, received));
+      yield* readBatches(call, facts);
+    } finally {
+      lease.release();
+    }
+  }
+
+  #send({ key, requestId, expiresMs, hops = 0 }: CallFacts): [Metadata, CallOptions] {
+    const metadata = new Metadata();
+    metadata.set("authorization", `Bearer ${key}`);
+    if (requestId !== undefined) metadata.set("x-request-id", requestId);
+    if (hops > 0) metadata.set(HOPS_HEADER, String(hops));
+    if (expiresMs === undefined) return [metadata, {}];
+    return [metadata, { deadline: this.#clock.now() + expiresMs - this.#clock.monotonic() }];
+  }
+
+  /** Waits a while for a connection where there is none. */
+  async #ready({ client }: Lease, facts: CallFacts): Promise<void> {
+    const { signal } = facts;
+    signal?.throwIfAborted();
+    if (client.getChannel().getConnectivityState(true) === connectivityState.READY) return;
+    const connected = waitForReady(client, this.#clock.now() + this.#waitMs).then((isReady) => {
+      if (isReady) return;
+      const failure = noCore();
+      if (signal?.aborted !== true) facts.lost(failure);
+      throw failure;
+    });
+    if (signal === undefined) return connected;
+    let stop = (): void => undefined;
+    const left = new Promise<never>((_, reject) => {
+      stop = () => reject(signal.reason as Failure);
+      signal.addEventListener("abort", stop);
+    });
+    try {
+      await Promise.race([connected, left]);
+    } finally {
+      signal.removeEventListener("abort", stop);
+      connected.catch(() => undefined);
+    }
+  }
+}
+
+async function* readBatches<T>(call: ClientReadableStream<T>, facts: CallFacts): AsyncGenerator<T[]> {
+  const { signal } = facts;
+  let error: ServiceError | undefined;
+  let ended = false;
+  let begun = false;
+  let wake = (): void => undefined;
+  const leave = (): void => {
+    call.cancel();
+    wake();
+  };
+  call.on("readable", () => wake());
+  call.on("end", () => {
+    ended = true;
+    wake();
+  });
+  call.on("error", (reason: ServiceError) => {
+    error = reason;
+    wake();
+  });
+  signal?.addEventListener("abort", leave);
+  try {
+    for (;;) {
+      signal?.throwIfAborted();
+      const batch: T[] = [];
+      for (let next = call.read() as T | null; next !== null; next = call.read() as T | null) batch.push(next);
+      if (batch.length > 0) {
+        begun = true;
+        yield batch;
+        continue;
+      }
+      if (error !== undefined) throw toFailure(error, facts, begun);
+      if (ended) return;
+      await new Promise<void>((resolve) => {
+        wake = resolve;
+      });
+      // The library hands over one message at a time; those that came with it follow within this turn.
+      await setImmediate();
+    }
+  } finally {
+    signal?.removeEventListener("abort", leave);
+    if (!ended) call.cancel();
+  }
+}
+
+function toFailure(error: ServiceError, facts: CallFacts, begun: boolean): Failure {
+  if (facts.signal?.aborted) return Failure.from(facts.signal.reason);
+  const said = failureSaid(error);
+  if (said?.limits !== undefined) facts.heard(said.limits);
+  if (said !== undefined) return said;
+  const failure = failureUnsaid(error, begun);
+  // Without a signal there is no caller with a deadline: the time limit was this side's own.
+  const isCallers = failure.code === "deadline_exceeded" && facts.signal !== undefined;
+  if (isCallers) return failure;
+  const lost = failure.code === "deadline_exceeded" ? noCore(error) : failure;
+  facts.lost(lost);
+  return lost;
+}
+
+function hear({ heard }: CallFacts, metadata: Metadata): void {
+  const limits = limitsIn(metadata);
+  if (limits !== undefined) heard(limits);
+}
+
+function waitForReady(client: Client, deadline: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    client.waitForReady(deadline, (error) => resolve(error === undefined));
+  });
+}
+
+const definitions = new Map<DescMethodUnary | DescMethodServerStreaming, MethodDefinition<unknown, unknown>>();
+
+function definitionOf(method: DescMethodUnary | DescMethodServerStreaming): MethodDefinition<unknown, unknown> {
+  let found = definitions.get(method);
+  if (found === undefined) {
+    found = serviceDefinition(method.parent)[method.localName] as MethodDefinition<unknown, unknown>;
+    definitions.set(method, found);
+  }
+  return found;
+}

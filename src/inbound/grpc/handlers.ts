@@ -1,0 +1,283 @@
+import { create, type Message } from "@bufbuild/protobuf";
+import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
+import type { Completion, CompletionChunk, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type GetModelRequest,
+  type ListModelsRequest,
+  type ListModelsResponse,
+  ListModelsResponseSchema,
+  type Model,
+} from "../../../gen/parley/v1/model_pb.js";
+import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
+import type { Call } from "../../core/call.ts";
+import { Failure } from "../../core/failure.ts";
+import { HOPS_HEADER, readHops } from "../../core/hops.ts";
+import type { LimitFacts } from "../../core/limiter.ts";
+import type { Principal } from "../../core/principal.ts";
+import { toKey } from "../current-key.ts";
+import { toLimitHeaders } from "../limit-headers.ts";
+import { newCompletionId, requestIdFrom } from "../ids.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../routing.ts";
+import { serveCompletion } from "../serve-completion.ts";
+import type { EdgeServices, KeyPrincipal } from "../services.ts";
+import { drained } from "../drain.ts";
+import type { OpenCall } from "../calls.ts";
+import type { Encoded } from "./definition.ts";
+import { toServiceError } from "./status.ts";
+
+type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
+type CompletionCall =
+  | ServerUnaryCall<Encoded<CompletionRequest>, Completion>
+  | ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>;
+
+/** What grpc-js calls the other side of a connection or a stream that has been closed. */
+const PEER_GONE = "unknown";
+
+/** One call with what every handler needs: who calls, its ID, its signal. */
+interface Opened {
+  readonly requestId: string;
+  readonly open: OpenCall;
+  readonly arrivedMs: number;
+  /** How many gateways the request has come through; the front has looked whether that is too many. */
+  readonly hops: number;
+  /** The caller's limits, as last heard; undefined as long as nobody knows who calls. */
+  limits: LimitFacts | undefined;
+  /** The handler has said all; the call ends when that is out. */
+  answered(): void;
+}
+
+/** The handlers of `CompletionService`, in grpc-js's shape. */
+export function completionHandlers(services: EdgeServices): {
+  create(call: ServerUnaryCall<Encoded<CompletionRequest>, Completion>, reply: sendUnaryData<Completion>): void;
+  stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
+} {
+  return {
+    create: (call, reply) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          const completion = await services.completions.create(request, toCall(opened, principal));
+          const elapsedMs = services.clock.monotonic() - opened.arrivedMs;
+          call.sendMetadata(toMetadata(opened, routingOfCompletion(completion, request.model, elapsedMs)));
+          opened.answered();
+          reply(null, completion);
+        },
+        fail: (error) => reply(error),
+      }),
+    stream: (call) =>
+      void complete(services, call, {
+        async run(request, principal, opened) {
+          await writeStream(services, call, { request, principal, opened });
+          opened.answered();
+          call.end();
+        },
+        // Not destroy(): that would leave the client waiting for a status.
+        fail: (error) => call.emit("error", error),
+      }),
+  };
+}
+
+/** The handlers of `ModelService`. */
+export function modelHandlers(services: EdgeServices): {
+  list(
+    call: ServerUnaryCall<Encoded<ListModelsRequest>, ListModelsResponse>,
+    reply: sendUnaryData<ListModelsResponse>,
+  ): void;
+  get(call: ServerUnaryCall<Encoded<GetModelRequest>, Model>, reply: sendUnaryData<Model>): void;
+} {
+  return {
+    list: (call, reply) =>
+      void answer(services, { call, reply }, async (_, principal, opened) => {
+        const models = await services.models.list(toCall(opened, principal));
+        call.sendMetadata(toMetadata(opened, []));
+        return create(ListModelsResponseSchema, { models });
+      }),
+    get: (call, reply) =>
+      void answer(services, { call, reply }, async ({ id }, principal, opened) => {
+        const model = await services.models.get(id, toCall(opened, principal));
+        call.sendMetadata(toMetadata(opened, []));
+        return model;
+      }),
+  };
+}
+
+/** The handlers of `KeyService`. */
+export function keyHandlers(services: EdgeServices): {
+  getCurrent(call: ServerUnaryCall<Encoded<GetCurrentKeyRequest>, Key>, reply: sendUnaryData<Key>): void;
+} {
+  return {
+    getCurrent: (call, reply) =>
+      void answer(services, { call, reply }, async (_, principal, opened) => {
+        call.sendMetadata(toMetadata(opened, []));
+        return toKey(principal);
+      }),
+  };
+}
+
+/** A call of a method that is no completion. */
+async function answer<I extends Message, O extends Message>(
+  services: EdgeServices,
+  { call, reply }: { call: ServerUnaryCall<Encoded<I>, O>; reply: sendUnaryData<O> },
+  run: (request: I, principal: Principal, opened: Opened) => Promise<O>,
+): Promise<void> {
+  const opened = openCall(services, call);
+  let hasBegun = false;
+  try {
+    const principal = await authenticate(services, call, opened);
+    const request = call.request.read();
+    hasBegun = true;
+    const message = await run(request, principal, opened);
+    opened.answered();
+    reply(null, message);
+  } catch (reason) {
+    const failure = Failure.from(reason);
+    const { requestId } = opened;
+    if (!hasBegun) services.refused({ entrance: "grpc", requestId, target: call.getPath(), failure });
+    opened.answered();
+    reply(toError(opened, failure));
+  }
+}
+
+interface Completing {
+  readonly run: (request: CompletionRequest, principal: Principal, opened: Opened) => Promise<void>;
+  readonly fail: (error: ReturnType<typeof toServiceError>) => void;
+}
+
+/** A call for a completion. */
+async function complete(services: EdgeServices, call: CompletionCall, { run, fail }: Completing): Promise<void> {
+  const opened = openCall(services, call);
+  const { requestId, open } = opened;
+  await serveCompletion<CompletionRequest>(services, {
+    entrance: "grpc",
+    requestId,
+    target: call.getPath(),
+    open,
+    authenticate: () => authenticate(services, call, opened),
+    // The library has read it by now; the stream's guard has charged its key meanwhile.
+    bytes: call.request.bytes,
+    isRead: true,
+    read: () => call.request.read,
+    run: (request, principal) => run(request, principal, opened),
+    fail(failure) {
+      opened.answered();
+      fail(toError(opened, failure));
+    },
+  });
+}
+
+async function writeStream(
+  { completions, clock }: EdgeServices,
+  call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>,
+  { request, principal, opened }: { request: CompletionRequest; principal: Principal; opened: Opened },
+): Promise<void> {
+  await completions.stream(request, toCall(opened, principal), (batch) => {
+    let hasRoom = true;
+    for (const chunk of batch) {
+      if (chunk.event.case === "start") {
+        const facts = routingOfStart(chunk.event.value, request.model, clock.monotonic() - opened.arrivedMs);
+        call.sendMetadata(toMetadata(opened, facts));
+      }
+      hasRoom = call.write(chunk);
+    }
+    return hasRoom ? undefined : drained(call, { clock, call: opened.open, bytes: sizeOf(batch) });
+  });
+}
+
+async function authenticate(services: EdgeServices, call: AnyCall, opened: Opened): Promise<KeyPrincipal> {
+  const principal = await services.authenticate(authorizationOf(call));
+  opened.limits = services.limitsOf(principal);
+  return principal;
+}
+
+function toError({ requestId, limits }: Opened, failure: Failure): ReturnType<typeof toServiceError> {
+  return toServiceError(failure, { requestId, limits: failure.limits ?? limits });
+}
+
+function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
+  const arrivedMs = clock.monotonic();
+  const open = calls.open(remainingMs(call.getDeadline(), clock.now()));
+  const requestId = requestIdFrom(firstText(call.metadata, "x-request-id"));
+  let isAnswered = false;
+  let isOut = false;
+  const closeIfOver = (): void => {
+    if (isAnswered && isOut) open.close();
+  };
+  // grpc-js says "cancelled" at every end of a call, also a good one: when its last byte is out.
+  call.on("cancelled", () => {
+    if (!isAnswered) open.leave();
+    isOut = true;
+    closeIfOver();
+  });
+  // It says nothing more to a handler that it calls after the end: when the caller left, or its deadline passed and the
+  // library answered by itself, while the request was still being read.
+  if (call.getPeer() === PEER_GONE) {
+    open.leave();
+    isOut = true;
+  }
+  if (open.expiresMs !== undefined) {
+    const over = (): void => {
+      isOut ||= Failure.from(open.signal.reason).code === "deadline_exceeded";
+      closeIfOver();
+    };
+    open.signal.addEventListener("abort", over, { once: true });
+  }
+  const answered = (): void => {
+    isAnswered = true;
+    closeIfOver();
+  };
+  const hops = readHops(firstText(call.metadata, HOPS_HEADER));
+  return { requestId, open, arrivedMs, hops, limits: undefined, answered };
+}
+
+function remainingMs(deadline: Date | number, nowMs: number): number | undefined {
+  const atMs = typeof deadline === "number" ? deadline : deadline.getTime();
+  return Number.isFinite(atMs) ? atMs - nowMs : undefined;
+}
+
+/** About how large chunks are on the wire: what is said in them, pictures and speech above all. */
+function sizeOf(batch: readonly CompletionChunk[]): number {
+  return batch.reduce((sum, chunk) => sum + sizeOfChunk(chunk), 0);
+}
+
+function sizeOfChunk({ event }: CompletionChunk): number {
+  const content = event.case === "delta" ? event.value.content : undefined;
+  if (content?.case === "audio") return content.value.data.length;
+  if (content?.case === "image") return content.value.source.case === "data" ? content.value.source.value.length : 0;
+  if (content?.case === "toolCall") return content.value.arguments.length;
+  return typeof content?.value === "string" ? content.value.length : 0;
+}
+
+function toCall(opened: Opened, principal: Principal): Call {
+  const { requestId, open, arrivedMs, hops } = opened;
+  return {
+    principal,
+    requestId,
+    completionId: newCompletionId(),
+    entrance: "grpc",
+    signal: open.signal,
+    expiresMs: open.expiresMs,
+    arrivedMs,
+    hops,
+    permitted: open.permitted,
+    admitted: (facts) => {
+      opened.limits = facts;
+    },
+  };
+}
+
+/** The credential; two of them are refused by giving none. */
+function authorizationOf(call: AnyCall): string | undefined {
+  const values = call.metadata.get("authorization");
+  return values.length === 1 ? values[0]!.toString() : undefined;
+}
+
+function firstText(metadata: Metadata, key: string): string | undefined {
+  return metadata.get(key)[0]?.toString();
+}
+
+function toMetadata({ requestId, limits }: Opened, facts: RoutingFacts): Metadata {
+  const metadata = new Metadata();
+  metadata.set("x-request-id", requestId);
+  for (const [name, value] of facts) metadata.set(name, value);
+  if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
+  return metadata;
+}

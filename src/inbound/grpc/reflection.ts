@@ -1,0 +1,112 @@
+import { create, type DescFile, type MessageInitShape, toBinary } from "@bufbuild/protobuf";
+import { nestedTypes } from "@bufbuild/protobuf/reflect";
+import { FileDescriptorProtoSchema } from "@bufbuild/protobuf/wkt";
+import { type ServerDuplexStream, status } from "@grpc/grpc-js";
+import {
+  type ServerReflectionRequest,
+  type ServerReflectionResponse,
+  ServerReflectionResponseSchema,
+} from "../../../gen/grpc/reflection/v1/reflection_pb.js";
+import type { Encoded } from "./definition.ts";
+import { toRefusal } from "./status.ts";
+
+type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
+
+/** What can be asked for, by its full name. */
+interface Index {
+  readonly services: readonly string[];
+  readonly files: ReadonlyMap<string, DescFile>;
+  readonly symbols: ReadonlyMap<string, DescFile>;
+}
+
+/**
+ * Server reflection, so that stock tools need no files of ours, in grpc-js's shape. Tells of these services, and of
+ * the messages in `details`, which errors carry.
+ */
+export function reflectionHandlers(
+  services: readonly { readonly typeName: string; readonly file: DescFile }[],
+  details: readonly DescFile[],
+): {
+  serverReflectionInfo(call: ServerDuplexStream<Encoded<ServerReflectionRequest>, ServerReflectionResponse>): void;
+} {
+  // Made by the first question: most processes are never asked one.
+  let index: Index | undefined;
+  return {
+    serverReflectionInfo(call) {
+      call.on("data", (encoded: Encoded<ServerReflectionRequest>) => {
+        let request: ServerReflectionRequest;
+        try {
+          request = encoded.read();
+        } catch (reason) {
+          return void call.emit("error", toRefusal(reason, call));
+        }
+        index ??= {
+          services: services.map(({ typeName }) => typeName),
+          ...indexOf([...services.map(({ file }) => file), ...details]),
+        };
+        const messageResponse = answer(request, index);
+        const { host: validHost } = request;
+        call.write(create(ServerReflectionResponseSchema, { validHost, originalRequest: request, messageResponse }));
+      });
+      call.on("end", () => call.end());
+    },
+  };
+}
+
+function answer({ messageRequest: { case: asked, value } }: ServerReflectionRequest, index: Index): Answer {
+  switch (asked) {
+    case "listServices": {
+      const service = index.services.map((name) => ({ name }));
+      return { case: "listServicesResponse", value: { service } };
+    }
+    case "fileByFilename":
+      return fileAnswer(index.files.get(value));
+    case "fileContainingSymbol":
+      return fileAnswer(index.symbols.get(value));
+    case "fileContainingExtension":
+    case "allExtensionNumbersOfType":
+      return refusal(status.NOT_FOUND, "There are no extensions.");
+    default:
+      return refusal(status.UNIMPLEMENTED, "This is not known here.");
+  }
+}
+
+function fileAnswer(file: DescFile | undefined): Answer {
+  if (file === undefined) return refusal(status.NOT_FOUND, "There is nothing of this name.");
+  const fileDescriptorProto = [...withDependencies(file)].map(({ proto }) =>
+    toBinary(FileDescriptorProtoSchema, proto),
+  );
+  return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+}
+
+function refusal(errorCode: number, errorMessage: string): Answer {
+  return { case: "errorResponse", value: { errorCode, errorMessage } };
+}
+
+function indexOf(roots: readonly DescFile[]): Pick<Index, "files" | "symbols"> {
+  const all = new Set(roots.flatMap((file) => [...withDependencies(file)]));
+  const files = new Map([...all].map((file) => [`${file.name}.proto`, file]));
+  const symbols = new Map<string, DescFile>();
+  for (const file of all) {
+    for (const type of nestedTypes(file)) {
+      symbols.set(type.typeName, file);
+      for (const name of membersOf(type)) symbols.set(name, file);
+    }
+  }
+  return { files, symbols };
+}
+
+function membersOf(type: ReturnType<typeof nestedTypes> extends Iterable<infer T> ? T : never): readonly string[] {
+  const names = (members: readonly { readonly name: string }[]): string[] =>
+    members.map(({ name }) => `${type.typeName}.${name}`);
+  if (type.kind === "service") return names(type.methods);
+  return type.kind === "message" ? names([...type.fields, ...type.oneofs]) : [];
+}
+
+/** The file itself, and all that it needs. */
+function withDependencies(file: DescFile, found = new Set<DescFile>()): Set<DescFile> {
+  if (found.has(file)) return found;
+  found.add(file);
+  for (const dependency of file.dependencies) withDependencies(dependency, found);
+  return found;
+}

@@ -1,0 +1,64 @@
+import { create, toBinary } from "@bufbuild/protobuf";
+import { anyPack } from "@bufbuild/protobuf/wkt";
+import { Metadata, type ServiceError } from "@grpc/grpc-js";
+import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
+import { Failure } from "../../core/failure.ts";
+import type { LimitFacts } from "../../core/limiter.ts";
+import { errorDetails } from "../error-details.ts";
+import { FAILURE_TABLE } from "../failure-table.ts";
+import { requestIdFrom } from "../ids.ts";
+import { toLimitHeaders } from "../limit-headers.ts";
+
+/**
+ * The most bytes of details that are sent. They travel in the trailers, as base64 and beside the message: clients refuse
+ * trailers of more than 8 KiB, and the HTTP/2 library drops those of more than 64 KiB without a word.
+ */
+const MAX_DETAILS_BYTES = 4096;
+const SHORT_REASON_CHARS = 60;
+
+/** What every end of a call says of it: its ID, and the caller's limits where they are known. */
+export interface CallFacts {
+  readonly requestId: string;
+  readonly limits: LimitFacts | undefined;
+}
+
+/** A failure as the status that ends a call, with its `google.rpc` details and the call's facts in the trailers. */
+export function toServiceError(failure: Failure, { requestId, limits }: CallFacts): ServiceError {
+  const code = FAILURE_TABLE[failure.code].grpc;
+  const metadata = new Metadata();
+  metadata.set("x-request-id", requestId);
+  if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
+  metadata.set("grpc-status-details-bin", encodeDetails(failure, requestId));
+  return Object.assign(new Error(failure.message), { code, details: failure.message, metadata });
+}
+
+/** Why a call was refused for which nobody is asked for a key, as the status that ends it. */
+export function toRefusal(reason: unknown, call: { readonly metadata: Metadata }): ServiceError {
+  const requestId = requestIdFrom(call.metadata.get("x-request-id")[0]?.toString());
+  return toServiceError(Failure.from(reason), { requestId, limits: undefined });
+}
+
+/** All details; without long reasons, and then without the lists, when that is too much. */
+function encodeDetails(failure: Failure, requestId: string): Buffer {
+  const shorter = failure.attempts.map((attempt) => ({
+    ...attempt,
+    reason: attempt.reason.slice(0, SHORT_REASON_CHARS).toWellFormed(),
+  }));
+  const versions = [
+    () => failure,
+    () => failure.with({ attempts: shorter }),
+    () => failure.with({ attempts: [], violations: [] }),
+  ];
+  let bytes: Buffer = Buffer.alloc(0);
+  for (const version of versions) {
+    bytes = encode(version(), requestId);
+    if (bytes.length <= MAX_DETAILS_BYTES) break;
+  }
+  return bytes;
+}
+
+function encode(failure: Failure, requestId: string): Buffer {
+  const { grpc: code } = FAILURE_TABLE[failure.code];
+  const details = errorDetails(failure, requestId).map(({ desc, value }) => anyPack(desc, create(desc, value)));
+  return Buffer.from(toBinary(StatusSchema, create(StatusSchema, { code, message: failure.message, details })));
+}

@@ -1,0 +1,150 @@
+import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/completion_pb.js";
+import type { Call } from "../../core/call.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
+import type { OpenCall } from "../calls.ts";
+import { declaredBytes, requireUncompressed } from "./body.ts";
+import { openCall } from "./call.ts";
+import { newCompletionId } from "../ids.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../routing.ts";
+import { serveCompletion } from "../serve-completion.ts";
+import type { EdgeServices, KeyPrincipal } from "../services.ts";
+import type { Exchange } from "./exchange.ts";
+import { parseBody } from "./json.ts";
+import { toErrorEvent } from "../../formats/openai-chat/error.ts";
+import { type ReadRequest, readChatRequest } from "../../formats/openai-chat/request.ts";
+import { writeChatCompletion } from "../../formats/openai-chat/response.ts";
+import { ChunkWriter } from "../../formats/openai-chat/stream.ts";
+import { StreamWriter } from "./stream.ts";
+
+const STREAM_HEADERS = [
+  "content-type",
+  "text/event-stream; charset=utf-8",
+  "cache-control",
+  "no-cache",
+  // Reverse proxies of the nginx family would otherwise hold events back.
+  "x-accel-buffering",
+  "no",
+  "x-content-type-options",
+  "nosniff",
+] as const;
+
+const NO_FACTS: RoutingFacts = [];
+
+/** `POST /v1/chat/completions`. */
+export async function chatCompletions(
+  services: EdgeServices,
+  exchange: Exchange,
+  principal: KeyPrincipal,
+): Promise<void> {
+  const { request, requestId, arrivedMs } = exchange;
+  const { open, done } = openCall(services.calls, exchange, deadlineMs(exchange));
+  let requested: string | undefined;
+  let hops = 0;
+  await serveCompletion<ReadRequest>(services, {
+    entrance: "http",
+    requestId,
+    target: exchange.path,
+    open,
+    authenticate: () => principal,
+    bytes: declaredBytes(request),
+    async read(slot) {
+      requireJson(exchange);
+      refuseCircles((hops = readHops(request.headers[HOPS_HEADER])));
+      const body = await exchange.body(open, slot);
+      return () => readChatRequest(parseBody(body));
+    },
+    run(read) {
+      requested = read.request.model;
+      const call: Call = {
+        principal,
+        requestId,
+        completionId: newCompletionId(),
+        entrance: "http",
+        signal: open.signal,
+        expiresMs: open.expiresMs,
+        arrivedMs,
+        hops,
+        permitted: open.permitted,
+        admitted: (facts) => {
+          exchange.limits = facts;
+        },
+      };
+      return (read.stream ? streamed : whole)(services, exchange, { read, call, open });
+    },
+    fail: (failure) => exchange.fail(failure, requested === undefined ? [] : routingOfFailure(failure, requested)),
+  });
+  done();
+}
+
+async function whole(
+  services: EdgeServices,
+  exchange: Exchange,
+  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
+): Promise<void> {
+  const completion = await services.completions.create(read.request, call);
+  const facts = routingOfCompletion(completion, read.request.model, services.clock.monotonic() - call.arrivedMs);
+  await exchange.largeJson(writeChatCompletion(completion), facts, { clock: services.clock, open });
+}
+
+async function streamed(
+  services: EdgeServices,
+  exchange: Exchange,
+  { read, call, open }: { read: ReadRequest; call: Call; open: OpenCall },
+): Promise<void> {
+  const { clock } = services;
+  let facts = NO_FACTS;
+  const writer = new StreamWriter(exchange.response, {
+    clock,
+    call: open,
+    head: () => exchange.headerList(STREAM_HEADERS, facts),
+  });
+  const chunks = new ChunkWriter({ includeUsage: read.includeUsage });
+  try {
+    // The last words wait for the end of the stream, which comes when the completion is recorded.
+    let last = "";
+    await services.completions.stream(read.request, call, (batch) => {
+      const start = startOf(batch);
+      if (start !== undefined) facts = routingOfStart(start, read.request.model, clock.monotonic() - call.arrivedMs);
+      const text = chunks.write(batch);
+      if (chunks.ended) last = text;
+      if (chunks.ended || text === "") return undefined;
+      const room = writer.write(text);
+      // They have gone out with the head.
+      facts = NO_FACTS;
+      return room;
+    });
+    writer.end(last);
+  } catch (reason) {
+    writer.close();
+    if (!writer.begun) throw reason;
+    const failure = Failure.from(reason);
+    if (failure.code === "cancelled") exchange.response.destroy();
+    else writer.abort(toErrorEvent(failure));
+  }
+}
+
+/** What a stream begins with. */
+function startOf([first]: readonly CompletionChunk[]): CompletionStart | undefined {
+  return first?.event.case === "start" ? first.event.value : undefined;
+}
+
+/** The JSON media type is required: what is sent without it came from a form, or from a mistake. */
+function requireJson({ request }: Exchange): void {
+  const type = request.headers["content-type"] ?? "";
+  if (!/^application\/json\s*(;|$)/i.test(type))
+    throw new Failure("invalid_request", "The content-type header must be application/json.");
+  requireUncompressed(request, "content-encoding");
+}
+
+/** What the caller is willing to wait: our own header in milliseconds, or that of OpenAI's clients in seconds. */
+function deadlineMs({ request: { headers } }: Exchange): number | undefined {
+  const own = headers["x-request-timeout-ms"];
+  if (own !== undefined) {
+    const ms = Number(own);
+    if (!(ms > 0)) throw invalidField("x-request-timeout-ms", "must be a number of milliseconds above 0");
+    return ms;
+  }
+  const seconds = Number(headers["x-stainless-timeout"]);
+  return seconds > 0 ? seconds * 1000 : undefined;
+}

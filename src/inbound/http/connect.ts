@@ -1,0 +1,167 @@
+import { create } from "@bufbuild/protobuf";
+import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
+import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { KeyService } from "../../../gen/parley/v1/key_pb.js";
+import { ListModelsResponseSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
+import type { Call } from "../../core/call.ts";
+import { Failure } from "../../core/failure.ts";
+import { toConnectError } from "../connect-error.ts";
+import type { OpenCall } from "../calls.ts";
+import { toKey } from "../current-key.ts";
+import { openCall } from "./call.ts";
+import { declaredBytes } from "./body.ts";
+import {
+  answerConnect,
+  type CheckedBody,
+  type ConnectExchange,
+  connectHandlers,
+  connectTimeoutMs,
+  readConnect,
+  runConnect,
+} from "./connect-call.ts";
+import { newCompletionId } from "../ids.ts";
+import { toAsyncIterable } from "../to-async-iterable.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../routing.ts";
+import { serveCompletion } from "../serve-completion.ts";
+import type { EdgeServices, KeyPrincipal } from "../services.ts";
+import { type Exchange, MAX_BODY_BYTES, PRIVATE_HEADERS } from "./exchange.ts";
+
+interface Admitted {
+  readonly call: Call;
+  readonly open: OpenCall;
+}
+
+/** What a request was admitted as, on its way through Connect's handlers. */
+const ADMITTED = createContextKey<Admitted | undefined>(undefined);
+
+/** Where completions are asked for. */
+const COMPLETIONS = `/${CompletionService.typeName}/`;
+
+/**
+ * The services over the Connect protocol, JSON and binary. The caller is known, and the body is read and measured, before
+ * the library decodes it: `/v1` has no other limits.
+ */
+export function connectHandler(services: EdgeServices): (exchange: Exchange, principal: KeyPrincipal) => Promise<void> {
+  const handlers = connectHandlers((router) => addRoutes(router, services), { maxBodyBytes: MAX_BODY_BYTES });
+
+  return async (exchange, principal) => {
+    const { request, response, path, requestId, arrivedMs } = exchange;
+    const { open, done } = openCall(services.calls, exchange, connectTimeoutMs(exchange));
+    const call: Call = {
+      principal,
+      requestId,
+      completionId: newCompletionId(),
+      entrance: "connect",
+      signal: open.signal,
+      expiresMs: open.expiresMs,
+      arrivedMs,
+      permitted: open.permitted,
+      admitted: (facts) => {
+        exchange.limits = facts;
+      },
+    };
+    const handler = handlers.get(path)!;
+    const asked: ConnectExchange = {
+      request,
+      response,
+      path,
+      call: open,
+      clock: services.clock,
+      maxBodyBytes: MAX_BODY_BYTES,
+      contextValues: createContextValues().set(ADMITTED, { call, open }),
+      headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
+    };
+    const fail = (failure: Failure): void => {
+      // A caller that left needs no answer; what is left are bodies that were not read.
+      if (response.headersSent || open.signal.aborted) response.destroy();
+      else writeConnectError(exchange, failure);
+    };
+    if (path.startsWith(COMPLETIONS)) {
+      await serveCompletion<CheckedBody>(services, {
+        entrance: "connect",
+        requestId,
+        target: path,
+        open,
+        authenticate: () => principal,
+        bytes: declaredBytes(request),
+        read: (slot) => readConnect(handler, asked, slot),
+        run: (body) => runConnect(handler, asked, body),
+        fail,
+      });
+    } else
+      await answerConnect(handler, asked).catch((reason: unknown) => {
+        const failure = Failure.from(reason);
+        if (!open.signal.aborted) services.refused({ entrance: "connect", requestId, target: path, failure });
+        fail(failure);
+      });
+    done();
+  };
+}
+
+/** Writes a failure as Connect's error, for requests that reach no handler. */
+export function writeConnectError(exchange: Exchange, failure: Failure): void {
+  const error = toConnectError(failure, exchange.requestId);
+  exchange.refuse(failure, { status: codeToHttpStatus(error.code), body: errorToJson(error, undefined) });
+}
+
+function addRoutes(router: ConnectRouter, services: EdgeServices): void {
+  const { completions, models, clock } = services;
+  const elapsed = ({ arrivedMs }: Call): number => clock.monotonic() - arrivedMs;
+  router.service(CompletionService, {
+    create: (request, context) =>
+      answer(context, async ({ call }) => {
+        const completion = await completions.create(request, call);
+        setFacts(context.responseHeader, routingOfCompletion(completion, request.model, elapsed(call)));
+        return completion;
+      }),
+    async *stream(request, context) {
+      const { call, open } = admittedOf(context);
+      try {
+        const batches = toAsyncIterable((emit) => completions.stream(request, call, emit), open);
+        for await (const batch of batches) {
+          for (const chunk of batch) {
+            if (chunk.event.case === "start") {
+              setFacts(context.responseHeader, routingOfStart(chunk.event.value, request.model, elapsed(call)));
+            }
+            yield chunk;
+          }
+        }
+      } catch (reason) {
+        const failure = Failure.from(reason);
+        if (failure.limits !== undefined) call.admitted(failure.limits);
+        throw toConnectError(failure, call.requestId);
+      }
+    },
+  });
+  router.service(ModelService, {
+    list: (_, context) =>
+      answer(context, async ({ call }) => create(ListModelsResponseSchema, { models: await models.list(call) })),
+    get: ({ id }, context) => answer(context, ({ call }) => models.get(id, call)),
+  });
+  router.service(KeyService, {
+    getCurrent: (_, context) => answer(context, ({ call }) => toKey(call.principal)),
+  });
+}
+
+async function answer<T>(context: HandlerContext, run: (admitted: Admitted) => T | Promise<T>): Promise<T> {
+  const admitted = admittedOf(context);
+  try {
+    return await run(admitted);
+  } catch (reason) {
+    const { call } = admitted;
+    const failure = Failure.from(reason);
+    if (failure.limits !== undefined) call.admitted(failure.limits);
+    throw toConnectError(failure, call.requestId);
+  }
+}
+
+function admittedOf({ values }: HandlerContext): Admitted {
+  const admitted = values.get(ADMITTED);
+  if (admitted === undefined) throw new TypeError("a Connect handler was called without a call");
+  return admitted;
+}
+
+function setFacts(headers: Headers, facts: RoutingFacts): void {
+  for (const [name, value] of facts) headers.set(name, value);
+}

@@ -1,0 +1,168 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Clock } from "../../core/clock.ts";
+import type { Failure } from "../../core/failure.ts";
+import type { LimitFacts } from "../../core/limiter.ts";
+import type { OpenCall } from "../calls.ts";
+import { FAILURE_TABLE, isFinal, retryAfterMs } from "../failure-table.ts";
+import { type BodyMeter, readBody } from "./body.ts";
+import { toLimitHeaders } from "../limit-headers.ts";
+import type { JsonText } from "../../formats/openai-chat/held-strings.ts";
+import { toErrorBody } from "../../formats/openai-chat/error.ts";
+import { isSmall, release, writeSlices } from "./slices.ts";
+
+/** The largest JSON body that is read. */
+export const MAX_BODY_BYTES = 32 * 1024 * 1024;
+/** How long the rest of a refused body is read and dropped, so that the caller can read why. */
+const LINGER_MS = 1000;
+
+/** A body that is not larger is read to its end when its request is refused for now. */
+const DROPPED_BYTES = 64 * 1024;
+/** What waiting changes, and what refuses requests before their bodies are read. */
+const WAITS: ReadonlySet<Failure["code"]> = new Set(["overloaded", "rate_limited"]);
+
+/** Of every answer to a caller: caches keep none of it, and browsers do not guess its type. */
+export const PRIVATE_HEADERS = ["cache-control", "no-store", "x-content-type-options", "nosniff"] as const;
+
+type HeaderList = readonly (readonly [name: string, value: string])[];
+
+/** One HTTP request and its answer, as the routes see it. */
+export class Exchange {
+  readonly request: IncomingMessage;
+  readonly response: ServerResponse;
+  readonly requestId: string;
+  /** By the clock's `monotonic`. */
+  readonly arrivedMs: number;
+  /** Path without the query. */
+  readonly path: string;
+  /** The caller's limits, once the request has been counted. */
+  limits: LimitFacts | undefined;
+  /** The caller's limits as last heard, for what is answered without counting; nothing as long as nobody knows who calls. */
+  limitsKnown: () => LimitFacts | undefined = () => undefined;
+  /** Sent with every answer: the request's ID, CORS. */
+  readonly #headers: string[];
+
+  constructor(
+    request: IncomingMessage,
+    response: ServerResponse,
+    facts: { requestId: string; arrivedMs: number; headers: HeaderList },
+  ) {
+    this.request = request;
+    this.response = response;
+    this.requestId = facts.requestId;
+    this.arrivedMs = facts.arrivedMs;
+    const target = request.url!;
+    const query = target.indexOf("?");
+    this.path = query < 0 ? target : target.slice(0, query);
+    // The absolute form, which proxies use: its host was compared with the Host header.
+    if (!target.startsWith("/") && URL.canParse(target)) this.path = new URL(target).pathname;
+    this.#headers = ["x-request-id", facts.requestId];
+    for (const header of facts.headers) this.#headers.push(...header);
+  }
+
+  /** Writes a whole JSON answer. */
+  json(status: number, body: object, headers: HeaderList = []): void {
+    this.#json(status, body, { headers, lingers: false });
+  }
+
+  #json(
+    status: number,
+    body: object,
+    { headers, lingers }: { readonly headers: HeaderList; readonly lingers: boolean },
+  ): void {
+    const { response } = this;
+    if (response.destroyed || response.headersSent) return;
+    const text = JSON.stringify(body);
+    this.#head(status, Buffer.byteLength(text), headers);
+    if (!lingers) return void response.end(text);
+    response.write(text);
+    this.#linger();
+  }
+
+  /** Writes a whole JSON answer that may be large, as fast as it is read. Throws the call's reason. */
+  async largeJson(
+    json: JsonText,
+    headers: HeaderList,
+    { clock, open }: { readonly clock: Clock; readonly open: Pick<OpenCall, "answering"> },
+  ): Promise<void> {
+    const { response } = this;
+    if (typeof json === "string" && isSmall(json)) {
+      this.#head(200, Buffer.byteLength(json), headers);
+      return void response.end(json);
+    }
+    const pieces = typeof json === "string" ? [Buffer.from(json)] : json;
+    this.#head(
+      200,
+      pieces.reduce((sum, piece) => sum + piece.length, 0),
+      headers,
+    );
+    await writeSlices(response, pieces, { clock, call: open.answering() });
+    response.end(() => {
+      if (!response.destroyed) release(pieces);
+    });
+  }
+
+  #head(status: number, bytes: number, headers: HeaderList): void {
+    const first = ["content-type", "application/json", ...PRIVATE_HEADERS, "content-length", String(bytes)];
+    this.response.writeHead(status, this.headerList(first, headers));
+  }
+
+  /** Writes a failure as the OpenAI format's error. One whose caller has left is not written at all. */
+  fail(failure: Failure, headers: HeaderList = []): void {
+    if (failure.code === "cancelled" || this.response.headersSent) return void this.response.destroy();
+    const more = [...headers];
+    if (isFinal(failure)) more.push(["x-should-retry", "false"]);
+    if (failure.code === "unauthenticated") more.push(["www-authenticate", "Bearer"]);
+    this.refuse(failure, { status: FAILURE_TABLE[failure.code].http, body: toErrorBody(failure), headers: more });
+  }
+
+  /** Writes a failure in any format, and when to come back; the connection closes when a body would still have to come. */
+  refuse(
+    failure: Failure,
+    { status, body, headers = [] }: { readonly status: number; readonly body: object; readonly headers?: HeaderList },
+  ): void {
+    this.limits = failure.limits ?? this.limits;
+    const more = [...headers];
+    const waitMs = retryAfterMs(failure);
+    if (waitMs !== undefined)
+      more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
+    // Whoever is sent away for a moment keeps its connection.
+    const unread = this.#hasUnreadBody(WAITS.has(failure.code) ? DROPPED_BYTES : 0);
+    if (unread) more.push(["connection", "close"]);
+    this.#json(status, body, { headers: more, lingers: unread });
+  }
+
+  /** Whether more of the body may come than so many bytes, which Node reads and drops. */
+  #hasUnreadBody(dropped: number): boolean {
+    const { complete, headers } = this.request;
+    const length = Number(headers["content-length"] ?? 0);
+    // Whoever waits for leave to send a body may never send it.
+    const mayNotCome = headers.expect !== undefined && length > 0;
+    return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > dropped);
+  }
+
+  /** This exchange's headers and more, in the flat form that `writeHead` takes without copying. */
+  headerList(first: readonly string[], more: HeaderList): string[] {
+    const list = [...this.#headers, ...first];
+    for (const [name, value] of more) list.push(name, value);
+    const limits = this.limits ?? this.limitsKnown();
+    if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) list.push(name, value);
+    return list;
+  }
+
+  /** Reads the body. Throws `request_too_large`, what the meter throws or, when the caller leaves half-way, the call's reason. */
+  body(open: OpenCall, meter: BodyMeter): Promise<Buffer> {
+    return readBody(this, open, { maxBytes: MAX_BODY_BYTES, meter });
+  }
+
+  /**
+   * Closing with unread bytes would reset the connection, and the answer might never be read. Node closes it as soon as
+   * the answer is ended: its caller has all of it before.
+   */
+  #linger(): void {
+    const { request, response } = this;
+    const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
+    request.once("end", () => response.end());
+    request.once("close", () => clearTimeout(timer));
+    request.resume();
+  }
+}

@@ -1,0 +1,97 @@
+import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
+import { KeyService } from "../../../gen/parley/v1/key_pb.js";
+import { ModelService } from "../../../gen/parley/v1/model_pb.js";
+
+/** The services that are served by the Connect protocol too, for browsers, curl and typed clients. */
+export const CONNECT_SERVICES = [CompletionService, ModelService, KeyService] as const;
+
+/** What one path of the HTTP entrance is for. */
+export type Route =
+  | { readonly name: "health" | "ready" | "chat" | "models" | "connect" | "preflight" | "document" }
+  | { readonly name: "model"; readonly id: string };
+
+/** A route, or the methods that the path has when it has no such one. */
+export interface FoundRoute {
+  readonly route?: Route;
+  readonly allow?: string;
+}
+
+const CONNECT: Route = { name: "connect" };
+const PREFLIGHT: Route = { name: "preflight" };
+
+/** A route, and the method that it is served with. */
+interface ServedRoute {
+  readonly method: "GET" | "POST";
+  readonly route: Route;
+}
+
+const CONNECT_PATHS = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
+  methods.map(({ name }) => `/${typeName}/${name}`),
+);
+
+/** What is served at exactly these paths. */
+const AT: ReadonlyMap<string, ServedRoute> = new Map<string, ServedRoute>([
+  ["/v1/chat/completions", { method: "POST", route: { name: "chat" } }],
+  ["/v1/models", { method: "GET", route: { name: "models" } }],
+  ["/openapi.json", { method: "GET", route: { name: "document" } }],
+  ["/healthz", { method: "GET", route: { name: "health" } }],
+  ["/readyz", { method: "GET", route: { name: "ready" } }],
+  ...CONNECT_PATHS.map((path): [string, ServedRoute] => [path, { method: "POST", route: CONNECT }]),
+]);
+
+/** What is served with GET below these paths: the rest says which one, if there is such a one. */
+const BELOW: readonly { readonly path: string; readonly rest: string; routeOf(rest: string): Route | undefined }[] = [
+  { path: "/proto/", rest: "file", routeOf: () => ({ name: "document" }) },
+  {
+    path: "/v1/models/",
+    rest: "id",
+    routeOf(rest) {
+      const id = decode(rest);
+      return id === undefined || id === "" ? undefined : { name: "model", id };
+    },
+  },
+];
+
+/** Every route there is, as `GET /v1/models/{id}`: there is no other way in. */
+export const ROUTES: readonly string[] = [
+  ...[...AT].map(([path, { method }]) => `${method} ${path}`),
+  ...BELOW.map(({ path, rest }) => `GET ${path}{${rest}}`),
+];
+
+/** Routes for whoever asks, with nothing that a browser would ask about before. */
+const WITHOUT_PREFLIGHT: ReadonlySet<Route["name"]> = new Set(["health", "ready", "document"]);
+
+/** Whether this is a path of the Connect protocol, whose clients read errors in its own form. */
+export function isConnect(path: string): boolean {
+  return AT.get(path)?.route === CONNECT;
+}
+
+/** Whether pages of other origins may be allowed to call this: everything that asks for a key. */
+export function isForPages(target: string): boolean {
+  return target.startsWith("/v1/") || CONNECT_SERVICES.some(({ typeName }) => target.startsWith(`/${typeName}/`));
+}
+
+/** Finds the route of a path, exactly as it is written: no case compaction, no dot segments, no doubled slashes. */
+export function findRoute(path: string, method: string): FoundRoute {
+  const exact = AT.get(path);
+  if (exact !== undefined) return only(exact.method, method, exact.route);
+  const below = BELOW.find((one) => path.startsWith(one.path));
+  const route = below?.routeOf(path.slice(below.path.length));
+  return route === undefined ? {} : only("GET", method, route);
+}
+
+function only(served: "GET" | "POST", method: string, route: Route): FoundRoute {
+  // Node sends the head of an answer to HEAD and keeps its body back.
+  if (method === served || (method === "HEAD" && served === "GET")) return { route };
+  if (method === "OPTIONS" && !WITHOUT_PREFLIGHT.has(route.name)) return { route: PREFLIGHT };
+  return { allow: served };
+}
+
+/** IDs with a slash come percent-encoded from the official client and raw from curl. */
+function decode(segment: string): string | undefined {
+  try {
+    return decodeURIComponent(segment);
+  } catch {
+    return undefined;
+  }
+}

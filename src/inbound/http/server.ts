@@ -1,0 +1,278 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { Failure } from "../../core/failure.ts";
+import type { LimitFacts } from "../../core/limiter.ts";
+import { newCompletionId, requestIdFrom } from "../ids.ts";
+import type { EdgeServices } from "../services.ts";
+import { Arrivals } from "./arrivals.ts";
+import { chatCompletions } from "./chat.ts";
+import { connectHandler, writeConnectError } from "./connect.ts";
+import { createCors } from "./cors.ts";
+import { type Documents, sendDocument } from "./documents.ts";
+import { Exchange } from "./exchange.ts";
+import { toModelList, toModelObject } from "../../formats/openai-chat/models.ts";
+import { findRoute, isConnect, isForPages, type Route } from "./routes.ts";
+
+export interface HttpOptions {
+  readonly host: string;
+  /** 0 takes a free one. */
+  readonly port: number;
+  /** Origins whose pages may call `/v1`; `*` for all. */
+  readonly corsOrigins: readonly string[];
+  /** What is told about the API. Default: nothing. */
+  readonly documents?: Documents | undefined;
+  /** What else is served here. Default: nothing. */
+  readonly console?: Mounted | undefined;
+}
+
+/** A part of the site that reads and answers its requests by itself. */
+export interface Mounted {
+  /** Whether the path, without a query, is one of its own. */
+  handles(path: string): boolean;
+  /** Answers one request, whatever it is. Never throws. */
+  handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+  /** The server is about to stop: ends what would go on for ever. */
+  drain(): void;
+}
+
+/** The HTTP entrance, listening. */
+export interface HttpServer {
+  readonly port: number;
+  /** `/readyz` says no, and connections close after their next answer; everything is still served. */
+  announce(): void;
+  /** `/readyz` says no, idle connections close, busy ones after their answer; new ones are refused. Resolves when all are closed. */
+  drain(): Promise<void>;
+  /** Ends what is left. */
+  close(): void;
+}
+
+/** Time limits of Node's server. The checking interval decides when the others are noticed: its default is 30 s. */
+const LIMITS = {
+  headersTimeout: 10_000,
+  requestTimeout: 60_000,
+  connectionsCheckingInterval: 1000,
+  keepAliveTimeout: 65_000,
+  maxHeaderSize: 16 * 1024,
+  // Node would answer a missing one with an empty 400; see `refuseAmbiguous`.
+  requireHostHeader: false,
+  insecureHTTPParser: false,
+  noDelay: true,
+} as const;
+
+/** What Node calls a request that has not arrived in its time. */
+const TOO_LATE = "ERR_HTTP_REQUEST_TIMEOUT";
+
+/** A refusal of HTTP/1.0 is reported once in this time: health checks come many times a second. */
+const OLD_TOLD_EVERY_MS = 60_000;
+
+/** How often a drain looks for connections that have become idle. */
+const SWEEP_MS = 50;
+
+/** Starts the HTTP entrance. Rejects when it cannot listen. */
+export async function startHttpServer(
+  services: EdgeServices,
+  { host, port, ...parts }: HttpOptions,
+): Promise<HttpServer> {
+  const front = new Front(services, parts);
+  const server = createServer(LIMITS, (request, response) => front.handle(request, response));
+  // With a listener the answer to `Expect: 100-continue` waits until somebody wants the body.
+  server.on("checkContinue", (request, response) => front.handle(request, response));
+  server.on("checkExpectation", (request, response) => front.handle(request, response));
+  server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
+  server.maxHeadersCount = 100;
+  server.prependListener("connection", (socket: Socket) => services.connections.add(socket));
+  const looking = setInterval(() => front.refuseSlow(), LIMITS.connectionsCheckingInterval).unref();
+  server.once("close", () => clearInterval(looking));
+
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, host, () => resolve());
+  });
+  return {
+    port: (server.address() as AddressInfo).port,
+    announce: () => front.announce(),
+    drain: () => front.drain(server),
+    close() {
+      server.close();
+      server.closeAllConnections();
+    },
+  };
+}
+
+class Front {
+  readonly #services: EdgeServices;
+  readonly #cors: ReturnType<typeof createCors>;
+  readonly #connect: ReturnType<typeof connectHandler>;
+  readonly #documents: Documents | undefined;
+  readonly #console: Mounted | undefined;
+  /** The latest answer on a connection: while it is under way, nothing else may be written there. */
+  readonly #answering = new WeakMap<Socket, ServerResponse>();
+  readonly #arrivals: Arrivals;
+  #draining = false;
+  /** When a request by HTTP/1.0 was last reported. */
+  #oldToldMs = -Infinity;
+
+  constructor(services: EdgeServices, { corsOrigins, documents, console }: Omit<HttpOptions, "host" | "port">) {
+    this.#services = services;
+    this.#arrivals = new Arrivals(services.clock);
+    this.#cors = createCors(corsOrigins);
+    this.#connect = connectHandler(services);
+    this.#documents = documents;
+    this.#console = console;
+  }
+
+  announce(): void {
+    this.#draining = true;
+  }
+
+  async drain(server: Server): Promise<void> {
+    this.announce();
+    this.#console?.drain();
+    const closed = new Promise<void>((resolve) => server.close(() => resolve()));
+    // Connections that were promised to be kept alive before the drain become idle one by one.
+    const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
+    await closed;
+    clearInterval(sweep);
+  }
+
+  handle(request: IncomingMessage, response: ServerResponse): void {
+    const requestId = requestIdFrom(single(request.headers["x-request-id"]));
+    const isLast = this.#draining || this.#answering.get(request.socket)?.shouldKeepAlive === false;
+    if (isLast) response.setHeader("connection", "close");
+    const exchange = new Exchange(request, response, {
+      requestId,
+      arrivedMs: this.#services.clock.monotonic(),
+      headers: isForPages(request.url!) ? this.#cors(request) : [],
+    });
+    this.#answering.set(request.socket, response);
+    this.#arrivals.add(request);
+    this.#serve(exchange).catch((reason: unknown) => this.#refuse(exchange, Failure.from(reason)));
+  }
+
+  async #serve(exchange: Exchange): Promise<void> {
+    const { request, path } = exchange;
+    if (isOld(request)) return this.#serveOld(exchange);
+    refuseAmbiguous(request);
+    if (this.#console?.handles(path)) return this.#console.handle(request, exchange.response, exchange.requestId);
+    const { route, allow } = findRoute(path, request.method ?? "");
+    if (route === undefined) return this.#notFound(exchange, allow);
+    await this.#run(exchange, route);
+  }
+
+  /** Balancers check health by HTTP/1.0 unless told otherwise, often without a Host header. Nothing else is served by it. */
+  #serveOld(exchange: Exchange): void | Promise<void> {
+    const { route } = findRoute(exchange.path, exchange.request.method ?? "");
+    if (route?.name === "health" || route?.name === "ready") return this.#run(exchange, route);
+    const failure = new Failure("invalid_request", "HTTP/1.1 is required.");
+    const nowMs = this.#services.clock.monotonic();
+    if (nowMs < this.#oldToldMs + OLD_TOLD_EVERY_MS) return exchange.fail(failure);
+    this.#oldToldMs = nowMs;
+    throw failure;
+  }
+
+  async #run(exchange: Exchange, route: Route): Promise<void> {
+    if (route.name === "health") return exchange.json(200, { status: "ok" });
+    if (route.name === "ready")
+      return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
+    if (route.name === "document") return this.#document(exchange);
+    if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
+    const principal = await this.#services.authenticate(exchange.request.headers.authorization);
+    exchange.limitsKnown = () => this.#services.limitsOf(principal);
+    if (route.name === "connect") return this.#connect(exchange, principal);
+    if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
+    const { models } = this.#services;
+    const caller = {
+      principal,
+      requestId: exchange.requestId,
+      completionId: newCompletionId(),
+      admitted: (facts: LimitFacts): void => {
+        exchange.limits = facts;
+      },
+    };
+    if (route.name === "model") return exchange.json(200, toModelObject(await models.get(route.id, caller)));
+    exchange.json(200, toModelList(await models.list(caller)));
+  }
+
+  /** What Node's parser refuses is answered in our own shape, and the connection closed. */
+  refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
+    const answer = this.#answering.get(socket);
+    // Also what has been refused before all of its body was there.
+    const isAnswered = answer?.headersSent === true && (!answer.writableFinished || !answer.req.complete);
+    if (!socket.writable || error.code === "ECONNRESET" || isAnswered) return void socket.destroy();
+    const [status, what] = describeMalformed(error);
+    const body = JSON.stringify({ error: { message: what, type: "invalid_request_error", param: null, code: null } });
+    socket.end(
+      `HTTP/1.1 ${status}\r\ncontent-type: application/json\r\ncontent-length: ${body.length}\r\nconnection: close\r\n\r\n${body}`,
+      () => socket.destroySoon(),
+    );
+  }
+
+  /** Requests whose bodies come too slowly end as those do that take too long. */
+  refuseSlow(): void {
+    for (const socket of this.#arrivals.takeSlow())
+      this.refuseMalformed(Object.assign(new Error("too slow"), { code: TOO_LATE }), socket);
+  }
+
+  #document(exchange: Exchange): void {
+    const file = this.#documents?.find(exchange.path);
+    if (file === undefined) this.#notFound(exchange, undefined);
+    else sendDocument(exchange, file);
+  }
+
+  #notFound(exchange: Exchange, allow: string | undefined): void {
+    const { request, path } = exchange;
+    const what =
+      allow === undefined
+        ? `There is nothing at ${path.slice(0, 256)}.`
+        : `${request.method} is not served at ${path}; ${allow} is.`;
+    this.#refuse(exchange, new Failure("not_found", what), allow === undefined ? [] : [["allow", allow]]);
+  }
+
+  #refuse(exchange: Exchange, failure: Failure, headers: [string, string][] = []): void {
+    this.#services.refused({
+      entrance: isConnect(exchange.path) ? "connect" : "http",
+      requestId: exchange.requestId,
+      target: exchange.path.slice(0, 256),
+      failure,
+    });
+    const speaksConnect = isConnect(exchange.path) || this.#console?.handles(exchange.path) === true;
+    if (exchange.request.method === "POST" && speaksConnect) writeConnectError(exchange, failure);
+    else exchange.fail(failure, headers);
+  }
+}
+
+/** Whether it came by HTTP/1.0 or before. */
+function isOld({ httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
+  return httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1);
+}
+
+/** Node takes the first of two credentials or hosts; others on the way may have taken the second. */
+function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
+  let hosts = 0;
+  let credentials = 0;
+  for (let at = 0; at < rawHeaders.length; at += 2) {
+    const name = rawHeaders[at]!;
+    if (name.length === 4 && name.toLowerCase() === "host") hosts += 1;
+    else if (name.length === 13 && name.toLowerCase() === "authorization") credentials += 1;
+  }
+  if (hosts !== 1)
+    throw new Failure("invalid_request", `The Host header is ${hosts === 0 ? "missing" : "given twice"}.`);
+  // What makes URLs of the header further on would throw.
+  if (!URL.canParse(`http://${headers.host}`)) throw new Failure("invalid_request", "The Host header is not a host.");
+  if (credentials > 1) throw new Failure("invalid_request", "The Authorization header is given twice.");
+  if (url!.startsWith("/")) return;
+  if (!URL.canParse(url!) || new URL(url!).host !== headers.host)
+    throw new Failure("invalid_request", "The request's address and its Host header differ.");
+}
+
+function describeMalformed(error: NodeJS.ErrnoException): readonly [status: string, what: string] {
+  if (error.code === "HPE_HEADER_OVERFLOW") {
+    return ["431 Request Header Fields Too Large", "The request's headers are too large."];
+  }
+  if (error.code === TOO_LATE) return ["408 Request Timeout", "The request did not arrive in time."];
+  return ["400 Bad Request", "The request is not valid HTTP."];
+}
+
+function single(header: string | string[] | undefined): string | undefined {
+  return Array.isArray(header) ? header[0] : header;
+}

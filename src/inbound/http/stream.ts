@@ -1,0 +1,113 @@
+import type { ServerResponse } from "node:http";
+import type { Clock } from "../../core/clock.ts";
+import type { OpenCall } from "../calls.ts";
+import { type Drainable, drained } from "../drain.ts";
+import { KEEP_ALIVE } from "../../formats/openai-chat/stream.ts";
+import { isSmall, writeSlices } from "./slices.ts";
+
+/** After this much silence a comment is sent: many proxies cut connections that are silent for a minute. */
+export const KEEP_ALIVE_MS = 15_000;
+
+/** How long a connection on which a stream has failed waits for another request before it is closed. */
+const ABORTED_IDLE_MS = 1000;
+
+/** Writes one event stream: its head at the first write, comments while it is silent, never more than is read. */
+export class StreamWriter {
+  readonly #response: ServerResponse;
+  readonly #clock: Clock;
+  readonly #call: OpenCall;
+  readonly #head: () => string[];
+  #cancelTimer: () => void;
+  #wroteMs: number;
+
+  /** `head` gives the response's headers when they are needed. */
+  constructor(response: ServerResponse, { clock, call, head }: { clock: Clock; call: OpenCall; head: () => string[] }) {
+    this.#response = response;
+    this.#clock = clock;
+    this.#call = call;
+    this.#head = head;
+    this.#wroteMs = clock.monotonic();
+    this.#cancelTimer = this.#keepAlive(KEEP_ALIVE_MS);
+  }
+
+  /** Whether anything, be it only a comment, went out. */
+  get begun(): boolean {
+    return this.#response.headersSent;
+  }
+
+  /** Writes; resolves when the caller has room for more. Throws the call's reason when it leaves or reads nothing. */
+  write(text: string): Promise<void> | undefined {
+    this.#wroteMs = this.#clock.monotonic();
+    const pace = { clock: this.#clock, call: this.#call };
+    if (isSmall(text)) {
+      const sink = this.#send(text);
+      return sink && drained(sink, { ...pace, bytes: text.length });
+    }
+    if (!this.begun) this.#response.writeHead(200, this.#head());
+    return writeSlices(this.#response, [Buffer.from(text)], pace);
+  }
+
+  /** Writes the last words and ends the stream. */
+  end(text: string): void {
+    this.close();
+    if (!this.begun) this.#response.writeHead(200, this.#head());
+    this.#response.end(text);
+  }
+
+  /**
+   * Writes a last event that is not an end, and lets the connection end: nobody may take the stream for complete. Not at
+   * once, because its head has promised a connection that can be used again: a request that was sent on it meanwhile, by a
+   * caller who shares it, would be lost without an answer. Such a request is the connection's last.
+   */
+  abort(text: string): void {
+    this.close();
+    const response = this.#response;
+    const { socket } = response;
+    response.shouldKeepAlive = false;
+    // Node sets its own time for an idle connection when an answer has ended, after everybody was told of the end.
+    response.end(text, () => setImmediate(() => socket?.setTimeout(ABORTED_IDLE_MS)));
+  }
+
+  /** Stops the comments. */
+  close(): void {
+    this.#cancelTimer();
+  }
+
+  /** Writes one piece; what has no room for more, if anything. */
+  #send(text: string): Drainable | undefined {
+    const response = this.#response;
+    const { socket } = response;
+    // Once its head is out, a piece is put into the chunked coding here, and goes out as one string: the response would
+    // write four, gathered for the end of the turn, which costs as much as all else that is done with it.
+    if (response.headersSent && response.chunkedEncoding && socket !== null && response.writableLength === 0) {
+      const chunk = `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
+      return socket.write(chunk) ? undefined : socket;
+    }
+    if (!this.begun) return this.#begin(text);
+    return response.write(text) ? undefined : response;
+  }
+
+  /**
+   * Writes the head, by itself, and the first piece in one system call. Node keeps the head's text for as long as the
+   * answer lasts; joined with what follows it would stay the seventy small strings of which it was made.
+   */
+  #begin(text: string): Drainable | undefined {
+    const response = this.#response;
+    response.writeHead(200, this.#head());
+    response.cork();
+    response.flushHeaders();
+    const hasRoom = response.write(text);
+    response.uncork();
+    return hasRoom ? undefined : response;
+  }
+
+  /** One timer, however often is written: it looks whether there was silence, and waits for what is left of it. */
+  #keepAlive(waitMs: number): () => void {
+    return this.#clock.after(waitMs, () => {
+      const leftMs = this.#wroteMs + KEEP_ALIVE_MS - this.#clock.monotonic();
+      this.#cancelTimer = this.#keepAlive(leftMs > 0 ? leftMs : KEEP_ALIVE_MS);
+      const isFull = this.#response.writableNeedDrain || this.#response.socket?.writableNeedDrain === true;
+      if (leftMs <= 0 && !isFull) this.#send(KEEP_ALIVE);
+    });
+  }
+}

@@ -1,0 +1,76 @@
+import { Failure } from "../core/failure.ts";
+import type { OpenCall } from "./calls.ts";
+import { afterThisLoopTurn } from "../scheduling/after-this-loop-turn.ts";
+import type { Slot } from "../admission/slot.ts";
+import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
+
+/** A call for a completion, as its entrance knows it. */
+export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "requestId" | "target"> {
+  readonly open: OpenCall;
+  /** Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
+  readonly authenticate: () => KeyPrincipal | Promise<KeyPrincipal>;
+  /** The declared length of the body; undefined when it was not declared. */
+  readonly bytes: number | undefined;
+  /** Whether all of the body is in memory before a slot is asked for. Default: it is not. */
+  readonly isRead?: boolean;
+  /** Reads the body, and answers with what makes a request of it: synchronous work, which its key is charged with. */
+  readonly read: (slot: Slot) => Promise<() => R> | (() => R);
+  /** Runs the completion, and writes its answer. */
+  readonly run: (request: R, principal: KeyPrincipal) => Promise<void>;
+  /** Writes a failure. */
+  readonly fail: (failure: Failure) => void;
+}
+
+/**
+ * The order of every call for a completion: authenticate, take a slot, read the body, run, release. A failure before the
+ * completion began is recorded as a refusal. Never throws.
+ */
+export async function serveCompletion<R>(services: EdgeServices, inbound: InboundCompletion<R>): Promise<void> {
+  const { open, entrance, requestId, target } = inbound;
+  let principal: KeyPrincipal | undefined;
+  let slot: Slot | undefined;
+  let hasBegun = false;
+  try {
+    const authenticated = inbound.authenticate();
+    principal = authenticated instanceof Promise ? await authenticated : authenticated;
+    open.authenticated(principal);
+    const entered = services.admission.enter(principal, open, inbound);
+    slot = entered instanceof Promise ? await entered : entered;
+    // After the slot, for which a key waits that is refused all the time.
+    services.requireRequestRate(principal);
+    const request = await readRequest(services, inbound, slot);
+    slot.arrived();
+    hasBegun = true;
+    await inbound.run(request, principal);
+  } catch (reason) {
+    const failure = Failure.from(reason);
+    if (!hasBegun) {
+      if (principal !== undefined && failure.code === "rate_limited")
+        services.admission.refusedByLimits(principal, inbound.bytes);
+      services.refused({ entrance, requestId, target, failure, ...(principal !== undefined && { principal }) });
+    }
+    inbound.fail(failure);
+  } finally {
+    slot?.end();
+  }
+}
+
+/**
+ * Apart from `serveCompletion`, which is suspended until the answer is out: what it holds would be kept for as long, and
+ * the garbage collector would copy each body and its parsed JSON.
+ */
+async function readRequest<R>(
+  { admission }: EdgeServices,
+  { open, read }: InboundCompletion<R>,
+  slot: Slot,
+): Promise<R> {
+  const reading = read(slot);
+  const parse = reading instanceof Promise ? await reading : reading;
+  // All that has arrived goes on together. A caller that left while it waited may be noticed only now.
+  for (let turn: Promise<void> | undefined = afterThisLoopTurn(); turn !== undefined;) {
+    await turn;
+    open.signal.throwIfAborted();
+    turn = admission.beforeWork(slot);
+  }
+  return slot.work(parse);
+}

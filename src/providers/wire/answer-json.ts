@@ -1,0 +1,87 @@
+import { randomUUID } from "node:crypto";
+import { Base64 } from "../../encoding/base64.ts";
+import { tooComplex } from "./broken-answer.ts";
+import { isTooComplex, parseExactly } from "./exact-json.ts";
+
+/** So many characters without a quote are worth looking at: shorter pictures cost little anyway. */
+const LONG = 64 * 1024;
+
+/** What pictures and recordings are called in every dialect. */
+const MEDIA_KEY = "data";
+
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const BYTE_ORDER_MARK = "\ufeff";
+
+/**
+ * A whole answer parsed as JSON, numbers as they are written. A long string called `data` that is base64 becomes a
+ * `Base64` of the same bytes: several megabytes of a picture are neither joined, nor made text, nor parsed. Throws what
+ * `JSON.parse` throws, and `upstream_protocol` for what is larger than MAX_ANSWER_JSON.
+ */
+export function parseAnswer(pieces: readonly Buffer[]): unknown {
+  const { text, held } = holdLongStrings(pieces);
+  if (isTooComplex(text)) throw tooComplex();
+  if (held.size === 0) return parseExactly(text);
+  let found = 0;
+  const json = parseExactly(text, (key, value) => {
+    const base64 = held.get(value);
+    if (base64 === undefined) return value;
+    found += 1;
+    return key === MEDIA_KEY ? base64 : base64.toString();
+  });
+  // One that is a key, or belongs to a key that is there twice, is not found again.
+  return found === held.size ? json : parseExactly(toText(pieces));
+}
+
+interface HeldStrings {
+  readonly text: string;
+  /** What stands in the text, and for what. */
+  readonly held: ReadonlyMap<string, Base64>;
+}
+
+const NOTHING_HELD: HeldStrings["held"] = new Map();
+
+/**
+ * Takes long strings of base64 out of a JSON text. Between two quotes, of which the first is not escaped, base64 can only
+ * be a whole string, or the text is no JSON: outside of strings a comma, a colon or a bracket is between any two quotes.
+ */
+function holdLongStrings(pieces: readonly Buffer[]): HeldStrings {
+  if (pieces.length < 2) return { text: toText(pieces), held: NOTHING_HELD };
+  const held = new Map<string, Base64>();
+  const rest: Buffer[] = [];
+  /** What has come since the last quote. */
+  let run: Buffer[] = [];
+  let length = 0;
+  let isEscaped = true;
+  let before = BACKSLASH;
+  for (const piece of pieces) {
+    const first = piece.indexOf(QUOTE);
+    run.push(first < 0 ? piece : piece.subarray(0, first));
+    length += run.at(-1)!.length;
+    if (first >= 0) {
+      const base64 = length < LONG || isEscaped ? undefined : Base64.read(run);
+      if (base64 === undefined) rest.push(...run);
+      else rest.push(hold(base64, held));
+      const last = piece.lastIndexOf(QUOTE);
+      rest.push(piece.subarray(first, last + 1));
+      isEscaped = (last === 0 ? before : piece[last - 1]) === BACKSLASH;
+      run = [piece.subarray(last + 1)];
+      length = run[0]!.length;
+    }
+    before = piece.at(-1) ?? before;
+  }
+  return { text: toText([...rest, ...run]), held };
+}
+
+/** A name that nobody can have guessed, in place of the string. */
+function hold(base64: Base64, held: Map<string, Base64>): Buffer {
+  const name = randomUUID();
+  held.set(name, base64);
+  return Buffer.from(name);
+}
+
+function toText(pieces: readonly Buffer[]): string {
+  const bytes = pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces);
+  const text = bytes.toString("utf8");
+  return text.startsWith(BYTE_ORDER_MARK) ? text.slice(1) : text;
+}

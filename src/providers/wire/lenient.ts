@@ -1,0 +1,55 @@
+import { Base64 } from "../../encoding/base64.ts";
+import { exceedsJsonSize } from "../../encoding/json-size.ts";
+import { isExactNumber, MAX_ANSWER_JSON, parseExactly } from "./exact-json.ts";
+
+/*
+ * Reading what an upstream sends: only the fields we use are looked at, and each is taken only when it has the type we
+ * need. What is missing or of another type reads as absent, so a strange answer can be incomplete but never break us.
+ */
+
+/** A JSON object that somebody else wrote. */
+export type Json = Readonly<Record<string, unknown>>;
+
+/** Whether `value` is an object, and neither an array nor a number or a string that kept its characters. */
+export function isObject(value: unknown): value is Json {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) return false;
+  return !isExactNumber(value) && !(value instanceof Base64);
+}
+
+/** `value` as an object; an empty one when it is not. */
+export function object(value: unknown): Json {
+  return isObject(value) ? value : {};
+}
+
+/** `value` as an array; an empty one when it is not. */
+export function array(value: unknown): readonly unknown[] {
+  return Array.isArray(value) ? value : [];
+}
+
+/** `value` as a string, also when it kept its characters; empty when it is none. */
+export function string(value: unknown): string {
+  if (typeof value === "string") return value;
+  return value instanceof Base64 ? value.toString() : "";
+}
+
+/** `value` as a number, also when it kept its characters; undefined when it is none. */
+export function number(value: unknown): number | undefined {
+  if (isExactNumber(value)) return Number(JSON.stringify(value));
+  return typeof value === "number" ? value : undefined;
+}
+
+/** `value` as a count of tokens: a whole number from 0 to 2^31-1, or undefined. */
+export function count(value: unknown): number | undefined {
+  const given = number(value);
+  return given !== undefined && given >= 0 ? Math.min(Math.trunc(given), 0x7fffffff) : undefined;
+}
+
+/** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_ANSWER_JSON. */
+export function parsed(text: string): unknown {
+  if (exceedsJsonSize(text, MAX_ANSWER_JSON)) return undefined;
+  try {
+    return parseExactly(text);
+  } catch {
+    return undefined;
+  }
+}

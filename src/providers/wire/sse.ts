@@ -1,0 +1,110 @@
+import { Failure } from "../../core/failure.ts";
+import { MAX_ANSWER_BYTES } from "../transport/http.ts";
+
+/** One server-sent event: its type (empty when it had none) and its data, lines joined by a line feed. */
+export interface SseEvent {
+  readonly event: string;
+  readonly data: string;
+}
+
+const LF = 10;
+const BYTE_ORDER_MARK = 0xfeff;
+
+/**
+ * Splits the bytes of one `text/event-stream` into events, as the WHATWG standard says: CR, LF and CRLF end a line, a
+ * blank line ends an event, comments and unknown fields are ignored, a byte order mark is dropped. Bytes may be split
+ * anywhere. A line may be as long as an answer (a picture is one line of many megabytes): pieces of an unfinished line
+ * are kept apart and joined once.
+ */
+export class SseParser {
+  // Node's own handling drops a second mark too, when the first one came alone: it keeps marks, and we drop the first.
+  readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+  #begun = false;
+  #pieces: string[] = [];
+  #size = 0;
+  #event = "";
+  #data: string | undefined;
+  #afterCr = false;
+
+  /** The events that are complete with these bytes. Throws `upstream_protocol` when one is larger than we read. */
+  push(bytes: Uint8Array): SseEvent[] {
+    const out: SseEvent[] = [];
+    this.#take(this.#decoder.decode(bytes, { stream: true }), out);
+    return out;
+  }
+
+  /** At the end of the stream: the event that lacked its blank line, if there is one. */
+  end(): SseEvent[] {
+    const out: SseEvent[] = [];
+    this.#take(this.#decoder.decode(), out);
+    if (this.#pieces.length > 0) this.#line(this.#join(""));
+    this.#dispatch(out);
+    return out;
+  }
+
+  #take(text: string, out: SseEvent[]): void {
+    if (text === "") return;
+    const dropped = this.#begun ? this.#afterCr && text.charCodeAt(0) === LF : text.charCodeAt(0) === BYTE_ORDER_MARK;
+    let from = dropped ? 1 : 0;
+    this.#begun = true;
+    this.#afterCr = false;
+    let lf = text.indexOf("\n", from);
+    let cr = text.indexOf("\r", from);
+    while (lf >= 0 || cr >= 0) {
+      const endsWithCr = cr >= 0 && (lf < 0 || cr < lf);
+      const end = endsWithCr ? cr : lf;
+      const line = this.#join(text.slice(from, end));
+      from = end + 1;
+      // A line feed right after a carriage return belongs to it, also when it comes with the next bytes.
+      if (endsWithCr && from === text.length) this.#afterCr = true;
+      else if (endsWithCr && text.charCodeAt(from) === LF) from += 1;
+      if (line === "") this.#dispatch(out);
+      else this.#line(line);
+      if (lf >= 0 && lf < from) lf = text.indexOf("\n", from);
+      if (cr >= 0 && cr < from) cr = text.indexOf("\r", from);
+    }
+    if (from < text.length) this.#keep(from === 0 ? text : text.slice(from));
+  }
+
+  #keep(piece: string): void {
+    this.#pieces.push(piece);
+    this.#grow(piece.length);
+  }
+
+  #grow(length: number): void {
+    this.#size += length;
+    if (this.#size > MAX_ANSWER_BYTES) {
+      throw new Failure("upstream_protocol", "The upstream provider sent an event larger than this gateway reads.");
+    }
+  }
+
+  #join(rest: string): string {
+    if (this.#pieces.length === 0) return rest;
+    this.#pieces.push(rest);
+    const line = this.#pieces.join("");
+    this.#size -= line.length - rest.length;
+    this.#pieces = [];
+    return line;
+  }
+
+  #line(line: string): void {
+    this.#grow(line.length);
+    if (line.startsWith("data:")) {
+      const value = line.slice(line.charCodeAt(5) === 32 ? 6 : 5);
+      this.#data = this.#data === undefined ? value : `${this.#data}\n${value}`;
+    } else if (line.startsWith("event:")) {
+      this.#event = line.slice(line.charCodeAt(6) === 32 ? 7 : 6);
+    } else if (line === "data") {
+      this.#data = this.#data === undefined ? "" : `${this.#data}\n`;
+    } else if (line === "event") {
+      this.#event = "";
+    }
+  }
+
+  #dispatch(out: SseEvent[]): void {
+    if (this.#data !== undefined) out.push({ event: this.#event, data: this.#data });
+    this.#event = "";
+    this.#data = undefined;
+    this.#size = 0;
+  }
+}

@@ -1,0 +1,98 @@
+import type { Kysely } from "kysely";
+import type { AccountStore } from "../../access/account-store.ts";
+import { DEFAULT_ACCOUNT_ID } from "../../access/key-store.ts";
+import { toAccountRecord, toAccountRow, toChangedAccountColumns } from "./account-rows.ts";
+import { createBrowsers } from "./browser-store.ts";
+import { retryWhileBusy } from "../busy.ts";
+import type { Database } from "../database.ts";
+import { createEvents } from "./event-store.ts";
+import { createInvitations } from "./invitation-store.ts";
+import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
+import type { Schema } from "../schema.ts";
+import { createSetupTokens } from "./setup-token-store.ts";
+import { createSessions } from "./session-store.ts";
+
+/** Accounts in the database. A change that matters to keys is told to those who keep keys in memory. */
+export function createAccountStore(database: Database, changes: KeyChanges): AccountStore {
+  const { query } = database;
+  return {
+    ...createSessions(database),
+    ...createBrowsers(database),
+    ...createSetupTokens(database),
+    ...createInvitations(database),
+    ...createEvents(database),
+
+    async insert(account) {
+      const insertion = query
+        .insertInto("accounts")
+        .values(toAccountRow(account))
+        .onConflict((conflict) => conflict.column("email").doNothing());
+      return (await retryWhileBusy(() => insertion.executeTakeFirst())).numInsertedOrUpdatedRows === 1n;
+    },
+
+    async find(id) {
+      const found = query.selectFrom("accounts").selectAll().where("id", "=", id);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && toAccountRecord(row);
+    },
+
+    async findByEmail(email) {
+      const found = query.selectFrom("accounts").selectAll().where("email", "=", email);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && toAccountRecord(row);
+    },
+
+    async list(page) {
+      let oldest = query.selectFrom("accounts").selectAll().orderBy("created_at_ms").orderBy("id");
+      if (page !== undefined) oldest = oldest.limit(page.limit);
+      if (page?.after !== undefined) {
+        const { createdAtMs, id } = page.after;
+        oldest = oldest
+          .where("created_at_ms", ">=", createdAtMs)
+          .where((account) => account.or([account("created_at_ms", ">", createdAtMs), account("id", ">", id)]));
+      }
+      return (await retryWhileBusy(() => oldest.execute())).map(toAccountRecord);
+    },
+
+    async isClaimed() {
+      const owner = query.selectFrom("accounts").select("id").where("password_hash", "is not", null).limit(1);
+      return (await retryWhileBusy(() => owner.executeTakeFirst())) !== undefined;
+    },
+
+    async update(id, wanted, expected) {
+      const change = async (connection: Kysely<Schema>): Promise<boolean> => {
+        let update = connection
+          .updateTable("accounts")
+          // The ID as well: an update of nothing is not SQL.
+          .set({ id, ...toChangedAccountColumns(wanted) })
+          .where("id", "=", id);
+        if (expected !== undefined) {
+          const { passwordHash } = expected;
+          update = update.where("password_hash", passwordHash === undefined ? "is" : "=", passwordHash ?? null);
+        }
+        return (await update.executeTakeFirst()).numUpdatedRows === 1n;
+      };
+      // Of all else that can change, keys know nothing.
+      const concernsKeys = wanted.limits !== undefined || "disabledAtMs" in wanted;
+      if (!concernsKeys) return retryWhileBusy(() => change(query));
+      return changes.during(database, async (transaction) => ((await change(transaction)) ? [ANY_KEY] : []));
+    },
+
+    async claimDefault({ email, name, passwordHash }) {
+      const others = query.selectFrom("accounts as others").select("others.id");
+      const claim = query
+        .updateTable("accounts")
+        .set({ email: email ?? null, name, password_hash: passwordHash ?? null, role: "administrator" })
+        .where("id", "=", DEFAULT_ACCOUNT_ID)
+        // Two at the same moment meet at this row: whoever comes second finds its password.
+        .where("password_hash", "is", null)
+        .where((is) => is.not(is.exists(others.where("others.password_hash", "is not", null))))
+        .where((is) =>
+          is.not(
+            is.exists(others.where("others.email", "=", email ?? "").where("others.id", "<>", DEFAULT_ACCOUNT_ID)),
+          ),
+        );
+      return (await retryWhileBusy(() => claim.executeTakeFirst())).numUpdatedRows === 1n;
+    },
+  };
+}

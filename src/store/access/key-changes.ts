@@ -1,0 +1,50 @@
+import { sql, type Kysely } from "kysely";
+import type { KeyChangeFeed } from "../../access/key-store.ts";
+import type { Database } from "../database.ts";
+import type { Schema } from "../schema.ts";
+
+/** PostgreSQL's channel on which processes tell each other which keys they have changed. */
+export const KEY_CHANNEL = "parley_keys";
+/** In place of a hash: any key may have changed. */
+export const ANY_KEY = "*";
+
+/** Tells the caches of this process which keys have changed, and those of others where they share a server. */
+export class KeyChanges implements KeyChangeFeed {
+  readonly #kind: Database["kind"];
+  readonly #listeners = new Set<(hash: string | undefined) => void>();
+
+  constructor({ kind }: Pick<Database, "kind">) {
+    this.#kind = kind;
+  }
+
+  subscribe(changed: (hash: string | undefined) => void): () => void {
+    // A listener of its own for each subscriber, even when one subscribes twice.
+    const listener = (hash: string | undefined): void => changed(hash);
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /** Says it to the listeners of this process. `ANY_KEY` stands for all keys. */
+  announce(hash: string): void {
+    for (const listener of this.#listeners) listener(hash === ANY_KEY ? undefined : hash);
+  }
+
+  /** Says it to other processes, when the transaction is committed and not before. */
+  async notify(transaction: Kysely<Schema>, hash: string): Promise<void> {
+    if (this.#kind === "postgres") await sql`select pg_notify(${KEY_CHANNEL}, ${hash})`.execute(transaction);
+  }
+
+  /** Makes a change in a transaction: `work` answers the hashes of the keys that it has changed. */
+  async during(
+    database: Database,
+    work: (transaction: Kysely<Schema>) => Promise<readonly string[]>,
+  ): Promise<boolean> {
+    const hashes = await database.transaction(async (transaction) => {
+      const changed = await work(transaction);
+      for (const hash of changed) await this.notify(transaction, hash);
+      return changed;
+    });
+    for (const hash of hashes) this.announce(hash);
+    return hashes.length > 0;
+  }
+}

@@ -1,0 +1,264 @@
+import type { InferResult } from "kysely";
+import type { FoundKey, KeyChanges as Changes, KeyRecord, KeyStore, NewKey } from "../../access/key-store.ts";
+import { retryWhileBusy } from "../busy.ts";
+import { chunksOf } from "../chunks.ts";
+import { lockRows, type Database } from "../database.ts";
+import type { KeyChanges } from "./key-changes.ts";
+import type { LedgerCompaction } from "../ledger/ledger-compaction.ts";
+import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
+import type { KeyRow } from "../schema.ts";
+
+/** Keys in the database. Every change is told to those who keep keys in memory; the ledger knows when they were used. */
+export function createKeyStore(database: Database, changes: KeyChanges, compaction: LedgerCompaction): KeyStore {
+  const { query } = database;
+  return {
+    async insert(key) {
+      // Told as well: the key may have been asked for, and remembered as unknown, a moment before.
+      await changes.during(database, async (transaction) => {
+        await transaction.insertInto("api_keys").values(toRow(key)).execute();
+        return [key.hash];
+      });
+    },
+
+    insertFirst(key) {
+      return database.transaction(async (transaction) => {
+        // Whoever else is about to do the same waits here.
+        const account = transaction.selectFrom("accounts").select("id").where("id", "=", key.record.accountId);
+        await lockRows(database, account).execute();
+        const existing = await transaction.selectFrom("api_keys").select("id").limit(1).executeTakeFirst();
+        if (existing !== undefined) return false;
+        await transaction.insertInto("api_keys").values(toRow(key)).execute();
+        return true;
+      });
+    },
+
+    async list(accountId, page) {
+      await compaction.flushed();
+      let rows = keysWithUse(database).orderBy("created_at_ms").orderBy("id");
+      if (accountId !== undefined) rows = rows.where("account_id", "=", accountId);
+      if (page !== undefined) rows = rows.limit(page.limit);
+      if (page?.after !== undefined) {
+        const { createdAtMs, id } = page.after;
+        rows = rows
+          .where("created_at_ms", ">=", createdAtMs)
+          .where((key) => key.or([key("created_at_ms", ">", createdAtMs), key("id", ">", id)]));
+      }
+      return (await retryWhileBusy(() => rows.execute())).map(toRecord);
+    },
+
+    async countWorking(accountIds, nowMs) {
+      if (accountIds.length === 0) return new Map();
+      const counts = query
+        .selectFrom("api_keys")
+        .select(({ fn }) => ["account_id", fn.countAll<number>().as("count")])
+        .where("account_id", "in", accountIds)
+        .where("revoked_at_ms", "is", null)
+        .where((key) => key.or([key("expires_at_ms", "is", null), key("expires_at_ms", ">", nowMs)]))
+        .groupBy("account_id");
+      const rows = await retryWhileBusy(() => counts.execute());
+      return new Map(rows.map(({ account_id, count }) => [account_id, count]));
+    },
+
+    async find(id) {
+      await compaction.flushed();
+      const found = keysWithUse(database).where("id", "=", id);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && toRecord(row);
+    },
+
+    async findWithHash(id) {
+      const found = keysWithAccount(database).where("api_keys.id", "=", id);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && { ...toFoundKey(row), hash: row.hash };
+    },
+
+    async names(ids) {
+      const names = new Map<string, string>();
+      for (const chunk of chunksOf(ids)) {
+        const found = query.selectFrom("api_keys").select(["id", "name"]).where("id", "in", chunk);
+        for (const { id, name } of await retryWhileBusy(() => found.execute())) names.set(id, name);
+      }
+      return names;
+    },
+
+    async findByHash(hash) {
+      const found = keysWithAccount(database).where("hash", "=", hash);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && toFoundKey(row);
+    },
+
+    async findByHashes(hashes) {
+      const keys = new Map<string, FoundKey>();
+      for (const chunk of chunksOf(hashes)) {
+        const found = keysWithAccount(database).where("hash", "in", chunk);
+        for (const row of await retryWhileBusy(() => found.execute())) keys.set(row.hash, toFoundKey(row));
+      }
+      return keys;
+    },
+
+    replace({ id, expiresAtMs, successor }) {
+      return changes.during(database, async (transaction) => {
+        const old = await transaction
+          .updateTable("api_keys")
+          .set({ expires_at_ms: expiresAtMs, replaced_by: successor.record.id })
+          .where("id", "=", id)
+          .where("revoked_at_ms", "is", null)
+          .where("replaced_by", "is", null)
+          .returning("hash")
+          .executeTakeFirst();
+        if (old === undefined) return [];
+        await transaction.insertInto("api_keys").values(toRow(successor)).execute();
+        return [old.hash, successor.hash];
+      });
+    },
+
+    async family(keyFamilyId) {
+      await compaction.flushed();
+      const found = keysWithUse(database).where((key) =>
+        key.or([key("id", "=", keyFamilyId), key("line_id", "=", keyFamilyId)]),
+      );
+      return (await retryWhileBusy(() => found.execute())).map(toRecord);
+    },
+
+    async revoke(ids, atMs) {
+      let revoked: readonly { readonly id: string; readonly hash: string }[] = [];
+      await changes.during(database, async (transaction) => {
+        revoked = await transaction
+          .updateTable("api_keys")
+          .set({ revoked_at_ms: atMs })
+          .where("id", "in", ids)
+          .where("revoked_at_ms", "is", null)
+          .returning(["id", "hash"])
+          .execute();
+        return revoked.map(({ hash }) => hash);
+      });
+      return revoked.map(({ id }) => id);
+    },
+
+    update(id, wanted, { limitedByAdministrator: expected } = {}) {
+      return changes.during(database, async (transaction) => {
+        let update = transaction
+          .updateTable("api_keys")
+          // The ID as well: an update of nothing is not SQL.
+          .set({ id, ...toChangedColumns(wanted) })
+          .where("id", "=", id)
+          .where("revoked_at_ms", "is", null);
+        if (expected !== undefined) update = update.where("limited_by_administrator", "=", Number(expected));
+        const updated = await update.returning("hash").execute();
+        return updated.map(({ hash }) => hash);
+      });
+    },
+  };
+}
+
+/** Keys, each with the end of its latest completion in the ledger. Its own row knows about when that was. */
+export function keysWithUse({ query }: Pick<Database, "query">) {
+  return query
+    .selectFrom("api_keys")
+    .selectAll()
+    .select((expressions) =>
+      expressions
+        .selectFrom("completions")
+        .select(({ fn }) => fn.max("ended_at_ms").as("latest"))
+        .whereRef("key_id", "=", "api_keys.id")
+        .as("latest_end_ms"),
+    );
+}
+
+/** Keys, each with what its account allows. */
+function keysWithAccount({ query }: Pick<Database, "query">) {
+  return query
+    .selectFrom("api_keys")
+    .innerJoin("accounts", "accounts.id", "api_keys.account_id")
+    .selectAll("api_keys")
+    .select([
+      "accounts.disabled_at_ms as account_disabled_at_ms",
+      "accounts.requests_per_minute as account_requests_per_minute",
+      "accounts.tokens_per_minute as account_tokens_per_minute",
+      "accounts.concurrent_requests as account_concurrent_requests",
+      "accounts.monthly_budget_micro_usd as account_monthly_budget_micro_usd",
+    ]);
+}
+
+type KeyWithAccount = InferResult<ReturnType<typeof keysWithAccount>>[number];
+
+function toFoundKey(row: KeyWithAccount): FoundKey {
+  return {
+    record: toRecord(row),
+    accountLimits: fromLimitColumns({
+      requests_per_minute: row.account_requests_per_minute,
+      tokens_per_minute: row.account_tokens_per_minute,
+      concurrent_requests: row.account_concurrent_requests,
+      monthly_budget_micro_usd: row.account_monthly_budget_micro_usd,
+    }),
+    accountDisabled: row.account_disabled_at_ms !== null,
+  };
+}
+
+function toChangedColumns({
+  name,
+  models,
+  capabilities,
+  limits,
+  options,
+  limitedByAdministrator,
+}: Changes): Partial<KeyRow> {
+  return {
+    ...(name !== undefined && { name }),
+    ...(models !== undefined && { models: toModels(models) }),
+    ...(capabilities !== undefined && { capabilities: JSON.stringify(capabilities) }),
+    ...(limits !== undefined && toLimitColumns(limits)),
+    ...(limitedByAdministrator !== undefined && { limited_by_administrator: Number(limitedByAdministrator) }),
+    ...(options !== undefined && { options: toOptions(options) }),
+  };
+}
+
+function toRow({ record, hash }: NewKey): KeyRow {
+  return {
+    id: record.id,
+    account_id: record.accountId,
+    name: record.name,
+    hash,
+    display: record.display,
+    models: toModels(record.models),
+    capabilities: JSON.stringify(record.capabilities),
+    options: toOptions(record.options),
+    created_at_ms: record.createdAtMs,
+    expires_at_ms: record.expiresAtMs ?? null,
+    revoked_at_ms: record.revokedAtMs ?? null,
+    replaced_by: record.replacedBy ?? null,
+    last_used_at_ms: record.lastUsedAtMs ?? null,
+    line_id: record.keyFamilyId === record.id ? null : record.keyFamilyId,
+    limited_by_administrator: Number(record.limitedByAdministrator),
+    ...toLimitColumns(record.limits),
+  };
+}
+
+function toModels(models: KeyRecord["models"]): string | null {
+  return models === "all" ? null : JSON.stringify(models);
+}
+
+function toOptions(options: KeyRecord["options"]): string | null {
+  return options === "default" ? null : JSON.stringify(options);
+}
+
+function toRecord(row: KeyRow & { readonly latest_end_ms?: number | null }): KeyRecord {
+  return {
+    id: row.id,
+    accountId: row.account_id,
+    name: row.name,
+    display: row.display,
+    // All lists were written by `toRow`.
+    models: row.models === null ? "all" : (JSON.parse(row.models) as string[]),
+    capabilities: JSON.parse(row.capabilities) as KeyRecord["capabilities"],
+    limits: fromLimitColumns(row),
+    limitedByAdministrator: row.limited_by_administrator === 1,
+    options: row.options === null ? "default" : (JSON.parse(row.options) as KeyRecord["options"]),
+    createdAtMs: row.created_at_ms,
+    expiresAtMs: row.expires_at_ms ?? undefined,
+    revokedAtMs: row.revoked_at_ms ?? undefined,
+    replacedBy: row.replaced_by ?? undefined,
+    lastUsedAtMs: Math.max(row.last_used_at_ms ?? 0, row.latest_end_ms ?? 0) || undefined,
+    keyFamilyId: row.line_id ?? row.id,
+  };
+}

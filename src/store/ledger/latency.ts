@@ -1,0 +1,81 @@
+import { type RawBuilder, sql } from "kysely";
+import { type LatencyPoint, type LatencyQuery, STEP_MS, type UsageStore } from "../../ledger/usage-store.ts";
+import { retryWhileBusy } from "../busy.ts";
+import type { Database } from "../database.ts";
+import { percentilesOf, readPercentiles } from "./percentiles.ts";
+
+/** So many completions are looked at: more would take longer than somebody waits for a page. */
+const MAX_COMPLETIONS = 50_000;
+
+/** Reads how long the latest completions took. */
+export function createLatency(reports: Database): UsageStore["latency"] {
+  return async (query) => {
+    const { rows } = await retryWhileBusy(() => latencyPoints(reports, query).execute(reports.query));
+    const points = rows.map(toPoint);
+    return {
+      overall: points.find(({ stepMs }) => stepMs === undefined),
+      points: points.filter(({ stepMs }) => stepMs !== undefined),
+      sinceMs: rows.find(({ step_ms }) => step_ms === null)?.since_ms,
+    };
+  };
+}
+
+interface PointRow {
+  /** Null for the whole time. */
+  readonly step_ms: number | null;
+  readonly since_ms: number;
+  readonly served: number;
+  readonly duration: string;
+  readonly first_content: string | null;
+}
+
+function toPoint({ step_ms, served, duration, first_content }: PointRow): LatencyPoint {
+  return {
+    stepMs: step_ms ?? undefined,
+    served,
+    durationMs: readPercentiles(duration)!,
+    firstContentMs: readPercentiles(first_content),
+  };
+}
+
+/** One row for each step, and one for the whole time. */
+export function latencyPoints(database: Database, { step, ...filter }: LatencyQuery): RawBuilder<PointRow> {
+  const measures = sql`min(ended_at_ms) as since_ms, count(*) as served,
+    ${percentilesOf(database, "duration_ms")} as duration, ${percentilesOf(database, "first_content_ms")} as first_content`;
+  const points = [sql`select null as step_ms, ${measures} from served having count(*) > 0`];
+  if (step !== "all") {
+    const lengthMs = sql.lit(STEP_MS[step]);
+    const stepMs = sql`ended_at_ms / ${lengthMs} * ${lengthMs}`;
+    points.unshift(sql`select ${stepMs} as step_ms, ${measures} from served group by 1`);
+  }
+  return sql<PointRow>`
+    with newest as (${newest(filter)}),
+    served as materialized (
+      select ended_at_ms, duration_ms, first_content_ms from newest where outcome = 'served' and ${matching(filter)})
+    ${sql.join(points, sql` union all `)} order by 1`;
+}
+
+/** By what there is an index for: however few of them match, no more than these are read. */
+function newest({
+  sinceMs,
+  untilMs,
+  accountId,
+  keyId,
+}: LatencyQuery | Omit<LatencyQuery, "step">): RawBuilder<unknown> {
+  const owner =
+    keyId !== undefined
+      ? sql`key_id = ${keyId} and`
+      : accountId !== undefined
+        ? sql`account_id = ${accountId} and`
+        : sql``;
+  return sql`select account_id, served_model, requested_model, outcome, ended_at_ms, duration_ms, first_content_ms
+    from completions where ${owner} ended_at_ms >= ${sinceMs} and ended_at_ms < ${untilMs}
+    order by ended_at_ms desc limit ${sql.lit(MAX_COMPLETIONS)}`;
+}
+
+function matching({ accountId, model, outcome = "served" }: Omit<LatencyQuery, "step">): RawBuilder<unknown> {
+  const conditions = [sql`${outcome} = 'served'`];
+  if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
+  if (model !== undefined) conditions.push(sql`coalesce(served_model, requested_model) = ${model}`);
+  return sql.join(conditions, sql` and `);
+}

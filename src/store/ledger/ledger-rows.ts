@@ -1,0 +1,96 @@
+import type { LedgerEntry } from "../../core/ledger.ts";
+import type { LimitState } from "../../core/limiter.ts";
+import type { CompletionRow } from "../schema.ts";
+
+/**
+ * An entry as it is written. Made so that no entry can be refused by a database: one that cannot be written would keep all
+ * that follow it waiting. Some of the texts are the caller's, and PostgreSQL takes no NUL in a text.
+ */
+export function toCompletionRow(entry: LedgerEntry): CompletionRow {
+  const { tokens, limits } = entry;
+  const requests = limits?.requests;
+  const tokenRate = limits?.tokens;
+  return {
+    id: entry.completionId,
+    request_id: clean(entry.requestId),
+    account_id: entry.accountId,
+    key_id: entry.keyId,
+    entrance: entry.entrance,
+    started_at_ms: whole(entry.startedAtMs),
+    ended_at_ms: whole(entry.endedAtMs),
+    requested_model: clean(entry.requestedModel),
+    served_model: entry.servedModel === undefined ? null : clean(entry.servedModel),
+    streamed: entry.streamed ? 1 : 0,
+    outcome: entry.outcome,
+    attempts: JSON.stringify(entry.attempts),
+    prompt_tokens: whole(tokens.prompt),
+    cached_tokens: whole(tokens.cached),
+    completion_tokens: whole(tokens.completion),
+    reasoning_tokens: whole(tokens.reasoning),
+    image_tokens: whole(tokens.image),
+    cost_micro_usd: whole(entry.costMicroUsd),
+    duration_ms: finite(entry.durationMs),
+    first_content_ms: entry.firstContentMs === undefined ? null : finite(entry.firstContentMs),
+    partial: entry.partial ? 1 : 0,
+    estimated: entry.estimated ? 1 : 0,
+    request_limit: requests === undefined ? null : whole(requests.limit),
+    request_limit_remaining: requests === undefined ? null : whole(requests.remaining),
+    request_limit_reset_ms: requests === undefined ? null : whole(requests.resetMs),
+    token_limit: tokenRate === undefined ? null : whole(tokenRate.limit),
+    token_limit_remaining: tokenRate === undefined ? null : whole(tokenRate.remaining),
+    token_limit_reset_ms: tokenRate === undefined ? null : whole(tokenRate.resetMs),
+  };
+}
+
+/** The entry of a row that `toCompletionRow` has made. */
+export function toLedgerEntry(row: CompletionRow): LedgerEntry {
+  return {
+    completionId: row.id,
+    requestId: row.request_id,
+    accountId: row.account_id,
+    keyId: row.key_id,
+    entrance: row.entrance as LedgerEntry["entrance"],
+    startedAtMs: row.started_at_ms,
+    endedAtMs: row.ended_at_ms,
+    requestedModel: row.requested_model,
+    servedModel: row.served_model ?? undefined,
+    streamed: row.streamed === 1,
+    outcome: row.outcome as LedgerEntry["outcome"],
+    attempts: JSON.parse(row.attempts) as LedgerEntry["attempts"],
+    tokens: {
+      prompt: row.prompt_tokens,
+      cached: row.cached_tokens,
+      completion: row.completion_tokens,
+      reasoning: row.reasoning_tokens,
+      image: row.image_tokens,
+    },
+    costMicroUsd: row.cost_micro_usd,
+    durationMs: row.duration_ms,
+    firstContentMs: row.first_content_ms ?? undefined,
+    partial: row.partial === 1,
+    estimated: row.estimated === 1,
+    limits: limitsOf(row),
+  };
+}
+
+function limitsOf(row: CompletionRow): LedgerEntry["limits"] {
+  const requests = toLimitState(row.request_limit, row.request_limit_remaining, row.request_limit_reset_ms);
+  const tokens = toLimitState(row.token_limit, row.token_limit_remaining, row.token_limit_reset_ms);
+  return requests === undefined && tokens === undefined ? undefined : { requests, tokens };
+}
+
+function toLimitState(limit: number | null, remaining: number | null, resetMs: number | null): LimitState | undefined {
+  return limit === null ? undefined : { limit, remaining: remaining ?? 0, resetMs: resetMs ?? 0 };
+}
+
+function clean(text: string): string {
+  return text.replaceAll("\0", "\uFFFD").toWellFormed();
+}
+
+function whole(value: number): number {
+  return Math.min(Math.max(Math.round(finite(value)), Number.MIN_SAFE_INTEGER), Number.MAX_SAFE_INTEGER);
+}
+
+function finite(value: number): number {
+  return Number.isFinite(value) ? value : 0;
+}

@@ -1,0 +1,157 @@
+import { type RawBuilder, sql } from "kysely";
+import {
+  STEP_MS,
+  type UsageFilter,
+  type UsageQuery,
+  type UsageRow,
+  type UsageStore,
+} from "../../ledger/usage-store.ts";
+import { retryWhileBusy } from "../busy.ts";
+import { chunksOf } from "../chunks.ts";
+import { type Database, inCodeUnits } from "../database.ts";
+import { createLatency } from "./latency.ts";
+import type { LedgerPlaces } from "./ledger-store.ts";
+import type { UsageHourRow } from "../schema.ts";
+import { SUMS } from "./usage-hours.ts";
+
+/** How many sums are removed at a time: others wait meanwhile. */
+const PRUNE_ROWS = 1_000;
+
+/** What each group is told apart by. */
+const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
+  none: sql<string>`''`,
+  model: sql<string>`model`,
+  key: sql<string>`key_id`,
+  account: sql<string>`account_id`,
+  outcome: sql<string>`outcome`,
+};
+
+/** Both databases divide integers to integers. */
+const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
+  all: sql<number>`0`,
+  hour: sql<number>`hour_ms`,
+  day: sql<number>`hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)}`,
+};
+
+/** Reports from the sums of hours, and from the latest entries. */
+export function createUsageStore({ database, reports, compaction }: LedgerPlaces): UsageStore {
+  const latency = createLatency(reports);
+  return {
+    async summarize(query) {
+      await compaction.flushed();
+      const groups = await findGroups(reports, query);
+      const { rows } = await retryWhileBusy(() => sumsOf(query, groups).execute(reports.query));
+      const names = await findNames(reports, query.by, groups.shown);
+      const places = new Map(groups.shown.map((group, place) => [group, place]));
+      const placeOf = ({ name }: Sums): number => places.get(name) ?? places.size;
+      return rows
+        .toSorted((left, right) => left.step_ms - right.step_ms || placeOf(left) - placeOf(right))
+        .map((row) => toUsageRow(row, { query, names }));
+    },
+
+    async latency(query) {
+      await compaction.flushed();
+      return latency(query);
+    },
+
+    async prune(beforeMs) {
+      await compaction.flushed();
+      const key = sql`(hour_ms, account_id, key_id, model, outcome)`;
+      const removed = sql`delete from usage_hours where ${key} in (
+        select hour_ms, account_id, key_id, model, outcome from usage_hours
+        where hour_ms < ${beforeMs} order by hour_ms limit ${sql.lit(PRUNE_ROWS)})`;
+      return Number((await retryWhileBusy(() => removed.execute(database.query))).numAffectedRows);
+    },
+  };
+}
+
+/** The groups that have rows of their own, in their order, and whether there are others. */
+interface Groups {
+  readonly shown: readonly string[];
+  readonly hasOthers: boolean;
+}
+
+async function findGroups(database: Database, { by, maxGroups, ...filter }: UsageQuery): Promise<Groups> {
+  if (by === "none") return { shown: [""], hasOthers: false };
+  const limit = maxGroups === undefined ? sql`` : sql`limit ${sql.lit(maxGroups + 1)}`;
+  const found = sql<{ name: string }>`
+    select name from (
+      select ${GROUPS[by]} as name, sum(cost_micro_usd) as cost, sum(completions) as completions
+      from usage_hours where ${matching(filter)} group by 1) as totals
+    order by cost desc, completions desc, ${inCodeUnits(database, "name")} ${limit}`;
+  const { rows } = await retryWhileBusy(() => found.execute(database.query));
+  const shown = rows.map(({ name }) => name).slice(0, maxGroups);
+  return { shown, hasOthers: shown.length < rows.length };
+}
+
+type Sums = Pick<UsageHourRow, (typeof SUMS)[number]> & {
+  readonly step_ms: number;
+  /** Empty for all groups that are not shown. */
+  readonly name: string;
+  readonly failed: number;
+};
+
+/** The sums of each step and each group that is shown, and of all others together. */
+export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }: Groups): RawBuilder<Sums> {
+  const group = GROUPS[by];
+  const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
+  return sql<Sums>`
+    select ${STEPS[step]} as step_ms, ${name} as name,
+      ${sql.join(SUMS.map((sum) => sql`sum(${sql.ref(sum)}) as ${sql.ref(sum)}`))},
+      sum(case when outcome = 'served' then 0 else completions end) as failed
+    from usage_hours where ${matching(filter)} group by 1, 2`;
+}
+
+function matching({ sinceMs, untilMs, accountId, keyId, model, outcome }: UsageFilter): RawBuilder<unknown> {
+  const conditions = [sql`hour_ms >= ${sinceMs}`, sql`hour_ms < ${untilMs}`];
+  if (accountId !== undefined) conditions.push(sql`account_id = ${accountId}`);
+  if (keyId !== undefined) conditions.push(sql`key_id = ${keyId}`);
+  if (model !== undefined) conditions.push(sql`model = ${model}`);
+  if (outcome === "failed") conditions.push(sql`outcome <> 'served'`);
+  else if (outcome !== undefined) conditions.push(sql`outcome = ${outcome}`);
+  return sql.join(conditions, sql` and `);
+}
+
+function toUsageRow(
+  row: Sums,
+  { query: { step }, names }: { readonly query: UsageQuery; readonly names: ReadonlyMap<string, string> },
+): UsageRow {
+  return {
+    group: row.name,
+    name: names.get(row.name),
+    stepMs: step === "all" ? undefined : row.step_ms,
+    sums: {
+      completions: row.completions,
+      failed: row.failed,
+      partial: row.partial,
+      estimated: row.estimated,
+      promptTokens: row.prompt_tokens,
+      cachedTokens: row.cached_tokens,
+      completionTokens: row.completion_tokens,
+      reasoningTokens: row.reasoning_tokens,
+      imageTokens: row.image_tokens,
+      costMicroUsd: row.cost_micro_usd,
+    },
+  };
+}
+
+/** What people call keys and accounts; nothing for those that are gone. */
+async function findNames(
+  { query }: Database,
+  by: UsageQuery["by"],
+  ids: readonly string[],
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>();
+  if (by !== "key" && by !== "account") return names;
+  for (const chunk of chunksOf(ids)) {
+    const found =
+      by === "key"
+        ? query.selectFrom("api_keys").select(["id", "name"]).where("id", "in", chunk)
+        : query
+            .selectFrom("accounts")
+            .select(["id", sql<string>`coalesce(email, name)`.as("name")])
+            .where("id", "in", chunk);
+    for (const { id, name } of await retryWhileBusy(() => found.execute())) names.set(id, name);
+  }
+  return names;
+}

@@ -1,0 +1,82 @@
+import type { BudgetDecision, BudgetDemand, BudgetStore } from "../../limits/budgets.ts";
+import { Batcher } from "../batcher.ts";
+import { retryWhileBusy } from "../busy.ts";
+import { chunksOf } from "../chunks.ts";
+import type { Database } from "../database.ts";
+import type { LedgerCompaction } from "../ledger/ledger-compaction.ts";
+import { StoreError } from "../store-error.ts";
+
+/** How long a completion waits for its money. */
+const LIMIT_MS = 3_000;
+/** So many holds that nobody settled are freed at a time. */
+const REAP_ROWS = 100;
+/** Rows that are missing are made, and nobody removes them. */
+const MAX_TRIES = 3;
+/** So many are remembered that could not be cancelled; what more there is ends with its time. */
+const MAX_UNCANCELLED = 10_000;
+
+/** Budgets in the database. Rejects with a StoreError. */
+export function createBudgetStore(database: Database, compaction: LedgerCompaction): BudgetStore {
+  /** Holds that may be there and must not be. */
+  const uncancelled = new Set<string>();
+  const cancelAll = async (): Promise<void> => {
+    if (uncancelled.size === 0) return;
+    const ids = [...uncancelled];
+    await database.perform("cancelHolds", ids);
+    for (const id of ids) uncancelled.delete(id);
+  };
+  const cancel = async (id: string): Promise<void> => {
+    if (uncancelled.size < MAX_UNCANCELLED) uncancelled.add(id);
+    await cancelAll();
+  };
+  const batcher = new Batcher<BudgetDemand, BudgetDecision>({
+    async decide(demands) {
+      await cancelAll();
+      const decisions = await decideAll(database, demands);
+      const refused = demands.filter((_, index) => !decisions[index]!.admitted);
+      if (database.kind === "sqlite" || refused.length === 0) return decisions;
+      // What ended a moment ago holds its worst case until it is folded. SQLite folds before it decides.
+      if (!(await compaction.flush())) return decisions;
+      const again = (await decideAll(database, refused)).values();
+      return decisions.map((decision) => (decision.admitted ? decision : again.next().value!));
+    },
+    limitMs: LIMIT_MS,
+    toError: (message, cause) => (cause instanceof StoreError ? cause : new StoreError(message, { cause })),
+    // A cancellation may have come before it.
+    onLate({ id, extends: extended }, { admitted }) {
+      if (admitted && extended !== true) cancel(id).catch(() => undefined);
+    },
+  });
+  return {
+    hold: (demand) => (demand.holds.length === 0 ? Promise.resolve({ admitted: true }) : batcher.ask(demand)),
+    cancel,
+    async reap() {
+      await cancelAll();
+      return database.perform("reapHolds", REAP_ROWS);
+    },
+  };
+}
+
+async function decideAll(database: Database, demands: readonly BudgetDemand[]): Promise<readonly BudgetDecision[]> {
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const outcome = await database.perform("holdBudgets", demands);
+    if ("decisions" in outcome) return outcome.decisions;
+    await makeRows(database, outcome);
+  }
+  throw new StoreError("The rows of budgets keep disappearing.");
+}
+
+/** Outside any transaction, so that no two wait for each other's rows. */
+async function makeRows(
+  { query }: Database,
+  { missing, month }: { readonly missing: readonly string[]; readonly month: string },
+): Promise<void> {
+  for (const chunk of chunksOf(missing)) {
+    const rows = chunk.map((subject) => ({ subject, month, spent_micro_usd: 0, held_micro_usd: 0 }));
+    const made = query
+      .insertInto("spending")
+      .values(rows)
+      .onConflict((conflict) => conflict.columns(["subject", "month"]).doNothing());
+    await retryWhileBusy(() => made.execute());
+  }
+}

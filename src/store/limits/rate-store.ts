@@ -1,0 +1,123 @@
+import { sql, type Kysely } from "kysely";
+import {
+  type RateDecision,
+  type RateDemand,
+  type RateRelease,
+  type RateStore,
+  RateStoreError,
+} from "../../limits/rates.ts";
+import { type SubjectState, toBook, toState } from "../../limits/state.ts";
+import { type BookOf, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../limits/subject.ts";
+import { Batcher } from "../batcher.ts";
+import type { Database } from "../database.ts";
+import { lockStates, makeStates, writeStates } from "./rate-states.ts";
+import { countReplicas } from "./replicas.ts";
+import type { Schema } from "../schema.ts";
+import { compare } from "./spending.ts";
+
+/** How long a request waits for the decision on its rates: after that its replica's share of them will do. */
+const LIMIT_MS = 500;
+/** Rows that are missing are made; another process may forget them at the same moment, but not for long. */
+const MAX_TRIES = 5;
+
+/** A thing to be done with some subjects' books: what it answers goes to whoever asked for it. */
+interface Step {
+  readonly subjects: readonly string[];
+  /** What undoes it, when it was done too late for whoever asked. */
+  readonly undo?: RateRelease;
+  /** Changes the books in place. */
+  apply(bookOf: BookOf, moment: RateMoment): RateDecision | undefined;
+}
+
+/** Rates and concurrency in the database, by its clock. Rejects with a RateStoreError. */
+export function createRateStore(database: Database, { burstMs }: { readonly burstMs: number }): RateStore {
+  const toError = (message: string, cause?: unknown): Error => new RateStoreError(message, { cause });
+  const batcher = new Batcher<Step, RateDecision | undefined>({
+    decide: (steps) => takeSteps(database, steps, burstMs),
+    limitMs: LIMIT_MS,
+    toError,
+    onLate({ undo }, decision) {
+      if (undo !== undefined && decision?.admitted) batcher.ask(toRelease(undo)).catch(() => undefined);
+    },
+  });
+  return {
+    async take(demand) {
+      if (demand.subjects.length === 0) return { admitted: true, levels: [] };
+      // A demand is always decided on.
+      return (await batcher.ask(toTake(demand)))!;
+    },
+
+    async release(release) {
+      if (release.subjects.length > 0) await batcher.ask(toRelease(release));
+    },
+
+    async renew({ replica, held }) {
+      const subjects = held.map(({ subject }) => subject);
+      const apply = (bookOf: BookOf, moment: RateMoment): undefined => {
+        renewIn(bookOf, held, moment);
+      };
+      if (held.length > 0) await batcher.ask({ subjects, apply });
+      try {
+        return await countReplicas(database, replica);
+      } catch (cause) {
+        throw toError("The database cannot be asked.", cause);
+      }
+    },
+
+    async close() {
+      // The database is closed by whoever has opened it.
+    },
+  };
+}
+
+function toTake(demand: RateDemand): Step {
+  const { id, subjects, tokens } = demand;
+  return {
+    subjects: subjects.map(({ subject }) => subject),
+    undo: { id, subjects, reservedTokens: tokens, usedTokens: 0, usedRequests: 0 },
+    apply: (bookOf, moment) => takeFrom(bookOf, demand, moment),
+  };
+}
+
+function toRelease(release: RateRelease): Step {
+  return {
+    subjects: release.subjects.map(({ subject }) => subject),
+    apply(bookOf, moment): undefined {
+      giveBackTo(bookOf, release, moment);
+    },
+  };
+}
+
+async function takeSteps(
+  database: Database,
+  steps: readonly Step[],
+  burstMs: number,
+): Promise<(RateDecision | undefined)[]> {
+  const subjects = [...new Set(steps.flatMap((step) => step.subjects))].toSorted(compare);
+  for (let tries = 0; tries < MAX_TRIES; tries++) {
+    const outcome = await database.transaction(async (transaction) => {
+      const found = await lockStates(database, transaction, subjects);
+      if (found.size < subjects.length) return { missing: subjects.filter((subject) => !found.has(subject)) };
+      const moment = { nowMs: await nowAndHasty(database, transaction), burstMs };
+      // Once for all steps: a book has an entry for each request under way.
+      const books = new Map<string, SubjectBook>();
+      for (const [subject, state] of found) books.set(subject, toBook(parse(state), moment));
+      const answers = steps.map((step) => step.apply((subject) => books.get(subject)!, moment));
+      await writeStates(transaction, new Map([...books].map(([subject, book]) => [subject, toState(book)])));
+      return { answers };
+    });
+    if ("answers" in outcome) return outcome.answers;
+    await makeStates(database, outcome.missing);
+  }
+  throw new RateStoreError("The rows of rates keep disappearing.");
+}
+
+/** The time, when every lock has been waited for. What rates lose in a crash of the server is not worth a wait for its disk. */
+async function nowAndHasty(database: Database, transaction: Kysely<Schema>): Promise<number> {
+  if (database.kind === "postgres") await sql`set local synchronous_commit = off`.execute(transaction);
+  return database.nowMs(transaction);
+}
+
+function parse(state: string | null): SubjectState | undefined {
+  return state === null ? undefined : (JSON.parse(state) as SubjectState);
+}

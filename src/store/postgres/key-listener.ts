@@ -1,0 +1,84 @@
+import pg from "pg";
+import { ANY_KEY, KEY_CHANNEL, type KeyChanges } from "../access/key-changes.ts";
+import { dropClient, toClientConfig } from "./pool.ts";
+
+const FIRST_PAUSE_MS = 100;
+const MAX_PAUSE_MS = 5_000;
+/** A connection can be dead without either side's knowing; a question finds out. */
+const QUESTION_MS = 10_000;
+
+/** A pooler that hands out a connection for each transaction forgets who listens. */
+const STILL_LISTENING = "select 1 from pg_listening_channels() as channel where channel = $1";
+
+/** Hears on a connection of its own of the keys that other processes change; connects again whenever it is lost. */
+export class KeyListener {
+  readonly #url: string;
+  readonly #changes: Pick<KeyChanges, "announce">;
+  #client: pg.Client | undefined;
+  #timer: NodeJS.Timeout | undefined;
+  #pauseMs = FIRST_PAUSE_MS;
+  #closed = false;
+  #isListening = false;
+
+  constructor(url: string, changes: Pick<KeyChanges, "announce">) {
+    this.#url = url;
+    this.#changes = changes;
+    void this.#connect();
+  }
+
+  /** Whether changes of other processes are heard of now. */
+  get isListening(): boolean {
+    return this.#isListening;
+  }
+
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    if (this.#client !== undefined) dropClient(this.#client);
+  }
+
+  async #connect(): Promise<void> {
+    const client = new pg.Client(toClientConfig({ url: this.#url, limited: true }));
+    this.#client = client;
+    client.on("notification", ({ payload }) => this.#changes.announce(payload || ANY_KEY));
+    client.on("error", () => this.#lose(client));
+    client.on("end", () => this.#lose(client));
+    try {
+      await client.connect();
+      await client.query(`listen ${KEY_CHANNEL}`);
+    } catch {
+      this.#lose(client);
+      return;
+    }
+    this.#isListening = true;
+    this.#pauseMs = FIRST_PAUSE_MS;
+    // Whatever was said while nobody listened.
+    this.#changes.announce(ANY_KEY);
+    this.#askLater(client);
+  }
+
+  #askLater(client: pg.Client): void {
+    if (this.#client !== client || this.#closed) return;
+    this.#timer = setTimeout(() => {
+      client.query(STILL_LISTENING, [KEY_CHANNEL]).then(
+        ({ rows }) => (rows.length > 0 ? this.#askLater(client) : this.#lose(client)),
+        () => this.#lose(client),
+      );
+    }, QUESTION_MS);
+    this.#timer.unref();
+  }
+
+  #lose(client: pg.Client): void {
+    if (this.#client !== client) return;
+    this.#client = undefined;
+    this.#isListening = false;
+    dropClient(client);
+    clearTimeout(this.#timer);
+    if (this.#closed) return;
+    // Random, so that the replicas do not all come back at the same moment.
+    const pauseMs = this.#pauseMs * (0.5 + Math.random() / 2);
+    this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
+    this.#timer = setTimeout(() => void this.#connect(), pauseMs);
+    this.#timer.unref();
+  }
+}

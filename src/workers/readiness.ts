@@ -1,0 +1,58 @@
+import type { Readiness } from "../telemetry/operations.ts";
+import { mergeOverload, type OverloadFacts, sum } from "../gateway/overload.ts";
+
+/** The breaker of the worker that suffers most is the one to show. */
+const BREAKER_STATES = ["closed", "half_open", "open"];
+
+/** What a worker's `/readyz` would say: of a gateway, or of a front. */
+interface Facts extends Readiness {
+  readonly active_calls: number;
+  readonly rates?: { readonly counted_in: string; readonly alone: boolean };
+  readonly ledger?: { readonly waiting: number; readonly away: boolean };
+  readonly breakers?: Readonly<Record<string, string>>;
+  readonly database?: { readonly up: boolean; readonly listening?: boolean | undefined };
+  readonly core?: string;
+  readonly overload?: OverloadFacts;
+}
+
+/** What several processes say of themselves as if they were one: sums, and the worst that any of them says. */
+export function mergeReadiness(answers: readonly Readiness[]): Readiness {
+  const all = answers as readonly Facts[];
+  const [first] = all;
+  const load = all.flatMap(({ overload }) => overload ?? []);
+  const merged = {
+    ready: all.some(({ ready }) => ready),
+    active_calls: sum(all.map((one) => one.active_calls)),
+    ...(load.length > 0 && { overload: mergeOverload(load) }),
+  };
+  if (first === undefined) return merged;
+  if (first.rates === undefined) return { ...first, ...merged };
+  const databases = all.flatMap(({ database }) => database ?? []);
+  const ledgers = all.flatMap(({ ledger }) => ledger ?? []);
+  return {
+    ...first,
+    ...merged,
+    rates: { ...first.rates, alone: all.some(({ rates }) => rates?.alone) },
+    ...(databases.length > 0 && {
+      database: {
+        up: databases.every(({ up }) => up),
+        ...(databases[0]!.listening !== undefined && { listening: databases.every(({ listening }) => listening) }),
+      },
+    }),
+    ledger: {
+      ...first.ledger,
+      waiting: sum(ledgers.map(({ waiting }) => waiting)),
+      away: ledgers.some(({ away }) => away),
+    },
+    breakers: worst(all.map(({ breakers = {} }) => breakers)),
+  };
+}
+
+function worst(each: readonly Readonly<Record<string, string>>[]): Record<string, string> {
+  const states: Record<string, string> = {};
+  for (const [upstream, state] of each.flatMap(Object.entries<string>)) {
+    const known = states[upstream];
+    if (known === undefined || BREAKER_STATES.indexOf(state) > BREAKER_STATES.indexOf(known)) states[upstream] = state;
+  }
+  return states;
+}

@@ -1,0 +1,128 @@
+import type { Config } from "../config/config.ts";
+import { systemClock } from "../core/clock.ts";
+import { FleetMetrics } from "../telemetry/fleet-metrics.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type Readiness, startOperationsServer } from "../telemetry/operations.ts";
+import type { Gateway } from "../gateway/gateway.ts";
+import { SimulatorOnDemand } from "../gateway/simulator-on-demand.ts";
+import { startListening, type Teardown, undoneOnFailure } from "../gateway/starting.ts";
+import type { Role } from "../gateway/role.ts";
+import type { InForce, Started } from "./calls.ts";
+import { Fleet } from "./fleet.ts";
+import { ParentRates } from "./parent-rates.ts";
+import { mergeReadiness } from "./readiness.ts";
+
+/** How long a worker may take to say how it is: one that is busy for longer is not counted as ready. */
+const FACTS_MS = 1_000;
+/** What a worker needs to close after its drain. */
+const CLOSING_MS = 15_000;
+
+/**
+ * A gateway of several worker processes behind the same addresses. This process accepts connections and hands them out in
+ * turn, watches the workers, counts rates where they are counted in memory, and has the operations port and the simulator.
+ */
+export function startWorkers(config: Config, log: Logger, role: Role): Promise<Gateway> {
+  return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role }));
+}
+
+async function assemble(
+  config: Config,
+  log: Logger,
+  { undo, closeAll, role }: Teardown & { readonly role: Role },
+): Promise<Gateway> {
+  const simulator = new SimulatorOnDemand(config);
+  undo.push(() => simulator.close());
+  const toInForce = async (next: Config): Promise<InForce> => ({
+    config: { ...config, providers: next.providers, models: next.models },
+    simulatorUrl: role.name === "front" ? null : ((await simulator.url(next)) ?? null),
+  });
+  let inForce = await toInForce(config);
+  const rates = new ParentRates({ clock: systemClock, burstMs: config.limits.burstMs });
+  /** Where a free port was asked for, the one that was found: nobody keeps it while no worker listens. */
+  let listens: Pick<Config, "http" | "grpc"> = config;
+  const fleet: Fleet = new Fleet({
+    size: config.workers,
+    log,
+    assign(number) {
+      if (fleet.serving.length === 0) listens = withPorts(config, fleet.ports);
+      return { ...inForce, config: { ...inForce.config, ...listens }, role, number };
+    },
+    handlers: (member) => ({
+      rates: (message) => rates.perform(member.name, message),
+      async renewRates() {
+        await rates.renew(member.name);
+        return Math.max(fleet.serving.length, 1);
+      },
+      keyChanged(change) {
+        fleet.tellOthers(member, "keyChanged", change);
+        return null;
+      },
+    }),
+    onGone({ name }) {
+      void rates.leave(name);
+      void metrics.forget(name);
+    },
+  });
+  undo.push(() => fleet.end());
+  const metrics = new FleetMetrics({ ready: () => fleet.serving.length, replaced: () => fleet.replaced });
+
+  let draining = false;
+  const readiness = async (): Promise<Readiness> => {
+    const answers = await fleet.askAll("readiness", null, FACTS_MS);
+    const merged = mergeReadiness(answers.map(([, facts]) => facts));
+    return {
+      ...merged,
+      ready: merged.ready && !draining,
+      workers: { configured: config.workers, ready: answers.length, replaced: fleet.replaced },
+    };
+  };
+  const operations = await startListening("operations", config, () =>
+    startOperationsServer({
+      ...config.operations.listen,
+      metrics: {
+        contentType: metrics.contentType,
+        async text() {
+          for (const [{ name }, snapshot] of await fleet.askAll("metrics", null, FACTS_MS))
+            metrics.note(name, snapshot);
+          return metrics.text();
+        },
+      },
+      readiness,
+    }),
+  );
+  undo.push(() => operations.close());
+  const started = await fleet.start();
+
+  return {
+    ...started,
+    operationsPort: operations.port,
+    makeFirstKey: async () => (await fleet.serving[0]?.ask("makeFirstKey", null)) ?? undefined,
+    prepareSetup: async () => (await fleet.serving[0]?.ask("prepareSetup", null)) ?? undefined,
+    failed: fleet.failed,
+    activeCalls: async () => Number((await readiness())["active_calls"]),
+    async reload(next) {
+      const before = inForce;
+      inForce = await toInForce(next);
+      try {
+        await fleet.reload(inForce);
+      } catch (error) {
+        inForce = before;
+        throw error;
+      }
+    },
+    async drain() {
+      draining = true;
+      await fleet.drain(config.shutdown.delayMs + config.shutdown.drainMs + CLOSING_MS);
+    },
+    abort: () => fleet.abort(),
+    close: closeAll,
+  };
+}
+
+function withPorts({ http, grpc }: Config, ports: Started | undefined): Pick<Config, "http" | "grpc"> {
+  if (ports === undefined) return { http, grpc };
+  return {
+    http: { ...http, listen: { ...http.listen, port: ports.httpPort } },
+    grpc: { ...grpc, listen: { ...grpc.listen, port: ports.grpcPort } },
+  };
+}

@@ -1,0 +1,89 @@
+// One of the processes behind the same addresses. It does what its parent says, and ends when that is gone.
+import { createLogger } from "../telemetry/logger.ts";
+import type { MemberGateway } from "../gateway/gateway.ts";
+import type { Assignment, ParentCalls, WorkerCalls } from "./calls.ts";
+import { Channel, type Handlers } from "./channel.ts";
+import { createWorkerRates } from "./worker-rates.ts";
+
+let gateway: MemberGateway | undefined;
+let draining: Promise<void> | undefined;
+let simulatorUrl: string | undefined;
+const keyListeners = new Set<(hash: string | undefined) => void>();
+
+const handlers: Handlers<WorkerCalls> = {
+  async start(assignment) {
+    gateway = await start(assignment);
+    const { httpPort, grpcPort, hasPages } = gateway;
+    return { httpPort, grpcPort, hasPages };
+  },
+  makeFirstKey: async () => (await started().makeFirstKey()) ?? null,
+  prepareSetup: async () => (await started().prepareSetup()) ?? null,
+  readiness: () => started().readiness(),
+  metrics: () => started().metrics.snapshot(),
+  async reload(next) {
+    simulatorUrl = next.simulatorUrl ?? undefined;
+    await started().reload(next.config);
+    return null;
+  },
+  async drain() {
+    await drain();
+    return null;
+  },
+  abort() {
+    gateway?.abort();
+    return null;
+  },
+  keyChanged({ hash }) {
+    for (const changed of keyListeners) changed(hash ?? undefined);
+    return null;
+  },
+};
+
+// A terminal and a service manager signal the whole group of processes. The parent says what it means. (Without a
+// listener for SIGUSR1 Node opens its inspector, to every local user.)
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"] as const) process.on(signal, () => undefined);
+const parent = new Channel<ParentCalls>(process, handlers);
+
+async function start({ config, role, number, simulatorUrl: url }: Assignment): Promise<MemberGateway> {
+  const log = createLogger(config.log.level, number);
+  simulatorUrl = url ?? undefined;
+  process.on("uncaughtException", (error: Error) => {
+    // It can no longer be trusted, but what it is doing may end.
+    log.fatal({ cause: String(error), stack: error?.stack }, "unexpected fault");
+    parent.tell("leaving", null);
+    process.exitCode = 1;
+    void leave();
+  });
+  if (role.name === "front") {
+    const { startFrontMember } = await import("../gateway/front-gateway.ts");
+    return startFrontMember(config, log, role.core);
+  }
+  const { startMember } = await import("../gateway/gateway.ts");
+  return startMember(config, log, {
+    role: role.name,
+    shared: {
+      rates: createWorkerRates(parent, config.limits),
+      simulator: { url: async () => simulatorUrl },
+      keyChanges: {
+        subscribe: (changed) => void keyListeners.add(changed),
+        tell: (hash) => parent.tell("keyChanged", { hash: hash ?? null }),
+      },
+    },
+  });
+}
+
+/** Whatever becomes of the drain. */
+async function leave(): Promise<void> {
+  await drain().catch(() => undefined);
+  process.exit(1);
+}
+
+function started(): MemberGateway {
+  if (gateway === undefined) throw new Error("the worker has not started");
+  return gateway;
+}
+
+async function drain(): Promise<void> {
+  draining ??= gateway?.drain().then(() => gateway?.close());
+  await draining;
+}

@@ -1,0 +1,270 @@
+import { create } from "@bufbuild/protobuf";
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  DeltaSchema,
+  FinishReason,
+  ToolCallDeltaSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
+import { AnnotationSchema, AudioSchema, ImageSchema, ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
+import { deltaChunk, finishChunk } from "../../../src/core/chunks.ts";
+import { toErrorEvent } from "../../../src/formats/openai-chat/error.ts";
+import { ChunkWriter } from "../../../src/formats/openai-chat/stream.ts";
+import { anyStream, type Content } from "./any-stream.ts";
+import { chunksOf, comparable, readEvents, REPORT, type Scenario, scenariosWith, startOf } from "./scenarios.ts";
+
+function write(chunks: readonly CompletionChunk[], includeUsage = false): string {
+  const writer = new ChunkWriter({ includeUsage });
+  return chunks.map((chunk) => writer.write([chunk])).join("");
+}
+
+const streamed = scenariosWith("upstream-response.sse", "expected-openai.sse");
+
+describe("a stream is written as an OpenAI client expects it", () => {
+  it("in a dozen scenarios", () => {
+    expect(streamed.length).toBeGreaterThanOrEqual(12);
+  });
+
+  it.each(streamed)("$name", (scenario: Scenario) => {
+    const expected = readEvents(scenario.text("expected-openai.sse")) as Record<string, unknown>[];
+    const includeUsage = expected.some((event) => typeof event === "object" && "usage" in event);
+    const { chunks, failure } = chunksOf(scenario);
+    const start = startOf(expected[0]!["model"] as string);
+    const text = write([start, ...chunks, ...(failure === undefined ? [REPORT] : [])], includeUsage);
+    const events = readEvents(text + (failure === undefined ? "" : toErrorEvent(failure))) as Record<string, unknown>[];
+    const isError = (event: object): boolean => typeof event === "object" && "error" in event;
+    expect(comparable(events.filter((event) => !isError(event)))).toEqual(
+      comparable(expected.filter((event) => !isError(event))),
+    );
+    // A stream that broke ends with an error alone: no other key, no finish, no [DONE].
+    expect(events.map(isError)).toEqual(expected.map(isError));
+    for (const event of events.filter(isError)) expect(Object.keys(event)).toEqual(["error"]);
+  });
+});
+
+interface WrittenDelta {
+  readonly role?: string;
+  readonly content?: string;
+  readonly refusal?: string;
+  readonly reasoning_content?: string;
+  readonly images?: readonly { readonly index: number }[];
+  readonly thinking_blocks?: readonly unknown[];
+  readonly tool_calls?: readonly (Record<string, unknown> & {
+    readonly index: number;
+    readonly function?: { readonly name?: string; readonly arguments: string };
+    readonly custom?: { readonly name?: string; readonly input: string };
+  })[];
+}
+
+interface WrittenChunk {
+  readonly id: string;
+  readonly object: string;
+  readonly choices: readonly {
+    readonly index: number;
+    readonly delta: WrittenDelta;
+    readonly logprobs: unknown;
+    readonly finish_reason: string | null;
+  }[];
+  readonly usage?: unknown;
+}
+
+/** The deltas of one choice. */
+const deltasOf = (events: readonly WrittenChunk[], index: number): WrittenDelta[] =>
+  events.flatMap(({ choices }) => choices.filter((choice) => choice.index === index).map(({ delta }) => delta));
+
+function readStream(text: string): WrittenChunk[] {
+  const events = readEvents(text);
+  expect(events.pop()).toBe("[DONE]");
+  expect(events).not.toContain("[DONE]");
+  return events as WrittenChunk[];
+}
+
+describe("any stream", () => {
+  it("says the role once per choice, before anything else of it, and its end once, after everything", () => {
+    fc.assert(
+      fc.property(anyStream, ({ chunks, choices }) => {
+        const events = readStream(write(chunks));
+        for (let index = 0; index < choices; index++) {
+          const mine = events.flatMap((event) => event.choices.filter((choice) => choice.index === index));
+          expect(mine[0]!.delta).toEqual({ role: "assistant", content: "" });
+          expect(mine.filter(({ delta }) => delta.role !== undefined)).toHaveLength(1);
+          expect(mine.filter((choice) => choice.finish_reason !== null)).toEqual([mine.at(-1)]);
+          expect(mine.at(-1)!.delta).toEqual({});
+          for (const { delta } of mine.slice(0, -1)) expect(Object.keys(delta)).not.toEqual([]);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("never says an empty piece, but for the role's, or for the sake of its log probabilities", () => {
+    fc.assert(
+      fc.property(anyStream, ({ chunks, choices }) => {
+        const events = readStream(write(chunks));
+        for (let index = 0; index < choices; index++) {
+          const mine = events.flatMap((event) => event.choices.filter((choice) => choice.index === index));
+          for (const { delta, logprobs } of mine.slice(1)) {
+            if (logprobs !== null) continue;
+            for (const piece of [delta.content, delta.refusal, delta.reasoning_content]) expect(piece).not.toBe("");
+          }
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("names each tool call once, and counts calls and pictures from 0", () => {
+    fc.assert(
+      fc.property(anyStream, ({ chunks, choices }) => {
+        const events = readStream(write(chunks));
+        for (let index = 0; index < choices; index++) {
+          const deltas = deltasOf(events, index);
+          const calls = deltas.flatMap((delta) => delta.tool_calls ?? []);
+          const begun = calls.filter((call) => "id" in call);
+          expect(begun.map((call) => call.index)).toEqual(begun.map((_, at) => at));
+          for (const call of calls) {
+            const tool = call.function ?? call.custom!;
+            expect("type" in call).toBe("id" in call);
+            expect("name" in tool).toBe("id" in call);
+            expect(typeof (call.function?.arguments ?? call.custom?.input)).toBe("string");
+            expect(calls.indexOf(call)).toBeGreaterThanOrEqual(calls.indexOf(begun[call.index]!));
+            const { type } = begun[call.index]!;
+            expect(Object.keys(call)).toContain(type);
+          }
+          const pictures = deltas.flatMap((delta) => delta.images ?? []);
+          expect(pictures.map((picture) => picture.index)).toEqual(pictures.map((_, at) => at));
+          expect(deltas.filter((delta) => delta.thinking_blocks !== undefined).length).toBeLessThanOrEqual(1);
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it("has usage only for those who asked: null on every chunk, and a chunk of its own before the end", () => {
+    fc.assert(
+      fc.property(anyStream, ({ chunks, counted }) => {
+        const silent = readStream(write(chunks));
+        for (const event of silent) {
+          expect(event).not.toHaveProperty("usage");
+          expect(event.choices).toHaveLength(1);
+        }
+        const told = readStream(write(chunks, true));
+        const own = counted ? told.splice(-1) : [];
+        for (const event of told) expect(event.usage).toBeNull();
+        for (const event of own)
+          expect(event).toMatchObject({ choices: [], usage: { prompt_tokens: 1, total_tokens: 3 } });
+        expect(told.map((event) => ({ ...event, usage: undefined }))).toEqual(silent);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("is the same however its chunks come in batches", () => {
+    fc.assert(
+      fc.property(anyStream, fc.array(fc.integer({ min: 1, max: 5 }), { minLength: 1 }), ({ chunks }, sizes) => {
+        const writer = new ChunkWriter({ includeUsage: true });
+        let text = "";
+        for (let at = 0, turn = 0; at < chunks.length; turn++) {
+          const size = sizes[turn % sizes.length]!;
+          text += writer.write(chunks.slice(at, at + size));
+          at += size;
+        }
+        expect(text).toBe(write(chunks, true));
+        expect(writer.ended).toBe(true);
+      }),
+      { numRuns: 200 },
+    );
+  });
+
+  it("gives its text back to a client that joins the pieces", () => {
+    fc.assert(
+      fc.property(anyStream, ({ chunks, choices }) => {
+        const events = readStream(write(chunks));
+        for (let index = 0; index < choices; index++) {
+          const joined = (kind: Content["case"]): string =>
+            chunks
+              .flatMap(({ event }) =>
+                event.case === "delta" && event.value.choiceIndex === index ? [event.value.content] : [],
+              )
+              .map((content) => (content.case === kind ? (content.value as string) : ""))
+              .join("");
+          const deltas = deltasOf(events, index);
+          expect(deltas.map((delta) => delta.content ?? "").join("")).toBe(joined("text"));
+          expect(deltas.map((delta) => delta.reasoning_content ?? "").join("")).toBe(joined("reasoning"));
+          expect(deltas.map((delta) => delta.refusal ?? "").join("")).toBe(joined("refusal"));
+        }
+      }),
+      { numRuns: 300 },
+    );
+  });
+});
+
+describe("the framing of events", () => {
+  it.each([
+    "\u2028",
+    "\u2029",
+    "\r",
+    "\n",
+    "\r\n",
+    "\n\n",
+    "\0",
+    "\n\ndata: [DONE]\n\n",
+    "\ud800",
+    '"}]}\n\n',
+    "\u0085",
+    "data: x",
+  ])("is not broken by %j, wherever it stands", (text) => {
+    const contents: Content[] = [
+      { case: "text", value: text },
+      { case: "reasoning", value: text },
+      { case: "refusal", value: text },
+      { case: "signature", value: text },
+      {
+        case: "toolCall",
+        value: create(ToolCallDeltaSchema, { id: text, name: text, arguments: text, signature: text }),
+      },
+      { case: "image", value: create(ImageSchema, { source: { case: "url", value: text } }) },
+      { case: "annotation", value: create(AnnotationSchema, { url: text, title: text }) },
+      { case: "audio", value: create(AudioSchema, { id: text, transcript: text }) },
+      { case: "reasoningBlock", value: create(ReasoningBlockSchema, { text, signature: text }) },
+    ];
+    const report = create(CompletionChunkSchema, {
+      event: { case: "report", value: { omitted: [text], attempts: [{ model: text, outcome: text, reason: text }] } },
+    });
+    const stream = write(
+      [
+        startOf(text),
+        ...contents.map((content) => deltaChunk(0, content)),
+        finishChunk(0, FinishReason.STOP, text),
+        report,
+      ],
+      true,
+    );
+    const events = readStream(stream);
+    expect(events).toHaveLength(contents.length + 2);
+    expect(stream).not.toMatch(/[\0\r]|\n\n\n|data: *\n/);
+    expect(events[1]!.choices[0]!.delta.content).toBe(text);
+  });
+});
+
+it("a delta without content is not written, and begins no choice twice", () => {
+  const empty = create(CompletionChunkSchema, { event: { case: "delta", value: create(DeltaSchema, {}) } });
+  const events = readStream(write([startOf("a"), empty, empty, finishChunk(0, FinishReason.STOP, ""), REPORT]));
+  expect(events.map((event) => event.choices[0]!.delta)).toEqual([{ role: "assistant", content: "" }, {}]);
+});
+
+it("an ID is escaped in every event", () => {
+  const start = create(CompletionChunkSchema, { event: { case: "start", value: { id: 'a"},\n\\b', created: 1n } } });
+  const delta = deltaChunk(0, { case: "text", value: "Hi" });
+  const events = readStream(write([start, delta, finishChunk(0, FinishReason.STOP, "stop"), REPORT], true));
+  expect(events.map(({ id }) => id)).toEqual(events.map(() => 'a"},\n\\b'));
+});
+
+it("nothing is written before there is something to say", () => {
+  const writer = new ChunkWriter({ includeUsage: false });
+  expect(writer.write([startOf("a")])).toBe("");
+  expect(writer.write([finishChunk(0, FinishReason.STOP, "stop")])).toBe("");
+  expect(writer.ended).toBe(false);
+});

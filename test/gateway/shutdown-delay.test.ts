@@ -1,0 +1,36 @@
+import { describe, expect, it } from "vitest";
+import { ShutdownDelay } from "../../src/gateway/shutdown-delay.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+function begin(shutdownDelayMs: number) {
+  const clock = new FakeClock();
+  const notice = new ShutdownDelay(clock, shutdownDelayMs);
+  const seen = { over: false };
+  const wait = (): Promise<void> => notice.wait().then(() => void (seen.over = true));
+  return { clock, notice, seen, wait };
+}
+
+describe("the notice before a drain", () => {
+  it("lasts as long as it is configured to", async () => {
+    const { clock, seen, wait } = begin(5_000);
+    void wait();
+    await clock.pass(4_999);
+    expect(seen.over).toBe(false);
+    await clock.pass(1);
+    expect(seen.over).toBe(true);
+  });
+
+  it("is over at once when there is none, when it is cut short, and when it was cut before", async () => {
+    const none = begin(0);
+    await none.wait();
+    const cut = begin(5_000);
+    const waiting = cut.wait();
+    cut.notice.cut();
+    await waiting;
+    expect(cut.clock.pending).toBe(0);
+    const before = begin(5_000);
+    before.notice.cut();
+    await before.wait();
+    expect(before.seen.over).toBe(true);
+  });
+});

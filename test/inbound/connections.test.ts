@@ -1,0 +1,76 @@
+import { once } from "node:events";
+import { type AddressInfo, connect, createServer, type Server, type Socket } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { Connections } from "../../src/inbound/connections.ts";
+
+describe("connections", () => {
+  let connections: Connections;
+  let server: Server;
+  let exempt: readonly string[];
+  const clients: Socket[] = [];
+  const limit = (max: number, maxPerAddress: number): void => {
+    connections = new Connections({ max, maxPerAddress, isExempt: (address) => exempt.includes(address) });
+  };
+  beforeEach(async () => {
+    exempt = [];
+    limit(3, Infinity);
+    server = createServer((socket) => {
+      if (connections.add(socket)) socket.on("data", (bytes) => socket.write(bytes)).on("error", () => undefined);
+    });
+    server.listen(0, "127.0.0.1");
+    await once(server, "listening");
+  });
+  afterEach(() => {
+    for (const client of clients.splice(0)) client.destroy();
+    server.close();
+  });
+  const open = async (localAddress = "127.0.0.1"): Promise<Socket> => {
+    const { port } = server.address() as AddressInfo;
+    const client = connect({ port, host: "127.0.0.1", localAddress }).on("error", () => undefined);
+    clients.push(client);
+    await once(client, "connect");
+    return client;
+  };
+  /** Whether what is sent comes back. */
+  const works = (client: Socket): Promise<boolean> =>
+    new Promise((resolve) => {
+      client.once("data", () => resolve(true)).once("close", () => resolve(false));
+      if (client.destroyed) resolve(false);
+      client.write("?");
+    });
+
+  it("beyond the limit are closed, and those that were there go on", async () => {
+    const kept = [await open(), await open(), await open()];
+    for (const one of kept) expect(await works(one)).toBe(true);
+    expect(await works(await open())).toBe(false);
+    for (const one of kept) expect(await works(one)).toBe(true);
+    expect(connections.refused).toBe(1);
+  });
+
+  it("that have sent nothing make room for new ones, the oldest first", async () => {
+    const spoke = await open();
+    expect(await works(spoke)).toBe(true);
+    const [silent, second] = [await open(), await open()];
+    for (let count = 0; count < 2; count++) expect(await works(await open())).toBe(true);
+    await expect.poll(() => silent.closed && second.closed).toBe(true);
+    expect(await works(spoke)).toBe(true);
+  });
+
+  it("that have closed count no more", async () => {
+    for (let count = 0; count < 10; count++) {
+      const one = await open();
+      expect(await works(one)).toBe(true);
+      one.destroy();
+    }
+    await expect.poll(async () => works(await open())).toBe(true);
+  });
+
+  it("are limited for one address, unless it is exempt", async () => {
+    limit(10, 2);
+    for (let count = 0; count < 2; count++) expect(await works(await open())).toBe(true);
+    expect(await works(await open())).toBe(false);
+    expect(await works(await open("127.0.0.2"))).toBe(true);
+    exempt = ["127.0.0.1"];
+    expect(await works(await open())).toBe(true);
+  });
+});

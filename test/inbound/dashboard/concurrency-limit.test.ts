@@ -1,0 +1,35 @@
+import { Code } from "@connectrpc/connect";
+import { afterEach, beforeEach, expect, it } from "vitest";
+import type { UsageStore } from "../../../src/ledger/usage-store.ts";
+import { errorOf } from "./errors.ts";
+import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
+
+let waiting: (() => void)[];
+let site: ConsoleUnderTest;
+beforeEach(async () => {
+  waiting = [];
+  const usage: UsageStore = {
+    summarize: () => new Promise((resolve) => waiting.push(() => resolve([]))),
+    latency: async () => ({ overall: undefined, points: [], sinceMs: undefined }),
+    prune: async () => 0,
+  };
+  site = await startConsole({ signUp: "open", usage });
+});
+afterEach(() => site.close());
+
+it("an account has at most 32 calls under way, and others have theirs", async () => {
+  const ada = await site.signedUp("ada");
+  const bob = await site.signedUp("bob");
+  const reports = Array.from({ length: 32 }, () => ada.usage.summarize({}));
+  await expect.poll(() => waiting.length).toBe(32);
+  const { code, rawMessage } = await errorOf(ada.usage.getLatency({}));
+  expect(code).toBe(Code.ResourceExhausted);
+  expect(rawMessage).toBe("This account has 32 calls under way already. Try again when one of them has ended.");
+  expect(await bob.usage.getLatency({})).toBeDefined();
+  // What anybody may call: signing out above all.
+  expect((await ada.session.getSession({})).session?.account?.id).toBe(ada.id);
+  for (const answer of waiting) answer();
+  await Promise.all(reports);
+  await expect.poll(() => site.calls.active).toBe(0);
+  expect(await ada.usage.getLatency({})).toBeDefined();
+});

@@ -1,0 +1,88 @@
+import { createCookies } from "../../../src/inbound/dashboard/cookies.ts";
+import { createClient } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { expect } from "vitest";
+import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { signUp } from "../../../src/access/sign-up.ts";
+import { callOf } from "../../../src/inbound/dashboard/call.ts";
+import { createCsrfCheck } from "../../../src/inbound/dashboard/csrf.ts";
+import { entries } from "../../../src/inbound/dashboard/policy.ts";
+import { createRpcs } from "../../../src/inbound/dashboard/rpcs.ts";
+import { Streams } from "../../../src/inbound/dashboard/streams.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import { Calls } from "../../../src/inbound/calls.ts";
+import { startHttpServer } from "../../../src/inbound/http/server.ts";
+import { PASSWORD, setUpAccess } from "../../access/set-up.ts";
+import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+
+/** A service whose stream goes on until it is ended, behind the real entrance. */
+export async function startEndless() {
+  const access = setUpAccess();
+  const { id } = await signUp(access, { email: "ada@example.com", password: PASSWORD }, { network: "192.0.2.0/24" });
+  const calls = new Calls(systemClock);
+  let open = 0;
+  const streams = new Streams(access);
+  const rpcs = createRpcs(
+    {
+      access,
+      calls,
+      refused: () => undefined,
+      csrf: createCsrfCheck(undefined),
+      findNetwork: () => "192.0.2.0/24",
+      cookies: { ...createCookies(false), session: { ...createCookies(false).session, read: () => id } },
+    },
+    {
+      policies: new Map(
+        entries({ watch: RequestService.method.watch }, { watch: { who: "signed in", endsWithDrain: true } }),
+      ),
+      addRoutes: (router) =>
+        router.service(RequestService, {
+          watch: (_, context) =>
+            streams.run(context, async function* () {
+              const { signal } = callOf(context).open;
+              open += 1;
+              try {
+                yield {};
+                await new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve()));
+              } finally {
+                open -= 1;
+              }
+            }),
+        }),
+    },
+  );
+  const never = (): never => expect.fail("nothing is completed here");
+  const server = await startHttpServer(
+    {
+      completions: { create: never, stream: never },
+      models: { list: never, get: never },
+      requireRequestRate: () => undefined,
+      limitsOf: never,
+      authenticate: never,
+      calls,
+      admission: roomyAdmission(calls, systemClock),
+      connections: anyConnections(),
+      clock: systemClock,
+      refused: () => undefined,
+    },
+    {
+      host: "127.0.0.1",
+      port: 0,
+      corsOrigins: [],
+      console: {
+        handles: () => true,
+        handle: (request, response, requestId) =>
+          void rpcs.answer({ request, response, path: request.url!, requestId }),
+        drain: () => rpcs.drain(),
+      },
+    },
+  );
+  const transport = createConnectTransport({ baseUrl: `http://127.0.0.1:${server.port}`, httpVersion: "1.1" });
+  return {
+    calls,
+    open: () => open,
+    watch: () => createClient(RequestService, transport).watch({})[Symbol.asyncIterator](),
+    stop: () => rpcs.drain(),
+    drain: () => server.drain(),
+  };
+}

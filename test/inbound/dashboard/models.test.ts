@@ -1,0 +1,142 @@
+import { create } from "@bufbuild/protobuf";
+import { toPrice } from "../../support/prices.ts";
+import { Code } from "@connectrpc/connect";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { BreakerState } from "../../../gen/parley/console/v1/model_pb.js";
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { AttemptSchema } from "../../../gen/parley/v1/report_pb.js";
+import { somebody } from "../../support/core-ports.ts";
+import { errorOf } from "./errors.ts";
+import { CONFIGURATION, type ConsoleUnderTest, startConsole } from "./set-up.ts";
+
+let site: ConsoleUnderTest;
+beforeEach(async () => {
+  site = await startConsole({ signUp: "open" });
+});
+afterEach(() => site.close());
+
+function complete(outcome: string, firstContentMs?: number): void {
+  const reason = outcome === "served" ? "" : "The upstream provider is <b>unavailable</b>.";
+  site.health.record({
+    requestId: "req_1",
+    completionId: "chatcmpl-1",
+    principal: somebody,
+    entrance: "http",
+    requestedModel: "words",
+    servedModel: "words",
+    streamed: true,
+    outcome: "served",
+    attempts: [create(AttemptSchema, { model: "words", outcome, reason, durationMs: 5, upstreamStatus: 503 })],
+    startedAtMs: 0,
+    endedAtMs: 0,
+    limits: undefined,
+    entry: undefined,
+    usage: undefined,
+    costMicroUsd: undefined,
+    durationMs: 5,
+    firstContentMs,
+    failure: undefined,
+  });
+}
+
+describe("models", () => {
+  it("are told to members in the order of the registry, with what they can do and what they cost", async () => {
+    await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    const price = toPrice({ input: 5_000_000, output: 25_000_000, cachedInput: 500_000, image: 120_000_000 });
+    site.models[0] = { ...site.models[0]!, price, preview: true };
+    const { models } = await bob.model.list({});
+    expect(models.map(({ id }) => id)).toEqual(["words", "pictures"]);
+    expect(models[0]).toMatchObject({
+      description: "The model words",
+      provider: "scripted",
+      preview: true,
+      inputModalities: [Modality.TEXT, Modality.IMAGE],
+      outputModalities: [Modality.TEXT],
+      contextWindow: 128_000,
+      maxOutputTokens: 8_000,
+      price: { inputMicroUsd: 5_000_000n, outputMicroUsd: 25_000_000n, imageMicroUsd: 120_000_000n },
+      capabilities: { tools: true, jsonSchema: true, reasoning: true, reasoningEfforts: ["low", "medium", "high"] },
+      breaker: { state: BreakerState.CLOSED },
+      attempts: 0n,
+    });
+    expect(models[1]?.price).toBeUndefined();
+  });
+
+  it("say how they are doing now", async () => {
+    const ada = await site.signedUp("ada");
+    for (let ms = 1; ms <= 20; ms += 1) complete("served", ms);
+    complete("upstream_unavailable");
+    const nowMs = site.access.clock.now();
+    site.rests.set("words", { sinceMs: nowMs - 7_000, remainingMs: 3_000 });
+    const { models } = await ada.model.list({});
+    expect(models[0]).toMatchObject({
+      attempts: 21n,
+      failures: 1n,
+      firstContent: { count: 20n, p50Ms: 10, p95Ms: 19 },
+      breaker: { state: BreakerState.OPEN },
+    });
+    expect(timestampMs(models[0]!.breaker!.restStartTime!)).toBe(nowMs - 7_000);
+    expect(timestampMs(models[0]!.breaker!.restEndTime!)).toBe(nowMs + 3_000);
+    site.rests.set("words", { sinceMs: nowMs - 7_000, remainingMs: 0 });
+    const [words, pictures] = (await ada.model.list({})).models;
+    expect(words?.breaker?.state).toBe(BreakerState.HALF_OPEN);
+    expect(pictures?.breaker?.state).toBe(BreakerState.CLOSED);
+  });
+
+  it("never show where or with what their providers are reached", async () => {
+    const ada = await site.signedUp("ada");
+    const shown = JSON.stringify([await ada.model.list({}), await ada.model.listUpstreams({})], (_, value: unknown) =>
+      typeof value === "bigint" ? String(value) : value,
+    );
+    for (const word of ["http", "baseUrl", "apiKey", "timeouts"]) expect(shown).not.toContain(word);
+  });
+});
+
+describe("upstream models", () => {
+  it("are told to administrators with the IDs that lead to them and their latest failures", async () => {
+    const ada = await site.signedUp("ada");
+    site.models.push({ ...site.models[0]!, id: "words-latest" });
+    complete("served", 5);
+    complete("skipped");
+    complete("upstream_unavailable");
+    complete("upstream_unavailable");
+    const { upstreams, since, time } = await ada.model.listUpstreams({});
+    expect(upstreams.map(({ name, modelIds }) => [name, modelIds])).toEqual([
+      ["words-upstream", ["words", "words-latest"]],
+      ["pictures-upstream", ["pictures"]],
+    ]);
+    expect(upstreams[0]).toMatchObject({
+      provider: "scripted",
+      attempts: 3n,
+      skipped: 1n,
+      failures: 2n,
+      duration: { count: 1n, p50Ms: 5 },
+    });
+    expect(upstreams[0]?.outcomes[0]).toMatchObject({ outcome: "upstream_unavailable", count: 2n });
+    expect(upstreams[0]?.lastFailures).toHaveLength(2);
+    expect(upstreams[0]?.lastFailures[0]).toMatchObject({
+      outcome: "upstream_unavailable",
+      upstreamStatus: 503,
+      reason: "The upstream provider is <b>unavailable</b>.",
+      requestId: "req_1",
+      completionId: "chatcmpl-1",
+    });
+    expect(timestampMs(time!)).toBe(site.access.clock.now());
+    expect(timestampMs(since!)).toBeLessThanOrEqual(timestampMs(time!));
+  });
+
+  it("and the configuration are for administrators", async () => {
+    const ada = await site.signedUp("ada");
+    const bob = await site.signedUp("bob");
+    for (const act of [bob.model.listUpstreams({}), bob.settings.getConfiguration({}), bob.account.list({})]) {
+      expect((await errorOf(act)).code).toBe(Code.PermissionDenied);
+    }
+    expect(await ada.settings.getConfiguration({})).toMatchObject({ ...CONFIGURATION, version: "1.2.3" });
+    const nobody = site.browser();
+    for (const act of [nobody.model.list({}), nobody.model.listUpstreams({}), nobody.settings.getConfiguration({})]) {
+      expect((await errorOf(act)).code).toBe(Code.Unauthenticated);
+    }
+  });
+});

@@ -1,0 +1,156 @@
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { brotliCompressSync, gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { readBuiltFiles } from "../../../src/inbound/dashboard/built-files.ts";
+import { PAGE_PATHS } from "../../../web/paths.ts";
+import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
+
+const PAGE = "<!doctype html><title>Parley</title>";
+const SCRIPT = "console.log('a script that is long enough to be worth compressing')".repeat(20);
+const ASSET = "/assets/main-1a2b.js";
+
+const folder = mkdtempSync(join(tmpdir(), "parley-pages-"));
+let site: ConsoleUnderTest;
+let unbuilt: ConsoleUnderTest;
+
+beforeAll(async () => {
+  mkdirSync(join(folder, "assets"));
+  writeFileSync(join(folder, "index.html"), PAGE);
+  writeFileSync(join(folder, "built.json"), "{}");
+  writeFileSync(join(folder, ASSET), SCRIPT);
+  writeFileSync(join(folder, `${ASSET}.br`), brotliCompressSync(SCRIPT));
+  writeFileSync(join(folder, `${ASSET}.gz`), gzipSync(SCRIPT));
+  site = await startConsole({ files: await readBuiltFiles(folder) });
+  unbuilt = await startConsole({ files: await readBuiltFiles(join(folder, "nowhere")) });
+});
+afterAll(() => {
+  site.close();
+  unbuilt.close();
+  rmSync(folder, { recursive: true });
+});
+
+describe("the pages", () => {
+  it.each(PAGE_PATHS)("are at %s, never stored", async (path) => {
+    const { status, headers, text } = await site.send(`${path}?x=1`, { method: "GET" });
+    expect({ status, text }).toEqual({ status: 200, text: PAGE });
+    expect(headers).toMatchObject({ "content-type": "text/html; charset=utf-8", "cache-control": "no-store" });
+  });
+
+  it.each(["chatcmpl-abc", "req_1", "an%2Fid%3F", "a".repeat(128)])("are at /requests/%s too", async (id) => {
+    expect(await site.send(`/requests/${id}`, { method: "GET" })).toMatchObject({ status: 200, text: PAGE });
+  });
+
+  it.each(["/requests/", "/requests/a/b", `/requests/${"a".repeat(401)}`, "/keys/a"])("are not at %s", async (path) => {
+    expect((await site.send(path, { method: "GET" })).status).toBe(404);
+  });
+
+  it("carry a policy that lets nothing in from elsewhere, and no other page around them", async () => {
+    const { headers } = await site.send("/", { method: "GET" });
+    const policy = new Map(
+      String(headers["content-security-policy"])
+        .split("; ")
+        .map((directive) => {
+          const [name = "", ...values] = directive.split(" ");
+          return [name, values.join(" ")];
+        }),
+    );
+    expect(Object.fromEntries(policy)).toEqual({
+      "default-src": "'none'",
+      "script-src": "'self'",
+      "style-src": "'self'",
+      "img-src": "'self' data: blob:",
+      "font-src": "'self'",
+      "connect-src": "'self'",
+      "form-action": "'self'",
+      "base-uri": "'none'",
+      "object-src": "'none'",
+      "frame-ancestors": "'none'",
+      "require-trusted-types-for": "'script'",
+      "trusted-types": "'none'",
+    });
+    expect(headers).toMatchObject({
+      "cross-origin-opener-policy": "same-origin",
+      "referrer-policy": "no-referrer",
+      "x-content-type-options": "nosniff",
+    });
+    expect(headers).not.toHaveProperty("strict-transport-security");
+    expect(headers).not.toHaveProperty("access-control-allow-origin");
+  });
+
+  it("are only for names that nobody else can give", async () => {
+    for (const host of ["evil.example", "127.0.0.1.evil.example"]) {
+      const { status, text } = await site.send("/keys", { method: "GET", headers: { host } });
+      expect(status).toBe(403);
+      expect(text).toContain("http.public_url");
+    }
+  });
+
+  it("are only read", async () => {
+    for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
+      const { status, headers } = await site.send("/keys", { method });
+      expect({ status, allow: headers["allow"] }).toEqual({ status: 405, allow: "GET, HEAD" });
+    }
+    const head = await site.send("/keys", { method: "HEAD" });
+    expect({ status: head.status, text: head.text }).toEqual({ status: 200, text: "" });
+    expect(head.headers["content-length"]).toBe(String(PAGE.length));
+  });
+
+  it("leave all other addresses as they were", async () => {
+    for (const path of [
+      "/nope",
+      "/keys/",
+      "/index.html",
+      "/built.json",
+      `${ASSET}.br`,
+      "/assets/../index.html",
+      "/assets",
+    ]) {
+      const { status, text } = await site.send(path, { method: "GET" });
+      expect({ path, status }).toEqual({ path, status: 404 });
+      expect(JSON.parse(text)).toHaveProperty("error.type", "not_found_error");
+    }
+    expect((await site.send("/healthz", { method: "GET" })).status).toBe(200);
+    expect((await site.send("/v1/models", { method: "GET" })).status).toBe(401);
+  });
+
+  it("say so when they are not built, while everything else is served", async () => {
+    const { status, headers, text } = await unbuilt.send("/", { method: "GET" });
+    expect(status).toBe(503);
+    expect(text).toContain("npm run build:web");
+    expect(headers["content-security-policy"]).toContain("default-src 'none'");
+    expect((await unbuilt.send("/healthz", { method: "GET" })).status).toBe(200);
+  });
+});
+
+describe("a file of the pages", () => {
+  it("is kept for good, because its name changes with its content", async () => {
+    const { status, headers, text } = await site.send(ASSET, { method: "GET" });
+    expect({ status, text }).toEqual({ status: 200, text: SCRIPT });
+    expect(headers).toMatchObject({
+      "cache-control": "public, max-age=31536000, immutable",
+      "content-type": "text/javascript; charset=utf-8",
+      vary: "accept-encoding",
+    });
+    expect(headers).not.toHaveProperty("content-encoding");
+  });
+
+  it.each([
+    ["gzip, deflate, br", "br", brotliCompressSync(SCRIPT).length],
+    ["gzip, deflate", "gzip", gzipSync(SCRIPT).length],
+    ["gzip, br;q=0", "gzip", gzipSync(SCRIPT).length],
+    ["identity", undefined, SCRIPT.length],
+  ])("is compressed as the browser asks: %s", async (accepted, encoding, length) => {
+    const { headers } = await site.send(ASSET, { method: "GET", headers: { "accept-encoding": accepted } });
+    expect(headers["content-encoding"]).toBe(encoding);
+    expect(headers["content-length"]).toBe(String(length));
+  });
+
+  it("is not sent again to who has it", async () => {
+    const { headers } = await site.send(ASSET, { method: "GET" });
+    const etag = String(headers["etag"]);
+    const again = await site.send(ASSET, { method: "GET", headers: { "if-none-match": `"other", ${etag}` } });
+    expect({ status: again.status, text: again.text }).toEqual({ status: 304, text: "" });
+  });
+});

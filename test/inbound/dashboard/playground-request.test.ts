@@ -1,0 +1,173 @@
+import { create, equals, toJson } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import {
+  CompletionChunkSchema,
+  CompletionRequestSchema,
+  FinishReason,
+  ReasoningEffort,
+} from "../../../gen/parley/v1/completion_pb.js";
+import { ImageSchema, ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
+import { addChunk, type Answer, NOTHING } from "../../../web/playground/answer.ts";
+import { toChatJson } from "../../../web/playground/chat-json.ts";
+import { type Draft, EMPTY_DRAFT } from "../../../web/playground/draft.ts";
+import { PROGRAMS } from "../../../web/playground/programs.ts";
+import { toRequest } from "../../../web/playground/request.ts";
+import { TOOLS_EXAMPLE } from "../../../web/playground/tools.ts";
+import { openCalls, type Turn, withoutTurn, withText } from "../../../web/playground/turns.ts";
+import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
+
+const DRAFT: Draft = { ...EMPTY_DRAFT, keyId: "key_1", model: "words" };
+const HELLO: Turn = { id: 1, role: "user", text: "Hello", pictures: [] };
+const PNG = new Uint8Array([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a, 1, 2, 3]);
+
+const CALLING: Answer = {
+  ...NOTHING,
+  text: "Let me see.",
+  images: [create(ImageSchema, { source: { case: "data", value: PNG }, mediaType: "image/png", signature: "c" })],
+  calls: [{ id: "call_1", name: "get_weather", arguments: '{"city":"Rome"}', signature: "a" }],
+  blocks: [
+    create(ReasoningBlockSchema, { text: "Hm.", signature: "b" }),
+    create(ReasoningBlockSchema, { redacted: "sealed", textOffset: 3, toolCallOffset: 1 }),
+  ],
+  signature: "d",
+};
+
+const CONVERSATION: readonly Turn[] = [
+  {
+    id: 1,
+    role: "user",
+    text: "What is this?",
+    pictures: [{ id: 1, name: "a.png", mediaType: "image/png", data: PNG }],
+  },
+  { id: 2, role: "assistant", answer: CALLING },
+  { id: 3, role: "tool", callId: "call_1", name: "get_weather", text: '{"sky":"clear"}' },
+  { id: 4, role: "assistant", answer: { ...NOTHING, refusal: "No." } },
+  { id: 5, role: "user", text: `It's "quoted" $HOME \`id\` \\ \u2028 \ud83d\ude00`, pictures: [] },
+];
+
+const CHOSEN: Draft["parameters"] = {
+  temperature: "0.5",
+  top_p: ".9",
+  max_tokens: "50",
+  seed: "-7",
+  frequency_penalty: "-1.5",
+  presence_penalty: "+2",
+  stop: "END\n\n two words ",
+  reasoning_effort: "high",
+  verbosity: "low",
+  tool_choice: "required",
+  response_format: "json_schema",
+  "response_format.json_schema.schema": '{"type":"object"}',
+  "image_config.aspect_ratio": "16:9",
+  "image_config.image_size": "2K",
+  modalities: "image",
+  strict: "yes",
+};
+
+describe("the request of the playground", () => {
+  it.each<[string, Partial<Draft>, readonly Turn[]]>([
+    ["of one message", {}, [HELLO]],
+    ["with everything that can be chosen", { parameters: CHOSEN, tools: TOOLS_EXAMPLE, system: "Be brief." }, [HELLO]],
+    ["with fallback models", { fallbacks: ["other", "third"] }, [HELLO]],
+    ["in the middle of a conversation", { tools: TOOLS_EXAMPLE }, CONVERSATION],
+    ["for free text", { parameters: { response_format: "text" } }, [HELLO]],
+    ["for any JSON", { parameters: { response_format: "json_object" } }, [HELLO]],
+  ])("%s is the same over /v1/chat/completions", (_, changes, turns) => {
+    const request = toRequest({ ...DRAFT, ...changes }, turns);
+    const read = readChatRequest(JSON.parse(JSON.stringify(toChatJson(request))));
+    expect(toJson(CompletionRequestSchema, read.request)).toEqual(toJson(CompletionRequestSchema, request));
+    expect(equals(CompletionRequestSchema, read.request, request)).toBe(true);
+    expect(read).toMatchObject({ stream: true, includeUsage: true });
+  });
+
+  it("leaves to the model what was left alone", () => {
+    const blank = { temperature: " ", stop: "\n", tool_choice: "auto", response_format: "" };
+    expect(toRequest({ ...DRAFT, system: " ", parameters: blank, tools: "\n" }, [HELLO])).toEqual(
+      toRequest(DRAFT, [HELLO]),
+    );
+    expect(toRequest(DRAFT, [HELLO]).reasoningEffort).toBe(ReasoningEffort.UNSPECIFIED);
+  });
+
+  it.each<[Partial<Draft>, string]>([
+    [{ parameters: { temperature: "hot" } }, "must be a number"],
+    [{ parameters: { temperature: "1e999" } }, "must be a number"],
+    [{ parameters: { max_tokens: "1.5" } }, "must be a whole number"],
+    [{ parameters: { max_tokens: "99999999999" } }, "is too large"],
+    [{ parameters: { response_format: "json_schema" } }, "must be a JSON schema"],
+    [{ tools: "[" }, "is not JSON"],
+    [{ tools: '[\n{},\n{"a" 1}]' }, "is not JSON from line 3 on"],
+    [{ tools: "{}" }, "must be a list: [ … ]"],
+    [{ tools: '[{"type":"custom"}]' }, '[0].type: must be "function"'],
+    [{ tools: '[{"type":"function","function":{"name":"f","parameters":[]}}]' }, "must be a JSON schema"],
+  ])("with %o cannot be sent", (changes, what) => {
+    expect(() => toRequest({ ...DRAFT, ...changes }, [HELLO])).toThrow(what);
+  });
+});
+
+describe("a program", () => {
+  const write = (name: string): string => {
+    const request = toChatJson(toRequest({ ...DRAFT, parameters: { strict: "yes" } }, [HELLO]));
+    return PROGRAMS.find((program) => program.name === name)!.write(request, "http://127.0.0.1:8080");
+  };
+
+  it("in Python has its own words for what JSON says, and a place for what its client does not know", () => {
+    const program = write("Python");
+    expect(program).toContain(
+      '    messages=[\n        {\n            "role": "user",\n            "content": "Hello",\n',
+    );
+    expect(program).toContain("    stream=True,\n");
+    expect(program).toContain(
+      '    extra_body={\n        "parley": {\n            "strict": True,\n        },\n    },\n',
+    );
+  });
+
+  it.each(PROGRAMS.map(({ name }) => name))("in %s reads the secret from the environment", (name) => {
+    expect(write(name)).toContain("PARLEY_API_KEY");
+  });
+});
+
+describe("an answer", () => {
+  const chunk = (event: Parameters<typeof create<typeof CompletionChunkSchema>>[1]) =>
+    create(CompletionChunkSchema, event);
+  const delta = (content: object) => chunk({ event: { case: "delta", value: { content } as never } });
+
+  it("is what its chunks say together", () => {
+    const chunks = [
+      chunk({ event: { case: "start", value: { id: "chatcmpl-1", model: "words" } } }),
+      delta({ case: "reasoning", value: "Hm" }),
+      delta({ case: "text", value: "one " }),
+      delta({ case: "text", value: "two" }),
+      delta({ case: "toolCall", value: { index: 0, id: "a", name: "f", arguments: "{" } }),
+      delta({ case: "toolCall", value: { index: 1, id: "b", name: "g", arguments: "{}" } }),
+      delta({ case: "toolCall", value: { index: 0, arguments: "}" } }),
+      chunk({ event: { case: "finish", value: { finishReason: FinishReason.TOOL_CALLS } } }),
+    ];
+    expect(chunks.reduce(addChunk, NOTHING)).toMatchObject({
+      completionId: "chatcmpl-1",
+      model: "words",
+      reasoning: "Hm",
+      text: "one two",
+      calls: [
+        { id: "a", name: "f", arguments: "{}" },
+        { id: "b", name: "g", arguments: "{}" },
+      ],
+      finish: { finishReason: FinishReason.TOOL_CALLS },
+    });
+  });
+
+  it("is taken out of the conversation with the results of its calls", () => {
+    expect(withoutTurn(CONVERSATION, 2).map(({ id }) => id)).toEqual([1, 4, 5]);
+    expect(withoutTurn(CONVERSATION, 5).map(({ id }) => id)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("that was edited is no longer what the model's reasoning proves", () => {
+    expect(withText(CONVERSATION, 2, "Mine.")[1]).toMatchObject({
+      answer: { text: "Mine.", blocks: [], signature: undefined, calls: CALLING.calls },
+    });
+  });
+
+  it("waits for results as long as it is the last turn", () => {
+    expect(openCalls(CONVERSATION.slice(0, 2))).toEqual(CALLING.calls);
+    expect(openCalls(CONVERSATION)).toEqual([]);
+  });
+});

@@ -1,0 +1,250 @@
+import { request as sendRequest } from "node:http";
+import { type Client, createClient, type Interceptor, type Transport } from "@connectrpc/connect";
+import { createConnectTransport } from "@connectrpc/connect-node";
+import { AccountService } from "../../../gen/parley/console/v1/account_pb.js";
+import { KeyService } from "../../../gen/parley/console/v1/key_pb.js";
+import { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
+import { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
+import { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import { SessionService } from "../../../gen/parley/console/v1/session_pb.js";
+import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { createAuthenticator } from "../../../src/access/key-cache.ts";
+import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../../src/inbound/dashboard/console.ts";
+import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
+import { systemClock } from "../../../src/core/clock.ts";
+import type { Completions } from "../../../src/core/completions.ts";
+import type { Model } from "../../../src/core/model.ts";
+import { NO_LIMITS } from "../../../src/core/principal.ts";
+import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
+import { Calls } from "../../../src/inbound/calls.ts";
+import { bearerToken } from "../../../src/inbound/credential.ts";
+import type { Refusal } from "../../../src/inbound/services.ts";
+import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
+import type { LatencyQuery, UsageQuery, UsageStore } from "../../../src/ledger/usage-store.ts";
+import { memoryKeyStore } from "../../access/fakes.ts";
+import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
+import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
+import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+
+/** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
+const EMPTY_LEDGER: ConsolePorts["ledger"] = {
+  list: async () => ({ entries: [], next: undefined }),
+  find: async () => undefined,
+  async spending(subjects) {
+    return subjects.map(({ length }) => ({ spentMicroUsd: length, heldMicroUsd: 0 }));
+  },
+};
+
+/** Usage that remembers what it was asked, and answers that there is none. */
+export interface AskedUsage extends UsageStore {
+  readonly asked: (UsageQuery | LatencyQuery)[];
+}
+
+/** One browser: a client with a cookie of its own. */
+export interface Browser {
+  readonly session: Client<typeof SessionService>;
+  readonly account: Client<typeof AccountService>;
+  readonly key: Client<typeof KeyService>;
+  readonly usage: Client<typeof UsageService>;
+  readonly request: Client<typeof RequestService>;
+  readonly settings: Client<typeof SettingsService>;
+  readonly model: Client<typeof ModelService>;
+  readonly playground: Client<typeof PlaygroundService>;
+  /** The session's, as the browser would send it; empty without one. */
+  readonly cookie: () => string;
+  /** Every `Set-Cookie` header so far. */
+  readonly setCookies: string[];
+}
+
+export interface ConsoleUnderTest {
+  readonly access: AccessUnderTest;
+  readonly keys: ReturnType<typeof memoryKeyStore>;
+  readonly usage: AskedUsage;
+  readonly feed: RequestFeed;
+  readonly models: Model[];
+  readonly health: HealthRecorder;
+  /** By model ID. */
+  readonly rests: Map<string, Opening>;
+  readonly refusals: Refusal[];
+  readonly server: HttpServer;
+  /** The calls under way. */
+  readonly calls: Calls;
+  /** A browser without cookies, which sends these headers with each of its requests. */
+  browser(headers?: Readonly<Record<string, string>>): Browser;
+  /** A browser with a new account: the first one is the administrator. */
+  signedUp(name: string): Promise<Browser & { readonly id: string }>;
+  /** Sends one request exactly as it is. */
+  send(path: string, options?: SendOptions): Promise<Answer>;
+  close(): void;
+}
+
+export interface SendOptions {
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body?: string | Uint8Array;
+}
+
+export interface Answer {
+  readonly status: number;
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>;
+  readonly text: string;
+}
+
+/** What the console under test says of its configuration. */
+export const CONFIGURATION = {
+  file: "/etc/parley.yaml",
+  entries: [{ key: "sign_up", value: "open" }],
+  providers: [{ name: "alpha", dialect: "openai", simulated: true, models: 2 }],
+  nodeVersion: "26.0.0",
+  database: "sqlite",
+  databaseVersion: 5,
+  rates: "memory",
+};
+
+export const JSON_TYPE = { "content-type": "application/json" };
+
+/** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
+export async function startConsole(
+  options: Partial<ConsoleOptions> &
+    Partial<Pick<ConsolePorts, "ledger" | "usage">> &
+    Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
+): Promise<ConsoleUnderTest> {
+  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, stream = never, ...changes } = options;
+  const access = setUpAccess(changes);
+  const keys = memoryKeyStore();
+  const usage = askedUsage();
+  const feed = new RequestFeed(access.clock);
+  const refusals: Refusal[] = [];
+  const refused = (refusal: Refusal): void => void refusals.push(refusal);
+  const provider = new ScriptedProvider(access.clock, {});
+  const models: Model[] = [
+    modelOf("words", provider),
+    modelOf("pictures", provider, { upstream: { outputModalities: new Set([Modality.TEXT, Modality.IMAGE]) } }),
+  ];
+  const health = createHealthRecorder({ find: (id) => models.find((model) => model.id === id) }, access.clock);
+  const rests = new Map<string, Opening>();
+  const calls = new Calls(systemClock);
+  const console = createConsole(
+    {
+      access,
+      keys,
+      ledger: kept ?? EMPTY_LEDGER,
+      usage: used ?? usage,
+      feed,
+      models: () => models,
+      health,
+      openingOf: ({ id }) => rests.get(id),
+      configuration: () => CONFIGURATION,
+      accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
+      completions: { stream },
+      calls,
+      version: "1.2.3",
+      refused,
+      untrustedProxy: () => undefined,
+    },
+    { publicUrl, trustedProxies, files },
+  );
+  const authenticator = createAuthenticator({ store: keys, clock: systemClock });
+  const server = await startHttpServer(
+    {
+      completions: { create: never, stream: never },
+      models: { list: never, get: never },
+      requireRequestRate: () => undefined,
+      limitsOf: () => ({ requests: undefined, tokens: undefined }),
+      authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
+      calls,
+      admission: roomyAdmission(calls, systemClock),
+      connections: anyConnections(),
+      clock: systemClock,
+      refused,
+    },
+    { host: "127.0.0.1", port: 0, corsOrigins: ["*"], console },
+  );
+  const browser: ConsoleUnderTest["browser"] = (headers) => openBrowser(`http://127.0.0.1:${server.port}`, headers);
+  return {
+    access,
+    keys,
+    usage,
+    feed,
+    models,
+    health,
+    rests,
+    refusals,
+    server,
+    calls,
+    browser,
+    async signedUp(name) {
+      const opened = browser();
+      const { session } = await opened.session.signUp({ email: `${name}@example.com`, password: PASSWORD, name });
+      return { ...opened, id: session!.account!.id };
+    },
+    send: (path, sent = {}) => send(server.port, path, sent),
+    close: () => server.close(),
+  };
+}
+
+function never(): never {
+  throw new Error("nothing is completed here");
+}
+
+function openBrowser(baseUrl: string, headers: Readonly<Record<string, string>> = {}): Browser {
+  const jar = new Map<string, string>();
+  const setCookies: string[] = [];
+  const keepCookies: Interceptor = (next) => async (request) => {
+    if (jar.size > 0) request.header.set("cookie", [...jar].map((pair) => pair.join("=")).join("; "));
+    for (const [name, value] of Object.entries(headers)) request.header.set(name, value);
+    const response = await next(request);
+    for (const line of response.header.getSetCookie()) {
+      setCookies.push(line);
+      const [, name = "", value = ""] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (line.includes("Max-Age=0")) jar.delete(name);
+      else jar.set(name, value);
+    }
+    return response;
+  };
+  const transport: Transport = createConnectTransport({ baseUrl, httpVersion: "1.1", interceptors: [keepCookies] });
+  return {
+    session: createClient(SessionService, transport),
+    account: createClient(AccountService, transport),
+    key: createClient(KeyService, transport),
+    usage: createClient(UsageService, transport),
+    request: createClient(RequestService, transport),
+    settings: createClient(SettingsService, transport),
+    model: createClient(ModelService, transport),
+    playground: createClient(PlaygroundService, transport),
+    cookie: () => [...jar].flatMap(([name, value]) => (name.endsWith("sid") ? [`${name}=${value}`] : [])).join("; "),
+    setCookies,
+  };
+}
+
+function send(port: number, path: string, { method = "POST", headers = {}, body = "" }: SendOptions): Promise<Answer> {
+  return new Promise((resolve, reject) => {
+    const isMeasured = method !== "GET" && headers["transfer-encoding"] === undefined;
+    const length = isMeasured ? { "content-length": String(Buffer.byteLength(body)) } : {};
+    const request = sendRequest({ port, host: "127.0.0.1", path, method, headers: { ...length, ...headers } });
+    request.on("error", reject).on("response", (response) => {
+      let text = "";
+      response.setEncoding("utf8").on("data", (piece: string) => (text += piece));
+      response.on("end", () => resolve({ status: response.statusCode!, headers: response.headers, text }));
+    });
+    request.end(body);
+  });
+}
+
+function askedUsage(): AskedUsage {
+  const asked: AskedUsage["asked"] = [];
+  return {
+    asked,
+    async summarize(query) {
+      asked.push(query);
+      return [];
+    },
+    async latency(query) {
+      asked.push(query);
+      return { overall: undefined, points: [], sinceMs: undefined };
+    },
+    prune: async () => 0,
+  };
+}

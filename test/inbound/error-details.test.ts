@@ -1,0 +1,69 @@
+import { create, fromBinary, toBinary } from "@bufbuild/protobuf";
+import { anyPack, anyUnpack, durationMs } from "@bufbuild/protobuf/wkt";
+import { createRegistry } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
+import { AttemptListSchema, AttemptSchema } from "../../gen/parley/v1/report_pb.js";
+import { Failure } from "../../src/core/failure.ts";
+import { errorDetails } from "../../src/inbound/error-details.ts";
+import { AnySchema } from "@bufbuild/protobuf/wkt";
+
+const registry = createRegistry(ErrorInfoSchema, BadRequestSchema, RetryInfoSchema, AttemptListSchema);
+
+/** The details as a client unpacks them from the wire, by their type names. */
+function received(failure: Failure) {
+  const details = errorDetails(failure, "req_1").map(({ desc, value }) => {
+    const bytes = toBinary(AnySchema, anyPack(desc, create(desc, value)));
+    return anyUnpack(fromBinary(AnySchema, bytes), registry)!;
+  });
+  return Object.fromEntries(details.map((detail) => [detail.$typeName, detail]));
+}
+
+describe("the details of a failure", () => {
+  it("always name the reason, our domain and the request", () => {
+    expect(received(new Failure("internal", "no"))).toEqual({
+      "google.rpc.ErrorInfo": create(ErrorInfoSchema, {
+        reason: "INTERNAL",
+        domain: "parley",
+        metadata: { request_id: "req_1" },
+      }),
+    });
+  });
+
+  it("have the code that the HTTP entrance would show", () => {
+    const failure = new Failure("upstream_unavailable", "Busy.", { detail: "upstream_overloaded" });
+    expect(received(failure)["google.rpc.ErrorInfo"]).toMatchObject({
+      reason: "UPSTREAM_UNAVAILABLE",
+      metadata: { error_code: "upstream_overloaded" },
+    });
+  });
+
+  it("name every wrong field", () => {
+    const violations = [
+      { field: "temperature", description: "must be between 0 and 2" },
+      { field: "messages[3].content", description: "must not be empty" },
+    ];
+    const { "google.rpc.BadRequest": detail } = received(new Failure("invalid_request", "no", { violations }));
+    expect(detail).toMatchObject({ fieldViolations: violations });
+  });
+
+  it.each([
+    [1_500, 1_500],
+    [1_500.2, 1_501],
+    [90_000, 60_000],
+  ])("of a wait of %s ms say %s ms", (given, told) => {
+    const details = received(new Failure("upstream_rate_limited", "Slow.", { retryAfterMs: given }));
+    const retry = details["google.rpc.RetryInfo"] as ReturnType<typeof create<typeof RetryInfoSchema>>;
+    expect(durationMs(retry.retryDelay!)).toBe(told);
+  });
+
+  it("list the attempts", () => {
+    const attempts = [
+      create(AttemptSchema, { model: "a", outcome: "upstream_timeout", upstreamStatus: 504, durationMs: 7 }),
+    ];
+    const { "parley.v1.AttemptList": detail } = received(new Failure("upstream_timeout", "Late.", { attempts }));
+    expect(detail).toMatchObject({
+      attempts: [{ model: "a", outcome: "upstream_timeout", upstreamStatus: 504, durationMs: 7 }],
+    });
+  });
+});

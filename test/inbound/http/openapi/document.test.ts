@@ -1,0 +1,205 @@
+import { Validator } from "@seriousme/openapi-schema-validator";
+import { describe, expect, it } from "vitest";
+import { DIALECTS } from "../../../../src/config/dialects.ts";
+import { Failure, type FailureCode } from "../../../../src/core/failure.ts";
+import { RANGES, validate } from "../../../../src/core/validate.ts";
+import { FAILURE_TABLE, type FailureRow } from "../../../../src/inbound/failure-table.ts";
+import { toLimitHeaders } from "../../../../src/inbound/limit-headers.ts";
+import { createCors } from "../../../../src/inbound/http/cors.ts";
+import { toErrorBody } from "../../../../src/formats/openai-chat/error.ts";
+import { readChatRequest } from "../../../../src/formats/openai-chat/request.ts";
+import type { JsonSchema } from "../../../../src/inbound/http/openapi/components.ts";
+import { openApiDocument } from "../../../../src/inbound/http/openapi/document.ts";
+import { REQUEST_TEXTS } from "../../../../src/inbound/http/openapi/request-texts.ts";
+import { CONNECT_SERVICES, findRoute } from "../../../../src/inbound/http/routes.ts";
+import { ANSWER_SAMPLES } from "../../../compatibility/answer-samples.ts";
+import { asCompletion, asEvents } from "../../../compatibility/answers.ts";
+import { REQUEST_SAMPLES } from "../../../compatibility/request-samples.ts";
+import { schemasOf } from "../../../support/document-schemas.ts";
+import { FakeClock } from "../../../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../../../support/scripted-provider.ts";
+
+interface Operation {
+  readonly security?: readonly object[];
+  readonly responses: Readonly<Record<string, { readonly description: string }>>;
+}
+interface Document {
+  readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
+  readonly components: {
+    readonly headers: Readonly<Record<string, object>>;
+    readonly schemas: Readonly<Record<string, JsonSchema>>;
+  };
+}
+
+const document = JSON.parse(JSON.stringify(openApiDocument())) as Document;
+const { schemas } = document.components;
+const open = schemasOf(document);
+const strict = schemasOf(document, "strict");
+const chat = document.paths["/v1/chat/completions"]!["post"]!;
+const text = modelOf("a", new ScriptedProvider(new FakeClock(), {}));
+const CODES = Object.keys(FAILURE_TABLE) as FailureCode[];
+
+const base = { model: "a", messages: [{ role: "user", content: "Hi" }] };
+
+/** The field that the server names when it refuses a request with these fields; undefined when it takes it. */
+function refusedField(fields: object): string | undefined {
+  try {
+    validate(readChatRequest({ ...base, ...fields }).request, text, () => []);
+  } catch (reason) {
+    if (reason instanceof Failure) return reason.param;
+    throw reason;
+  }
+  return undefined;
+}
+
+describe("the OpenAPI document", () => {
+  it("is one, by the specification's own schema", async () => {
+    expect(await new Validator().validate(structuredClone(document) as never)).toEqual({ valid: true });
+  });
+
+  it("is the same each time", () => {
+    expect(JSON.stringify(openApiDocument())).toBe(JSON.stringify(document));
+  });
+
+  it("has only routes that there are, with their methods", () => {
+    for (const [path, methods] of Object.entries(document.paths)) {
+      for (const method of Object.keys(methods)) {
+        expect(findRoute(path.replace("{id}", "x"), method.toUpperCase()), path).toHaveProperty("route");
+      }
+    }
+  });
+
+  it("has every route", () => {
+    const ours = ["/v1/chat/completions", "/v1/models", "/v1/models/{id}", "/healthz", "/readyz"];
+    const connect = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
+      methods.map(({ name }) => `/${typeName}/${name}`),
+    );
+    expect(Object.keys(document.paths)).toEqual([...ours, ...connect]);
+  });
+
+  it("asks for a key wherever the server does", () => {
+    const free = Object.entries(document.paths).filter(([, { get, post }]) => (get ?? post)?.security !== undefined);
+    expect(free.map(([path]) => path)).toEqual(["/healthz", "/readyz"]);
+  });
+
+  it("gives every schema, response and operation a name of its own", () => {
+    const ids = Object.values(document.paths).flatMap((methods) =>
+      Object.values(methods).map((operation) => (operation as { operationId?: string }).operationId),
+    );
+    expect(new Set(ids).size).toBe(ids.length);
+    expect(ids).not.toContain(undefined);
+  });
+});
+
+describe("the documented request", () => {
+  const isRequest = open.at("components", "schemas", "ChatCompletionRequest");
+
+  it.each(Object.keys(REQUEST_SAMPLES))("takes %s, as the server does", (name) => {
+    const { given, without } = REQUEST_SAMPLES[name]!;
+    const request = { ...base, ...without, ...given };
+    readChatRequest(request);
+    expect(isRequest(request)).toEqual([]);
+  });
+
+  it.each(Object.keys(REQUEST_TEXTS))("says of every field of %s what it means", (name) => {
+    const unsaid = fieldsOf(schemas[name]!).filter(([path, { description }]) => {
+      return description === undefined && !/(^|\.)type$/.test(path);
+    });
+    expect(unsaid.map(([path]) => path)).toEqual([]);
+  });
+
+  it.each(fieldsOf(schemas["ChatCompletionRequest"]!).filter(([, { minimum }]) => minimum !== undefined))(
+    "has the server's range of %s",
+    (field, { minimum, maximum }) => {
+      const [min, max] = [Number(minimum), Number(maximum)];
+      const isSafe = Number.isSafeInteger(max + 1);
+      const beside = field === "top_logprobs" ? { logprobs: true } : {};
+      expect(refusedField({ [field]: min, ...beside })).toBeUndefined();
+      // What a model can do at most is its own.
+      const most = field.startsWith("max_") ? text.upstream.maxOutputTokens : max;
+      expect(refusedField({ [field]: most, ...beside })).toBeUndefined();
+      if (!isSafe) return;
+      for (const value of [min - 1, max + 1]) {
+        expect(refusedField({ [field]: value, ...beside }), `${value}`).toMatch(
+          new RegExp(`^${field.replace("max_completion_tokens", "max_(completion_)?tokens")}$`),
+        );
+        expect(isRequest({ ...base, [field]: value })).not.toEqual([]);
+      }
+    },
+  );
+
+  it("has every range that the server checks", () => {
+    const documented = JSON.stringify(schemas["ChatCompletionRequest"]);
+    for (const [field, [min, max]] of Object.entries(RANGES)) {
+      expect(documented, field).toMatch(new RegExp(`"${field}":\\{.*?"minimum":${min},"maximum":${max}`));
+    }
+  });
+
+  it.each<[string, object]>([
+    ["fallback_models", { fallback_models: Array.from({ length: 9 }, (_, index) => `m${index}`) }],
+    ["metadata", { metadata: Object.fromEntries(Array.from({ length: 17 }, (_, index) => [`k${index}`, "v"])) }],
+    ["metadata", { metadata: { ["k".repeat(65)]: "v" } }],
+    ["metadata.k", { metadata: { k: "v".repeat(513) } }],
+    ["safety_identifier", { safety_identifier: "x".repeat(129) }],
+    ["logit_bias.1", { logit_bias: { 1: 101 } }],
+    ["messages", { messages: [] }],
+    ["tools[0].function.name", { tools: [{ type: "function", function: { name: "a b" } }] }],
+    ["reasoning_effort", { reasoning_effort: "all" }],
+    ["messages[0].role", { messages: [{ role: "nobody", content: "Hi" }] }],
+    ["stream", { stream: "yes" }],
+  ])("refuses %s where the server does", (field, fields) => {
+    expect(refusedField(fields)).toBe(field);
+    expect(isRequest({ ...base, ...fields })).not.toEqual([]);
+  });
+
+  it("leaves fields that nobody knows alone, as the server does", () => {
+    expect(isRequest({ ...base, frobnicate: 1 })).toEqual([]);
+    expect(readChatRequest({ ...base, frobnicate: 1 }).request.unrecognizedFields).toEqual(["frobnicate"]);
+  });
+});
+
+describe("the documented answer", () => {
+  it.each(DIALECTS)("is what answers of the dialect %s become, with no field more", (dialect) => {
+    const findFaults = strict.at("components", "schemas", "ChatCompletion");
+    for (const sample of ANSWER_SAMPLES[dialect]) expect(findFaults(asCompletion(dialect, sample))).toEqual([]);
+  });
+
+  it.each(DIALECTS)("is what streams of the dialect %s become, with no field more", (dialect) => {
+    const findFaults = strict.at("components", "schemas", "ChatCompletionChunk");
+    for (const event of ANSWER_SAMPLES[dialect].flatMap((sample) => asEvents(dialect, sample))) {
+      expect(findFaults(event)).toEqual([]);
+    }
+  });
+
+  it.each(CODES.filter((code) => code !== "cancelled"))("to %s is among those of its status", (code) => {
+    const body = JSON.parse(JSON.stringify(toErrorBody(new Failure(code, "no")))) as object;
+    expect(strict.at("components", "schemas", "Error")(body)).toEqual([]);
+    if (code === "not_found") return;
+    const status = String(FAILURE_TABLE[code].http);
+    expect(chat.responses[status]?.description).toContain(`\`${code}\``);
+    const place = ["paths", "/v1/chat/completions", "post", "responses", status, "content", "application/json"];
+    expect(strict.at(...place, "schema")(body)).toEqual([]);
+  });
+
+  it("has no status that no failure has", () => {
+    const statuses = Object.values<FailureRow>(FAILURE_TABLE).map(({ http }) => String(http));
+    expect(Object.keys(chat.responses).filter((status) => !["200", ...statuses].includes(status))).toEqual([]);
+  });
+
+  it("has every header that clients may read", () => {
+    const cors = createCors(["*"])({ headers: { origin: "https://example.com" }, method: "POST" } as never);
+    const exposed = cors.find(([name]) => name === "access-control-expose-headers")?.[1].split(", ") ?? [];
+    const state = { limit: 1, remaining: 1, resetMs: 1 };
+    const limits = toLimitHeaders({ requests: state, tokens: state }).map(([name]) => name);
+    expect(Object.keys(document.components.headers).toSorted()).toEqual([...exposed, ...limits].toSorted());
+  });
+});
+
+/** Every field of a schema and of the objects inside it that have no name of their own, by its path. */
+function fieldsOf(schema: JsonSchema, path = ""): [path: string, schema: JsonSchema][] {
+  const own = Object.entries(schema.properties ?? {}).flatMap(([key, inner]): [string, JsonSchema][] => {
+    const at = path === "" ? key : `${path}.${key}`;
+    return [[at, inner], ...fieldsOf(inner, at)];
+  });
+  return [...own, ...[...(schema.anyOf ?? []), ...(schema.oneOf ?? [])].flatMap((each) => fieldsOf(each, path))];
+}

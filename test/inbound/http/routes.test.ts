@@ -1,0 +1,70 @@
+import { describe, expect, it } from "vitest";
+import { findRoute } from "../../../src/inbound/http/routes.ts";
+
+describe("a path and a method have a route", () => {
+  it.each([
+    ["POST", "/v1/chat/completions", { name: "chat" }],
+    ["GET", "/v1/models", { name: "models" }],
+    ["GET", "/v1/models/alpha-opus-4.5", { name: "model", id: "alpha-opus-4.5" }],
+    ["GET", "/v1/models/family%2Fx", { name: "model", id: "family/x" }],
+    ["GET", "/v1/models/family/x", { name: "model", id: "family/x" }],
+    ["GET", "/v1/models/%F0%9F%91%8B", { name: "model", id: "👋" }],
+    ["HEAD", "/v1/models", { name: "models" }],
+    ["GET", "/healthz", { name: "health" }],
+    ["HEAD", "/healthz", { name: "health" }],
+    ["GET", "/readyz", { name: "ready" }],
+    ["GET", "/openapi.json", { name: "document" }],
+    ["HEAD", "/openapi.json", { name: "document" }],
+    ["GET", "/proto/parley/v1/completion.proto", { name: "document" }],
+    ["OPTIONS", "/v1/chat/completions", { name: "preflight" }],
+    ["OPTIONS", "/v1/models", { name: "preflight" }],
+    ["OPTIONS", "/v1/models/x", { name: "preflight" }],
+  ])("%s %s", (method, path, route) => {
+    expect(findRoute(path, method)).toEqual({ route });
+  });
+});
+
+describe("a known path with another method says which one it has", () => {
+  it.each([
+    ["GET", "/v1/chat/completions", "POST"],
+    ["DELETE", "/v1/chat/completions", "POST"],
+    ["POST", "/v1/models", "GET"],
+    ["HEAD", "/v1/chat/completions", "POST"],
+    ["DELETE", "/v1/models/x", "GET"],
+    ["POST", "/healthz", "GET"],
+    ["OPTIONS", "/healthz", "GET"],
+    ["OPTIONS", "/readyz", "GET"],
+    ["POST", "/openapi.json", "GET"],
+    ["OPTIONS", "/openapi.json", "GET"],
+    ["DELETE", "/proto/parley.binpb", "GET"],
+    ["post", "/v1/chat/completions", "POST"],
+  ])("%s %s", (method, path, allow) => {
+    expect(findRoute(path, method)).toEqual({ allow });
+  });
+});
+
+describe("an unknown path has none", () => {
+  it.each([
+    "",
+    "/",
+    "*",
+    "/v1",
+    "/v1/",
+    "/v1/chat/completions/",
+    "/V1/chat/completions",
+    "//v1/chat/completions",
+    "/v1//chat/completions",
+    "/v1/./chat/completions",
+    "/v1/x/../chat/completions",
+    "/v1/chat%2Fcompletions",
+    "/v1/models/",
+    "/v1/models/%zz",
+    "/v1/models/%ff",
+    "/v1/embeddings",
+    "/v1/completions",
+    "/__proto__",
+    "/constructor",
+  ])("%j", (path) => {
+    for (const method of ["GET", "POST", "OPTIONS"]) expect(findRoute(path, method)).toEqual({});
+  });
+});

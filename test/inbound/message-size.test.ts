@@ -1,0 +1,149 @@
+import { create, fromBinary, fromJson, type JsonValue, toBinary } from "@bufbuild/protobuf";
+import { describe, expect, it } from "vitest";
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  CompletionService,
+} from "../../gen/parley/v1/completion_pb.js";
+import { Failure } from "../../src/core/failure.ts";
+import { validate } from "../../src/core/validate.ts";
+import {
+  MAX_INNER_MESSAGES,
+  MAX_MESSAGE_FIELDS,
+  requireDecodable,
+  requireDecodableJson,
+} from "../../src/inbound/message-size.ts";
+import { serviceDefinition } from "../../src/inbound/grpc/definition.ts";
+import type { Encoded } from "../../src/inbound/grpc/definition.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
+import { cpuMs } from "../support/cpu-time.ts";
+
+const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
+const deserialize = serviceDefinition(CompletionService).create!.requestDeserialize as (
+  bytes: Buffer,
+) => Encoded<CompletionRequest>;
+
+function failureOf(work: () => unknown): Failure | undefined {
+  try {
+    work();
+  } catch (reason) {
+    if (reason instanceof Failure) return reason;
+    throw reason;
+  }
+  return undefined;
+}
+
+/** Empty elements of one field of a request: two bytes each on the wire. */
+const empty = (field: number, count: number): Buffer => Buffer.alloc(2 * count, Buffer.from([(field << 3) | 2, 0]));
+
+const numberOf = (name: string): number => CompletionRequestSchema.fields.find((field) => field.name === name)!.number;
+
+describe("the size of a protobuf message", () => {
+  it("is that of its inner messages", () => {
+    const messages = numberOf("messages");
+    const bytes = (count: number): Buffer => empty(messages, count);
+    expect(failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES)))).toBeUndefined();
+    const failure = failureOf(() => requireDecodable(CompletionRequestSchema, bytes(MAX_INNER_MESSAGES + 1)));
+    expect([failure?.code, failure?.message]).toEqual([
+      "request_too_large",
+      "The request has more than 20000 messages, parts, tool calls and tools together.",
+    ]);
+  });
+
+  it("is that of its fields", () => {
+    const request = create(CompletionRequestSchema, { stop: Array<string>(MAX_MESSAGE_FIELDS + 1).fill("x") });
+    const failure = failureOf(() =>
+      requireDecodable(CompletionRequestSchema, toBinary(CompletionRequestSchema, request)),
+    );
+    expect(failure?.message).toBe("The request has more than 100000 fields.");
+    const modalities = create(CompletionRequestSchema, { modalities: Array<number>(MAX_MESSAGE_FIELDS + 1).fill(1) });
+    expect(
+      failureOf(() => requireDecodable(CompletionRequestSchema, toBinary(CompletionRequestSchema, modalities)))?.code,
+    ).toBe("request_too_large");
+  });
+
+  it("is the same in JSON", () => {
+    const json = (count: number): JsonValue => ({ messages: [{ content: Array.from({ length: count }, () => ({})) }] });
+    expect(failureOf(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 2)))).toBeUndefined();
+    expect(failureOf(() => requireDecodableJson(json(MAX_INNER_MESSAGES - 1)))?.code).toBe("request_too_large");
+  });
+});
+
+describe("a malformed protobuf message", () => {
+  const text = (length: number): string => "x".repeat(length);
+  const requests: Readonly<Record<string, Buffer | Uint8Array>> = {
+    "300,000 messages": empty(numberOf("messages"), 300_000),
+    "messages without anything": empty(numberOf("messages"), 19_000),
+    "tools without anything": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, { tools: Array.from({ length: 19_000 }, () => ({})) }),
+    ),
+    "empty texts to stop at": empty(numberOf("stop"), 99_000),
+    "parts without anything": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, {
+        messages: [{ role: 2, content: Array.from({ length: 19_000 }, () => ({})) }],
+      }),
+    ),
+    "wrong parts in a system message": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, {
+        messages: Array.from({ length: 1900 }, () => ({
+          role: 1,
+          content: Array.from({ length: 3 }, () => ({
+            content: { case: "image" as const, value: { source: { case: "url" as const, value: "http:" } } },
+          })),
+        })),
+      }),
+    ),
+    "biases out of range": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, {
+        logitBias: Object.fromEntries(Array.from({ length: 30_000 }, (_, at) => [`token${at}`, 101])),
+      }),
+    ),
+    "modalities of no kind": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, { modalities: Array.from({ length: 40_000 }, (_, at) => at + 10) }),
+    ),
+    "schemas of many values": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, {
+        tools: Array.from({ length: 20 }, () => ({
+          kind: { case: "function" as const, value: { name: "f", parametersJson: `{"a":[${"0,".repeat(50_000)}0]}` } },
+        })),
+      }),
+    ),
+    "a deep schema": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, {
+        tools: [{ kind: { case: "function", value: { name: "f", parametersJson: "[".repeat(2_000_000) } } }],
+      }),
+    ),
+    "a long name": toBinary(
+      CompletionRequestSchema,
+      create(CompletionRequestSchema, { openaiOptionsJson: { [text(2_000_000)]: "1" } }),
+    ),
+  };
+
+  it.each(Object.entries(requests))("costs little more than decoding it: %s", (_, given) => {
+    const bytes = Buffer.from(given);
+    const refuse = (): void => validate(deserialize(bytes).read(), model, () => []);
+    const failure = failureOf(refuse)!;
+    expect(["invalid_request", "request_too_large"]).toContain(failure.code);
+    const decodingMs = cpuMs(() => void fromBinary(CompletionRequestSchema, bytes));
+    expect(cpuMs(() => void failureOf(refuse))).toBeLessThanOrEqual(2 * decodingMs + 5);
+  });
+
+  it("costs little more than decoding it when its JSON is refused", () => {
+    const json: JsonValue = { messages: [{ role: "ROLE_USER", content: Array.from({ length: 19_000 }, () => ({})) }] };
+    const decodingMs = cpuMs(() => void fromJson(CompletionRequestSchema, json));
+    const refuse = (): void => {
+      requireDecodableJson(json);
+      validate(fromJson(CompletionRequestSchema, json), model, () => []);
+    };
+    expect(failureOf(refuse)?.violations.length).toBe(20);
+    expect(cpuMs(() => void failureOf(refuse))).toBeLessThanOrEqual(2 * decodingMs + 5);
+  });
+});

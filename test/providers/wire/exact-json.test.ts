@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import { describe, expect, it, vi } from "vitest";
+import { parseExactly } from "../../../src/providers/wire/exact-json.ts";
+import { count, isObject, number } from "../../../src/providers/wire/lenient.ts";
+import { readLogprobs } from "../../../src/providers/openai/logprobs.ts";
+
+describe("JSON that is parsed exactly", () => {
+  it.each([
+    "12345678901234567890",
+    "-9007199254740993",
+    "1234567.12345678901234567890",
+    "1e400",
+    "1E5",
+    "1.50",
+    "1.0",
+    "-0",
+    "-0.0",
+    '{"ids":[1,9223372036854775807],"text":"1.50"}',
+  ])("is written again as it was: %s", (text) => {
+    expect(JSON.stringify(parseExactly(text))).toBe(text);
+  });
+
+  it("holds ordinary numbers wherever nothing would change", () => {
+    expect(parseExactly('{"id":12345678901234567890,"days":3}')).toHaveProperty("days", 3);
+  });
+
+  it("gives kept numbers to those who want to count with them, and to nobody as objects", () => {
+    const kept = parseExactly("12.50");
+    expect([number(kept), count(kept), isObject(kept)]).toEqual([12.5, 12, false]);
+    expect(number("12.50")).toBeUndefined();
+  });
+
+  it("does not lose a probability that was written with more digits than a double has", () => {
+    const content = '{"content":[{"token":"a","logprob":-0.12345678901234567890123},{"token":"b","logprob":-0.0}]}';
+    const { content: tokens } = readLogprobs(parseExactly(content)) ?? {};
+    expect(tokens?.map(({ logprob }) => logprob)).toEqual([-0.12345678901234568, -0]);
+  });
+
+  it("is JSON however deep it is nested", () => {
+    const depth = 20_000;
+    const text = `{"id":12345678901234567890,"deep":${"[".repeat(depth)}${"]".repeat(depth)}}`;
+    expect(parseExactly(text)).toHaveProperty("id");
+    expect(parseExactly(text, (_, value) => value)).toHaveProperty("id");
+  });
+
+  it.each([
+    ["a fingerprint with a digit before an e", '{"system_fingerprint":"fp_a1b2c3d4e5","created":1741569952}'],
+    ["numbers in texts", '{"content":"costs: 1.50, or 1e5 [12345678901234567890 -0 \\" 2.0"}'],
+    ["arguments as a text", String.raw`{"arguments":"{\"a\": 1.50,\"b\":[1e400]}"}`],
+    ["probabilities that a double holds", '{"logprobs":[-0.0001234567890123,-12.345678901234567, 0.1]}'],
+  ])("looks at each value only where a number would change, not for %s", (_, text) => {
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      parseExactly(text);
+      expect(parse.mock.calls).toEqual([[text]]);
+    } finally {
+      parse.mockRestore();
+    }
+  });
+
+  it("finds a number that would change wherever it stands", () => {
+    const numeral = fc.constantFrom(
+      "1.50",
+      "-0",
+      "1e3",
+      "12345678901234567890",
+      "0.10",
+      "7",
+      "-1.5",
+      "1234567890123456",
+    );
+    const text = fc.constantFrom('"a"', '"1.50"', String.raw`"\" 1.50"`, String.raw`"\\"`, '"fp_1e5"', "null");
+    const space = fc.constantFrom("", " ", "\n");
+    const value = fc.oneof(numeral, text);
+    const list = fc
+      .array(fc.tuple(space, value, space).map((parts) => parts.join("")))
+      .map((all) => `[${all.join(",")}]`);
+    fc.assert(
+      fc.property(list, (json) => {
+        const packed = json.replace(/("(?:\\.|[^"\\])*")|\s+/g, "$1");
+        expect(JSON.stringify(parseExactly(json))).toBe(packed);
+      }),
+    );
+  });
+});

@@ -1,0 +1,29 @@
+import { describe, expect, it } from "vitest";
+import { afterThisLoopTurn } from "../../src/scheduling/after-this-loop-turn.ts";
+
+describe("the end of a turn of the event loop", () => {
+  it("lets all who wait for it go on together, in order, when what the turn began with is over", async () => {
+    const done: string[] = [];
+    const goOn = async (name: string): Promise<void> => {
+      await afterThisLoopTurn();
+      done.push(name);
+      await Promise.resolve();
+      done.push(`${name} again`);
+    };
+    const both = [goOn("a"), goOn("b")];
+    await new Promise<void>((resolve) => process.nextTick(resolve));
+    expect(done).toEqual([]);
+    await Promise.all(both);
+    expect(done).toEqual(["a", "b", "a again", "b again"]);
+  });
+
+  it("comes again for who asks in the next one", async () => {
+    await afterThisLoopTurn();
+    let isOver = false;
+    const next = afterThisLoopTurn().then(() => (isOver = true));
+    await Promise.resolve();
+    expect(isOver).toBe(false);
+    await next;
+    expect(isOver).toBe(true);
+  });
+});

@@ -1,0 +1,53 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { toCsv } from "../../web/usage/csv.ts";
+
+describe("a CSV file", () => {
+  it("has a line for each row, and quotes what needs it", () => {
+    const rows = [
+      ["name", "cost"],
+      ["plain", 1.5],
+      ['say "hi", all', -2],
+      ["two\nlines\r", undefined],
+    ];
+    expect(toCsv(rows)).toBe('name,cost\r\nplain,1.5\r\n"say ""hi"", all",-2\r\n"two\nlines\r",\r\n');
+  });
+
+  it.each(["=1+1", "+1", "-1", "@SUM(A1)", "\tx", "\rx"])("makes no formula of the text %j", (text) => {
+    expect(toCsv([[text]])).toMatch(/^"?'/);
+  });
+
+  it("leaves numbers as they are, negative ones too", () => {
+    expect(toCsv([[-1, 0, 1e-6, 12_345_678]])).toBe("-1,0,0.000001,12345678\r\n");
+  });
+
+  it("gives back whatever texts it was given", () => {
+    const cell = fc.string({ unit: "grapheme" });
+    fc.assert(
+      fc.property(fc.array(fc.array(cell, { minLength: 2, maxLength: 4 })), (rows) => {
+        const read = readCsv(toCsv(rows));
+        expect(read.map((row) => row.map((text) => text.replace(/^'(?=[=+\-@\t\r])/, "")))).toEqual(
+          rows.map((row) => row.map((text) => text.replace(/^'(?=[=+\-@\t\r])/, ""))),
+        );
+      }),
+    );
+  });
+});
+
+/** RFC 4180, read character by character. */
+function readCsv(text: string): string[][] {
+  const rows: string[][] = [];
+  let [row, field, isQuoted]: [string[], string, boolean] = [[], "", false];
+  for (let at = 0; at < text.length; at += 1) {
+    const character = text[at]!;
+    if (isQuoted && character === '"' && text[at + 1] === '"') field += text[(at += 1)]!;
+    else if (character === '"') isQuoted = !isQuoted;
+    else if (!isQuoted && character === ",") [row, field] = [[...row, field], ""];
+    else if (!isQuoted && character === "\r" && text[at + 1] === "\n") {
+      rows.push([...row, field]);
+      [row, field] = [[], ""];
+      at += 1;
+    } else field += character;
+  }
+  return rows;
+}

@@ -1,0 +1,77 @@
+import { describe, expect, it } from "vitest";
+import type { SecurityEventType } from "../../src/access/security-log.ts";
+import { parseConfig } from "../../src/config/parse.ts";
+import { listSettings } from "../../src/config/settings.ts";
+import { EVENT_WORDS } from "../../web/administration/event-words.ts";
+import { describeValue, SETTING_GROUPS, settingName } from "../../web/administration/setting-names.ts";
+import { hasWords } from "../../web/format/search.ts";
+
+/** Every type there is: a new one does not compile without a line here. */
+const EVENT_TYPES: Readonly<Record<SecurityEventType, true>> = {
+  signed_up: true,
+  signed_in: true,
+  sign_in_failed: true,
+  signed_out: true,
+  signed_out_elsewhere: true,
+  reauthenticated: true,
+  reauthentication_failed: true,
+  password_changed: true,
+  password_reset: true,
+  account_created: true,
+  account_renamed: true,
+  role_changed: true,
+  limits_changed: true,
+  account_disabled: true,
+  account_enabled: true,
+  invitation_created: true,
+  invitation_accepted: true,
+  invitation_revoked: true,
+  key_created: true,
+  key_updated: true,
+  key_rotated: true,
+  key_revoked: true,
+};
+
+describe("security events", () => {
+  it("have words, all of them", () => {
+    expect(Object.keys(EVENT_WORDS).toSorted()).toEqual(Object.keys(EVENT_TYPES).toSorted());
+  });
+});
+
+describe("settings", () => {
+  const keys = listSettings(parseConfig({ file: undefined, text: "", env: {} })).map(({ key }) => key);
+
+  it("have a name and one place, all of them", () => {
+    const isIn = (key: string) => (prefix: string) => key === prefix || key.startsWith(`${prefix}.`);
+    for (const key of keys) {
+      expect(settingName(key)).not.toBe(key);
+      expect([key, SETTING_GROUPS.filter(([, prefixes]) => prefixes.some(isIn(key))).length]).toEqual([key, 1]);
+    }
+  });
+
+  it.each([
+    ["http.public_url", "", "Not set"],
+    ["database.url", "…", "Set, and not shown"],
+    ["sign_up", "closed", "Nobody: the command line makes accounts"],
+    ["timeouts.total_ms", "900000", "15 min"],
+    ["ledger.retention_days", "1000", "1,000 days"],
+    ["limits.burst_seconds", "60", "As much as in 1 min"],
+    ["limits.tokens_per_minute", "2000000", "2,000,000"],
+    ["limits.monthly_budget_usd", "unlimited", "Unlimited"],
+    ["http.listen", "127.0.0.1:8080", "127.0.0.1:8080"],
+  ])("say of %s that %j is %s", (key, value, words) => {
+    expect(describeValue(key, value)).toBe(words);
+  });
+});
+
+describe("looking for words", () => {
+  it.each([
+    ["", true],
+    ["  ", true],
+    ["ADA lovelace", true],
+    ["lovelace ada", true],
+    ["ada bob", false],
+  ])("%j in a name finds it: %s", (sought, isFound) => {
+    expect(hasWords("Ada Lovelace, ada@example.com", sought)).toBe(isFound);
+  });
+});

@@ -1,0 +1,85 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { createMemoryRates } from "../../src/limits/memory.ts";
+import type { RateDecision, RateDemand } from "../../src/limits/rates.ts";
+import { ParentRates } from "../../src/workers/parent-rates.ts";
+import { RateSpeaker, type RateMessage, type RateStep } from "../../src/workers/rate-messages.ts";
+import { FakeClock } from "../support/fake-clock.ts";
+
+const BURST_MS = 60_000;
+
+const limit = fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined });
+const demand = fc.record({
+  subjects: fc.uniqueArray(
+    fc.record({
+      subject: fc.constantFrom("key:a", "key:b", "account:c"),
+      accountId: fc.constant(""),
+      requestsPerMinute: limit,
+      tokensPerMinute: limit,
+      concurrentRequests: limit,
+    }),
+    { minLength: 1, maxLength: 3, selector: ({ subject }) => subject },
+  ),
+  tokens: fc.integer({ min: 0, max: 9 }),
+});
+/** Demands, and which of them are given back after the next one. */
+const history = fc.array(fc.tuple(demand, fc.boolean(), fc.integer({ min: 0, max: 9 })), { maxLength: 30 });
+
+const overTheChannel = (message: RateMessage): RateMessage => JSON.parse(JSON.stringify(message)) as RateMessage;
+
+describe("rates that the parent counts", () => {
+  it("are decided on as in a process alone, whatever is asked", async () => {
+    await fc.assert(
+      fc.asyncProperty(history, async (steps) => {
+        const clock = new FakeClock();
+        const alone = createMemoryRates({ clock, burstMs: BURST_MS });
+        const parent = new ParentRates({ clock, burstMs: BURST_MS });
+        const speaker = new RateSpeaker(BURST_MS);
+        const say = async (step: RateStep): Promise<RateDecision | null> => {
+          const reply = await parent.perform("1.1", overTheChannel(speaker.toMessage([step])));
+          return speaker.readReply([step], reply)[0]!;
+        };
+        for (const [index, [asked, isGivenBack, usedTokens]] of steps.entries()) {
+          const take: RateDemand = { id: `id-${index}`, ...asked };
+          const expected = await alone.take(take);
+          expect(await say({ take })).toEqual(expected);
+          if (!expected.admitted || !isGivenBack) continue;
+          await alone.release({ id: take.id, subjects: take.subjects, reservedTokens: take.tokens, usedTokens });
+          expect(await say({ release: { id: take.id, usedTokens } })).toBeNull();
+        }
+      }),
+    );
+  });
+
+  it("are free again where a worker that is gone had places, and only there", async () => {
+    const clock = new FakeClock();
+    const parent = new ParentRates({ clock, burstMs: BURST_MS });
+    const speakers = { "1.1": new RateSpeaker(BURST_MS), "2.2": new RateSpeaker(BURST_MS) };
+    const isAdmitted = async (worker: keyof typeof speakers, id: string): Promise<boolean> => {
+      const limits = { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: 2 };
+      const steps = [{ take: { id, tokens: 1, subjects: [{ subject: "key:a", accountId: "a", ...limits }] } }];
+      const reply = await parent.perform(worker, speakers[worker].toMessage(steps));
+      return speakers[worker].readReply(steps, reply)[0]!.admitted;
+    };
+    expect(await isAdmitted("1.1", "a")).toBe(true);
+    expect(await isAdmitted("2.2", "b")).toBe(true);
+    expect(await isAdmitted("2.2", "c")).toBe(false);
+    await parent.leave("1.1");
+    expect(await isAdmitted("2.2", "d")).toBe(true);
+    expect(await isAdmitted("2.2", "e")).toBe(false);
+  });
+
+  it("go on for workers that have named more subjects than are remembered", async () => {
+    const clock = new FakeClock();
+    const parent = new ParentRates({ clock, burstMs: BURST_MS });
+    const speaker = new RateSpeaker(BURST_MS);
+    const limits = { requestsPerMinute: 1, tokensPerMinute: undefined, concurrentRequests: undefined };
+    const ask = async (subject: string, id: string): Promise<boolean> => {
+      const steps = [{ take: { id, tokens: 0, subjects: [{ subject, accountId: "a", ...limits }] } }];
+      return speaker.readReply(steps, await parent.perform("1.1", speaker.toMessage(steps)))[0]!.admitted;
+    };
+    for (let index = 0; index < 10_002; index++) expect(await ask(`key:${index}`, `first ${index}`)).toBe(true);
+    expect(await ask("key:0", "again")).toBe(false);
+    expect(await ask("key:new", "new")).toBe(true);
+  });
+});

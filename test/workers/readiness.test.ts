@@ -1,0 +1,36 @@
+import { expect, it } from "vitest";
+import { mergeReadiness } from "../../src/workers/readiness.ts";
+
+const facts = (changes: object) => ({
+  ready: true,
+  active_calls: 1,
+  rates: { counted_in: "memory", alone: false },
+  ledger: { waiting: 2, away: false },
+  breakers: { "alpha/one": "closed", "alpha/two": "open" },
+  ...changes,
+});
+
+it("adds up what workers say, and says the worst that any of them says", () => {
+  const other = facts({
+    rates: { counted_in: "memory", alone: true },
+    ledger: { waiting: 3, away: true },
+    breakers: { "alpha/one": "half_open", "alpha/two": "closed" },
+  });
+  expect(mergeReadiness([facts({}), other])).toEqual({
+    ready: true,
+    active_calls: 2,
+    rates: { counted_in: "memory", alone: true },
+    ledger: { waiting: 5, away: true },
+    breakers: { "alpha/one": "half_open", "alpha/two": "open" },
+  });
+});
+
+it("is ready while one worker is, and not without any", () => {
+  expect(mergeReadiness([facts({ ready: false }), facts({})]).ready).toBe(true);
+  expect(mergeReadiness([])).toEqual({ ready: false, active_calls: 0 });
+});
+
+it("takes over what fronts say of their core", () => {
+  const front = { ready: true, active_calls: 1, core: "READY" };
+  expect(mergeReadiness([front, front])).toEqual({ ready: true, active_calls: 2, core: "READY" });
+});

@@ -1,0 +1,143 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useRef } from "react";
+import { accounts } from "../api/accounts.ts";
+import { enter, isAdministrator, openSessionsQuery, sessionQuery, sessions, useAccount } from "../api/session.ts";
+import { queryClient } from "../api/query-client.ts";
+import { settingsQuery } from "../api/settings.ts";
+import { spendingQuery } from "../api/usage.ts";
+import { Button } from "../components/button.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
+import { Page } from "../components/page.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Spent } from "../components/spent.tsx";
+import { describeLimits, limitsInForce } from "../format/limits.ts";
+import { Sessions } from "./sessions.tsx";
+
+/** One's own account. */
+export default function Account() {
+  const account = useAccount();
+  const settings = useQuery(settingsQuery);
+  const limits = limitsInForce(account.limits, settings.data?.accountLimits);
+  const spending = useQuery(spendingQuery);
+  return (
+    <Page title="Account" description={account.email}>
+      <div className="space-y-6">
+        <Panel title="Profile">
+          <NameForm name={account.name} id={account.id} />
+          <dl className="mt-6 grid gap-4 border-t border-line pt-5 text-sm sm:grid-cols-2">
+            <div>
+              <dt className="text-muted">Role</dt>
+              <dd className="mt-0.5">{isAdministrator(account) ? "Administrator" : "Member"}</dd>
+            </div>
+            <div>
+              <dt className="text-muted">Limits of the account</dt>
+              <dd className="mt-0.5">{describeLimits(limits).join(", ") || "None"}</dd>
+            </div>
+            <div>
+              <dt className="text-muted">Spent this month, by all its keys</dt>
+              <dd className="mt-0.5">
+                <Spent micro={spending.data?.spentMicroUsd} budget={limits?.monthlyBudgetMicroUsd} />
+              </dd>
+            </div>
+          </dl>
+        </Panel>
+        <Panel title="Password" description="Changing it ends your sessions in all other browsers.">
+          <PasswordForm />
+        </Panel>
+        <Panel title="Sessions" description="Where you are signed in.">
+          <Sessions />
+        </Panel>
+      </div>
+    </Page>
+  );
+}
+
+function NameForm({ id, name }: { readonly id: string; readonly name: string }) {
+  const rename = useMutation({
+    mutationFn: (next: string) => accounts.update({ id, name: next }),
+    onSuccess: () => queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey }),
+  });
+  return (
+    <Form
+      fields={["name"]}
+      error={rename.error}
+      onSubmit={(written) => rename.mutate(written.get("name"))}
+      className="max-w-md space-y-5"
+    >
+      {(errors) => (
+        <>
+          <TextField label="Name" name="name" autoComplete="name" defaultValue={name} error={errors("name")} />
+          <Submit look="secondary" label="Save name" done="Saved." {...rename} />
+        </>
+      )}
+    </Form>
+  );
+}
+
+function PasswordForm() {
+  const fields = useRef<HTMLDivElement>(null);
+  const change = useMutation({
+    mutationFn: (written: Written) =>
+      sessions.changePassword({
+        currentPassword: written.get("current_password"),
+        newPassword: written.get("new_password"),
+      }),
+    onSuccess({ session }) {
+      enter(session);
+      void queryClient.invalidateQueries({ queryKey: openSessionsQuery.queryKey });
+      for (const input of fields.current?.querySelectorAll("input") ?? []) input.value = "";
+    },
+  });
+  return (
+    <Form
+      fields={["current_password", "new_password"]}
+      error={change.error}
+      onSubmit={(written) => change.mutate(written)}
+      className="max-w-md"
+    >
+      {(errors) => (
+        <div ref={fields} className="space-y-5">
+          <TextField
+            label="Current password"
+            name="current_password"
+            type="password"
+            autoComplete="current-password"
+            error={errors("current_password")}
+          />
+          <TextField
+            label="New password"
+            name="new_password"
+            type="password"
+            autoComplete="new-password"
+            hint="At least 12 characters. Four unrelated words are a good one."
+            error={errors("new_password")}
+          />
+          <Submit look="primary" label="Change password" done="Changed. Other browsers are signed out." {...change} />
+        </div>
+      )}
+    </Form>
+  );
+}
+
+interface SubmitProps {
+  readonly look: "primary" | "secondary";
+  readonly label: string;
+  /** What is said when it worked. */
+  readonly done: string;
+  readonly isPending: boolean;
+  readonly isSuccess: boolean;
+}
+
+function Submit({ look, label, done, isPending, isSuccess }: SubmitProps) {
+  return (
+    <div className="flex flex-wrap items-center gap-4">
+      <Button type="submit" look={look} busy={isPending}>
+        {label}
+      </Button>
+      <p role="status" className="text-sm text-good">
+        {isSuccess ? done : ""}
+      </p>
+    </div>
+  );
+}

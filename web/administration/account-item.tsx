@@ -1,0 +1,74 @@
+import { Link } from "wouter";
+import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
+import { describeLimits } from "../format/limits.ts";
+import { Badge } from "../components/badge.tsx";
+import { Button, buttonClass } from "../components/button.tsx";
+import { PATHS } from "../paths.ts";
+import { formatCount } from "../format/number.ts";
+import { formatFromNow, formatMoment } from "../format/time.ts";
+
+/** What can be done with an account: `disable` also enables it again. */
+export type AccountAct = "edit" | "disable";
+
+/** A dialog about one account. */
+export interface AccountDialogProps {
+  readonly target: Account;
+  readonly open: boolean;
+  readonly onClose: () => void;
+}
+
+interface AccountItemProps {
+  readonly account: Account;
+  readonly isOwn: boolean;
+  readonly onAct: (act: AccountAct) => void;
+}
+
+/** One account in the list. */
+export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
+  const { id, name, email, role, limits, createTime, disableTime, workingKeys = 0n } = account;
+  const isDisabled = disableTime !== undefined;
+  return (
+    <li className="px-5 py-4">
+      <div className="flex flex-wrap items-start justify-between gap-x-6 gap-y-2 sm:flex-nowrap">
+        <div className="min-w-0">
+          <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
+            <bdi className="wrap-anywhere">{name}</bdi>
+            {role === AccountRole.ADMINISTRATOR && <Badge look="good">Administrator</Badge>}
+            {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
+            {isOwn && <Badge look="plain">You</Badge>}
+          </h2>
+          <p className="mt-0.5 text-sm wrap-anywhere">{email || "Nobody can sign in: it has no address"}</p>
+          <p className="mt-0.5 flex flex-wrap gap-x-4 text-sm text-muted">
+            <span>{describeKeys(workingKeys)}</span>
+            <span>{describeLimits(limits).join(", ") || "The installation’s limits"}</span>
+            {createTime && <span title={formatMoment(createTime)}>Created {formatFromNow(createTime)}</span>}
+          </p>
+        </div>
+        <div className="-mx-3 flex shrink-0 sm:-mt-1 sm:-mr-2 sm:ml-0" role="group" aria-label={`Account ${name}`}>
+          <Link
+            href={`${PATHS.adminSecurity}?account=${id}`}
+            className={buttonClass("quiet", "small")}
+            aria-label={`Security events of ${name}`}
+          >
+            Events
+          </Link>
+          <Button look="quiet" size="small" onClick={() => onAct("edit")} aria-label={`Edit ${name}`}>
+            Edit
+          </Button>
+          <Button
+            look={isDisabled ? "quiet" : "quiet danger"}
+            size="small"
+            onClick={() => onAct("disable")}
+            aria-label={`${isDisabled ? "Enable" : "Disable"} ${name}`}
+          >
+            {isDisabled ? "Enable" : "Disable"}
+          </Button>
+        </div>
+      </div>
+    </li>
+  );
+}
+
+function describeKeys(count: bigint): string {
+  return count === 1n ? "1 working key" : `${formatCount(count)} working keys`;
+}

@@ -1,0 +1,100 @@
+import { lazy, Suspense, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { type Account, AccountRole } from "../../gen/parley/console/v1/account_pb.js";
+import { accountsQuery } from "../api/accounts.ts";
+import { useAccount } from "../api/session.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { SelectField, TextField } from "../components/field.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Loading } from "../components/page.tsx";
+import { hasWords } from "../format/search.ts";
+import { AccountItem, type AccountAct } from "./account-item.tsx";
+import { Administration } from "./administration.tsx";
+
+const DIALOGS = {
+  edit: lazy(() => import("./edit-account.tsx")),
+  disable: lazy(() => import("./disable-account.tsx")),
+} as const satisfies Record<AccountAct, unknown>;
+
+/** So many are shown at first. */
+const SHOWN = 25;
+
+const FILTERS: readonly (readonly [name: string, has: (account: Account) => boolean])[] = [
+  ["All", () => true],
+  ["Administrators", ({ role }) => role === AccountRole.ADMINISTRATOR],
+  ["Members", ({ role }) => role === AccountRole.MEMBER],
+  ["Disabled", ({ disableTime }) => disableTime !== undefined],
+];
+
+/** Everybody who has an account, and what they may do. */
+export function Accounts() {
+  return (
+    <Administration title="Accounts" description="Who may sign in here, and what their keys may use together.">
+      {() => <AccountList />}
+    </Administration>
+  );
+}
+
+function AccountList() {
+  const list = useQuery(accountsQuery);
+  const own = useAccount();
+  const [sought, setSought] = useState("");
+  const [filter, setFilter] = useState("All");
+  const [act, setAct] = useState<{ readonly what: AccountAct; readonly target: Account; readonly isOpen: boolean }>();
+  const has = FILTERS.find(([name]) => name === filter)![1];
+  const found = (list.data ?? []).filter(
+    (account) => has(account) && hasWords(`${account.name} ${account.email} ${account.id}`, sought),
+  );
+  const shown = useShown(found, SHOWN);
+  if (list.isPending) return <Loading what="the accounts" />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  const ActDialog = act && DIALOGS[act.what];
+  return (
+    <>
+      <div className="mb-5 grid gap-4 sm:max-w-xl sm:grid-cols-[2fr_1fr]">
+        <TextField
+          label="Find an account"
+          type="search"
+          autoComplete="off"
+          value={sought}
+          onChange={(event) => setSought(event.target.value)}
+        />
+        <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
+          {FILTERS.map(([name]) => (
+            <option key={name}>{name}</option>
+          ))}
+        </SelectField>
+      </div>
+      <p role="status" className={found.length === 0 ? "py-8 text-muted" : "mb-2 text-sm text-muted"}>
+        {found.length === 0 ? "No account is like this." : describeCount(found.length)}
+      </p>
+      {found.length > 0 && (
+        <ul aria-label="Accounts" className="divide-y divide-line rounded-xl border border-line bg-surface">
+          {shown.visible.map((account) => (
+            <AccountItem
+              key={account.id}
+              account={account}
+              isOwn={account.id === own.id}
+              onAct={(what) => setAct({ what, target: account, isOpen: true })}
+            />
+          ))}
+        </ul>
+      )}
+      <More {...shown} />
+      {ActDialog && (
+        <Suspense>
+          <ActDialog
+            key={`${act.what} ${act.target.id}`}
+            target={act.target}
+            open={act.isOpen}
+            onClose={() => setAct({ ...act, isOpen: false })}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+function describeCount(count: number): string {
+  return count === 1 ? "1 account" : `${count.toLocaleString("en")} accounts`;
+}

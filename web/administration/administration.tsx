@@ -1,0 +1,55 @@
+import type { ReactNode } from "react";
+import { Link, useLocation } from "wouter";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { Empty, Page } from "../components/page.tsx";
+import { PATHS } from "../paths.ts";
+
+const PLACES = [
+  [PATHS.adminAccounts, "Accounts"],
+  [PATHS.adminInvitations, "Invitations"],
+  [PATHS.adminProviders, "Providers"],
+  [PATHS.adminSecurity, "Security"],
+  [PATHS.adminSettings, "Settings"],
+] as const;
+
+interface AdministrationProps {
+  readonly title: string;
+  readonly description: string;
+  readonly actions?: ReactNode;
+  /** Only for administrators: asks nothing before it is known that somebody is one. */
+  readonly children: () => ReactNode;
+}
+
+/** One page of the administration, with the way to the others. */
+export function Administration({ title, description, actions, children }: AdministrationProps) {
+  const [here] = useLocation();
+  if (!isAdministrator(useAccount())) {
+    return (
+      <Page title={title}>
+        <Empty title="For administrators">
+          Accounts, providers and settings are shown to administrators. Ask one of them if you need something changed.
+        </Empty>
+      </Page>
+    );
+  }
+  return (
+    <Page title={title} description={description} actions={actions}>
+      <nav aria-label="Administration" className="mb-6 border-b border-line">
+        <ul className="-mb-px flex flex-wrap gap-x-1">
+          {PLACES.map(([path, name]) => (
+            <li key={path}>
+              <Link
+                href={path}
+                aria-current={here === path ? "page" : undefined}
+                className="flex min-h-11 items-center border-b-2 border-transparent px-3 text-[0.9375rem] text-muted hover:text-ink aria-[current]:border-accent aria-[current]:font-medium aria-[current]:text-ink"
+              >
+                {name}
+              </Link>
+            </li>
+          ))}
+        </ul>
+      </nav>
+      {children()}
+    </Page>
+  );
+}

@@ -1,0 +1,47 @@
+import { useMutation } from "@tanstack/react-query";
+import { accounts, refreshAccounts } from "../api/accounts.ts";
+import { useAccount } from "../api/session.ts";
+import { ConfirmDialog } from "../components/confirm-dialog.tsx";
+import { formatCount } from "../format/number.ts";
+import type { AccountDialogProps } from "./account-item.tsx";
+
+/** Takes everything from an account, or gives it back. */
+export default function DisableAccount({ target, open, onClose }: AccountDialogProps) {
+  const own = useAccount();
+  const isDisabled = target.disableTime !== undefined;
+  const change = useMutation({
+    mutationFn: () => accounts.update({ id: target.id, disabled: !isDisabled }),
+    async onSuccess() {
+      onClose();
+      await refreshAccounts();
+    },
+  });
+  const act = isDisabled ? "Enable" : "Disable";
+  const keys = target.workingKeys ?? 0n;
+  const isOwn = target.id === own.id;
+  return (
+    <ConfirmDialog
+      open={open}
+      title={`${act} account?`}
+      description={
+        <>
+          <bdi className="font-medium text-ink">{target.name}</bdi>{" "}
+          {isDisabled
+            ? `can sign in again. ${describeKeys(keys, "will work again")}`
+            : `is signed out everywhere and cannot sign in any more. ${describeKeys(keys, "will be refused within five seconds")} Open invitations by this account end. Nothing else is deleted: enabling the account gives the rest back.`}
+          {!isDisabled && isOwn && " This is your own account: you will be signed out."}
+        </>
+      }
+      action={`${act} account`}
+      doing="One moment …"
+      look={isDisabled ? "primary" : "danger"}
+      act={change}
+      onClose={onClose}
+    />
+  );
+}
+
+function describeKeys(count: bigint, what: string): string {
+  if (count === 0n) return "It has no keys that this concerns.";
+  return `${count === 1n ? "Its key" : `Its ${formatCount(count)} keys`} ${what}.`;
+}

@@ -1,0 +1,57 @@
+import { useMutation } from "@tanstack/react-query";
+import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
+import { accounts, refreshAccounts } from "../api/accounts.ts";
+import { queryClient } from "../api/query-client.ts";
+import { sessionQuery, useAccount } from "../api/session.ts";
+import { readLimits } from "../keys/choices.ts";
+import { BUDGET_FIELD, LIMIT_FIELDS, Limits } from "../keys/limits.tsx";
+import { Button } from "../components/button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
+import type { AccountDialogProps } from "./account-item.tsx";
+import { RoleField } from "./role-field.tsx";
+
+/** Changes what an account is called and what it may do. */
+export default function EditAccount({ target, open, onClose }: AccountDialogProps) {
+  const own = useAccount();
+  const update = useMutation({
+    mutationFn: async (form: Written) => {
+      const role: AccountRole = Number(form.get("role"));
+      const limits = readLimits(form);
+      return accounts.update({ id: target.id, name: form.get("name"), role, limits });
+    },
+    async onSuccess() {
+      onClose();
+      await refreshAccounts();
+      // Who takes the role of administrator from themselves sees another page from now on.
+      if (target.id === own.id) await queryClient.invalidateQueries({ queryKey: sessionQuery.queryKey });
+    },
+  });
+  return (
+    <Dialog open={open} title="Edit account" description={target.email} onClose={onClose}>
+      <Form
+        fields={["name", "role", ...LIMIT_FIELDS.map(([name]) => name), BUDGET_FIELD]}
+        error={update.error}
+        onSubmit={(form) => update.mutate(form)}
+      >
+        {(errors) => (
+          <>
+            <TextField label="Name" name="name" autoComplete="off" defaultValue={target.name} error={errors("name")} />
+            <RoleField defaultValue={target.role} error={errors("role")} />
+            <Limits
+              current={target.limits}
+              note="For all keys of the account together. Empty fields take the limits of the installation."
+              errors={errors}
+            />
+            <DialogActions>
+              <Button type="submit" busy={update.isPending}>
+                {update.isPending ? "Saving …" : "Save"}
+              </Button>
+            </DialogActions>
+          </>
+        )}
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,39 @@
+import type { SecurityEvent } from "../../gen/parley/console/v1/account_pb.js";
+
+/**
+ * Events in words. `{actor}` did it, `{account}` is whom it is about, `{whose}` and `{of}` say the same of something that may be
+ * the actor's own, `{key}` is which key; other names are those of details.
+ */
+export const EVENT_WORDS: Readonly<Record<string, string>> = {
+  signed_up: "{account} signed up",
+  signed_in: "{account} signed in",
+  sign_in_failed: "A sign-in to {account} failed",
+  signed_out: "{account} signed out",
+  signed_out_elsewhere: "{account} signed out of {sessions} other browsers",
+  reauthenticated: "{account} gave the password once more",
+  reauthentication_failed: "{account} gave a wrong password",
+  password_changed: "{account} changed the password",
+  password_reset: "The password of {account} was reset",
+  account_created: "{actor} made {whose} account",
+  account_renamed: "{actor} changed {whose} name",
+  role_changed: "{actor} changed {whose} role from {from} to {to}",
+  limits_changed: "{actor} changed {whose} limits",
+  account_disabled: "{actor} disabled {whose} account",
+  account_enabled: "{actor} enabled {whose} account",
+  invitation_created: "{actor} made an invitation for a new {role}",
+  invitation_accepted: "{account} accepted an invitation",
+  invitation_revoked: "{actor} revoked an invitation",
+  key_created: "{actor} made the key “{key}”{of}",
+  key_updated: "{actor} changed the key “{key}”{of}",
+  key_rotated: "{actor} rotated the key “{key}”{of}",
+  key_revoked: "{actor} revoked the key “{key}”{of}",
+};
+
+const SAID = new Set(["from", "to", "role", "sessions", "email_hash"]);
+
+/** Details that the sentence does not say, such as IDs to look for elsewhere. */
+export function describeDetails({ details }: SecurityEvent): string[] {
+  return Object.entries(details)
+    .filter(([name]) => !SAID.has(name))
+    .map(([, value]) => value);
+}

@@ -1,0 +1,67 @@
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
+import { Badge } from "../components/badge.tsx";
+import { Button } from "../components/button.tsx";
+import { formatFromNow } from "../format/time.ts";
+import { roleName } from "./roles.ts";
+
+/** Whom an invitation is for. */
+export function invited({ email }: Invitation): string {
+  return email === "" ? "Anybody with the link" : email;
+}
+
+/** What has become of an invitation. */
+export function invitationState({ useTime, expireTime }: Invitation): "open" | "used" | "expired" {
+  if (useTime !== undefined) return "used";
+  return expireTime !== undefined && timestampMs(expireTime) <= Date.now() ? "expired" : "open";
+}
+
+interface InvitationItemProps {
+  readonly invitation: Invitation;
+  /** The name of the account that invites. */
+  readonly inviter: string;
+  /** Undefined where there is nothing to revoke. */
+  readonly onRevoke: (() => void) | undefined;
+}
+
+/** One invitation in the list. */
+export function InvitationItem({ invitation, inviter, onRevoke }: InvitationItemProps) {
+  const { role, createTime } = invitation;
+  return (
+    <li className="flex flex-wrap items-center justify-between gap-x-6 gap-y-2 px-5 py-4 sm:flex-nowrap">
+      <div className="min-w-0">
+        <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1 text-base font-semibold">
+          <bdi className="wrap-anywhere">{invited(invitation)}</bdi>
+          <State invitation={invitation} />
+        </h2>
+        <p className="mt-0.5 text-sm wrap-anywhere text-muted">
+          As {roleName(role).toLowerCase()}, by <bdi>{inviter}</bdi>
+          {createTime && `, ${formatFromNow(createTime)}`}
+        </p>
+      </div>
+      {onRevoke && (
+        <Button
+          look="quiet danger"
+          size="small"
+          className="-ml-3 shrink-0 sm:ml-0"
+          onClick={onRevoke}
+          aria-label={`Revoke the invitation for ${invited(invitation).toLowerCase()}`}
+        >
+          Revoke
+        </Button>
+      )}
+    </li>
+  );
+}
+
+function State({ invitation }: { readonly invitation: Invitation }) {
+  const { useTime, expireTime } = invitation;
+  switch (invitationState(invitation)) {
+    case "used":
+      return <Badge look="plain">Used {useTime && formatFromNow(useTime)}</Badge>;
+    case "expired":
+      return <Badge look="plain">Expired {expireTime && formatFromNow(expireTime)}</Badge>;
+    case "open":
+      return <Badge look="good">Open, expires {expireTime && formatFromNow(expireTime)}</Badge>;
+  }
+}

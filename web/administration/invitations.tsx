@@ -1,0 +1,90 @@
+import { lazy, Suspense, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
+import { SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
+import { accountsQuery, invitationsQuery } from "../api/accounts.ts";
+import { sessionQuery } from "../api/session.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading } from "../components/page.tsx";
+import { Administration } from "./administration.tsx";
+import { InvitationItem, invitationState } from "./invitation-item.tsx";
+
+const Invite = lazy(() => import("./invite.tsx"));
+const RevokeInvitation = lazy(() => import("./revoke-invitation.tsx"));
+
+/** So many are shown at first. */
+const SHOWN = 50;
+
+/** Who may make an account here, and how many have. */
+export function Invitations() {
+  const [creation, setCreation] = useState<"open" | "closed">();
+  const isClosed = useQuery(sessionQuery).data?.signUpMode === SignUpMode.CLOSED;
+  const invite = isClosed ? undefined : <Button onClick={() => setCreation("open")}>Invite somebody</Button>;
+  return (
+    <Administration
+      title="Invitations"
+      description="Links that let somebody make an account, once and within seven days."
+      actions={invite}
+    >
+      {() => (
+        <>
+          {isClosed && (
+            <p className="mb-5 rounded-lg bg-warn-soft px-4 py-3 text-sm text-warn">
+              Sign-up is closed, so that an invitation could not be used. <code className="font-mono">sign_up</code> in
+              the configuration file says so.
+            </p>
+          )}
+          <InvitationList />
+          {creation && (
+            <Suspense>
+              <Invite open={creation === "open"} onClose={() => setCreation("closed")} />
+            </Suspense>
+          )}
+        </>
+      )}
+    </Administration>
+  );
+}
+
+function InvitationList() {
+  const list = useQuery(invitationsQuery);
+  const { data: accounts = [] } = useQuery(accountsQuery);
+  const [act, setAct] = useState<{ readonly target: Invitation; readonly isOpen: boolean }>();
+  const shown = useShown(list.data ?? [], SHOWN);
+  if (list.isPending) return <Loading what="the invitations" />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  const names = new Map(accounts.map(({ id, name }) => [id, name]));
+  return (
+    <>
+      {list.data.length === 0 ? (
+        <Empty title="No invitations">Used and expired ones are shown here for thirty days.</Empty>
+      ) : (
+        <ul aria-label="Invitations" className="divide-y divide-line rounded-xl border border-line bg-surface">
+          {shown.visible.map((invitation) => (
+            <InvitationItem
+              key={invitation.id}
+              invitation={invitation}
+              inviter={names.get(invitation.createdBy) ?? invitation.createdBy}
+              onRevoke={
+                invitationState(invitation) === "open" ? () => setAct({ target: invitation, isOpen: true }) : undefined
+              }
+            />
+          ))}
+        </ul>
+      )}
+      <More {...shown} />
+      {act && (
+        <Suspense>
+          <RevokeInvitation
+            key={act.target.id}
+            target={act.target}
+            open={act.isOpen}
+            onClose={() => setAct({ ...act, isOpen: false })}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}

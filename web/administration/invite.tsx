@@ -1,0 +1,99 @@
+import { useMutation } from "@tanstack/react-query";
+import { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
+import { accounts, refreshInvitations } from "../api/accounts.ts";
+import { Button } from "../components/button.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
+import { PATHS } from "../paths.ts";
+import { RoleField } from "./role-field.tsx";
+
+/** Makes an invitation and shows its link. */
+export default function Invite({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
+  const create = useMutation({
+    mutationFn: (form: Written) => {
+      const role: AccountRole = Number(form.get("role"));
+      return accounts.createInvitation({ email: form.get("email").trim(), role });
+    },
+    onSuccess: refreshInvitations,
+  });
+  const close = (): void => {
+    onClose();
+    // After the dialog has gone: what it shows is not to change on the way.
+    setTimeout(() => create.reset(), 200);
+  };
+  if (create.data !== undefined) {
+    // Behind the #, where browsers do not send it to servers.
+    const link = `${location.origin}${PATHS.signUp}#invitation=${create.data.token}`;
+    return <LinkOnce open={open} link={link} email={create.data.invitation?.email ?? ""} onDone={close} />;
+  }
+  return (
+    <Dialog
+      open={open}
+      title="Invite somebody"
+      description="You get a link to send them. Parley sends no e-mail itself."
+      onClose={close}
+    >
+      <Form fields={["email", "role"]} error={create.error} onSubmit={(form) => create.mutate(form)}>
+        {(errors) => (
+          <>
+            <TextField
+              label="E-mail (optional)"
+              name="email"
+              type="email"
+              autoComplete="off"
+              hint="Only an account with this address can then be made. Without one, anybody who has the link can use it."
+              error={errors("email")}
+            />
+            <RoleField defaultValue={AccountRole.MEMBER} error={errors("role")} />
+            <DialogActions>
+              <Button type="submit" busy={create.isPending}>
+                {create.isPending ? "Creating …" : "Create link"}
+              </Button>
+            </DialogActions>
+          </>
+        )}
+      </Form>
+    </Dialog>
+  );
+}
+
+interface LinkOnceProps {
+  readonly open: boolean;
+  readonly link: string;
+  /** The only address that may use it; empty for any. */
+  readonly email: string;
+  readonly onDone: () => void;
+}
+
+/** The link at the only moment it is known. */
+function LinkOnce({ open, link, email, onDone }: LinkOnceProps) {
+  return (
+    <Dialog
+      open={open}
+      sticky
+      title="The invitation’s link"
+      description={
+        email === "" ? (
+          "Copy it now: it is shown this once. Whoever opens it within seven days can make one account."
+        ) : (
+          <>
+            Copy it now: it is shown this once. It makes one account, for <bdi>{email}</bdi>, within seven days.
+          </>
+        )
+      }
+      onClose={onDone}
+    >
+      <div className="flex flex-wrap items-center gap-3 rounded-lg border border-line bg-sunken p-3">
+        <code data-testid="invitation" className="min-w-0 flex-1 basis-60 font-mono text-sm break-all select-all">
+          {link}
+        </code>
+        <CopyButton text={link} what="the link" look="primary" />
+      </div>
+      <div className="mt-6 flex justify-end">
+        <Button onClick={onDone}>I have copied it</Button>
+      </div>
+    </Dialog>
+  );
+}

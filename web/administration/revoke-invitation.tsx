@@ -1,0 +1,38 @@
+import { useMutation } from "@tanstack/react-query";
+import type { Invitation } from "../../gen/parley/console/v1/account_pb.js";
+import { accounts, refreshInvitations } from "../api/accounts.ts";
+import { ConfirmDialog } from "../components/confirm-dialog.tsx";
+import { invited } from "./invitation-item.tsx";
+
+interface RevokeInvitationProps {
+  readonly target: Invitation;
+  readonly open: boolean;
+  readonly onClose: () => void;
+}
+
+/** Ends an invitation that was not used. */
+export default function RevokeInvitation({ target, open, onClose }: RevokeInvitationProps) {
+  const revoke = useMutation({
+    mutationFn: () => accounts.revokeInvitation({ id: target.id }),
+    async onSuccess() {
+      onClose();
+      await refreshInvitations();
+    },
+  });
+  return (
+    <ConfirmDialog
+      open={open}
+      title="Revoke invitation?"
+      description={
+        <>
+          The link for <bdi className="font-medium text-ink">{invited(target).toLowerCase()}</bdi> stops working at once
+          and goes from this list.
+        </>
+      }
+      action="Revoke invitation"
+      doing="Revoking …"
+      act={revoke}
+      onClose={onClose}
+    />
+  );
+}

@@ -1,0 +1,28 @@
+import type { AccountRole } from "../../gen/parley/console/v1/account_pb.js";
+import { SelectField } from "../components/field.tsx";
+import { ROLE_NAMES } from "./roles.ts";
+
+interface RoleFieldProps {
+  readonly defaultValue: AccountRole;
+  /** What is wrong with it. */
+  readonly error: string | undefined;
+}
+
+/** What an account may do. */
+export function RoleField({ defaultValue, error }: RoleFieldProps) {
+  return (
+    <SelectField
+      label="Role"
+      name="role"
+      defaultValue={defaultValue}
+      hint="Administrators see and change everything; members their own keys."
+      error={error}
+    >
+      {ROLE_NAMES.map(([role, name]) => (
+        <option key={role} value={role}>
+          {name}
+        </option>
+      ))}
+    </SelectField>
+  );
+}

@@ -1,0 +1,46 @@
+import { createElement, Fragment, type ReactNode } from "react";
+import type { SecurityEvent } from "../../gen/parley/console/v1/account_pb.js";
+import { EVENT_WORDS } from "./event-words.ts";
+
+/** What IDs are called. */
+export interface Names {
+  readonly accounts: ReadonlyMap<string, string>;
+  readonly keys: ReadonlyMap<string, string>;
+}
+
+/** What happened, in a sentence. Names are shown as they are, each apart from the words around it. */
+export function SecurityEventText({ event, names }: { readonly event: SecurityEvent; readonly names: Names }) {
+  const { type, accountId } = event;
+  const isOfNobody = type === "sign_in_failed" && accountId === "";
+  const words = isOfNobody ? "A sign-in with an unknown address failed" : (EVENT_WORDS[type] ?? type);
+  const parts = words
+    .split(/(\{\w+\})/)
+    .map((part) => (part.startsWith("{") ? toName(part.slice(1, -1), event, names) : part));
+  return createElement(Fragment, null, ...parts);
+}
+
+function toName(what: string, { actorId, accountId, network, details }: SecurityEvent, names: Names): ReactNode {
+  const account = <Name>{names.accounts.get(accountId) ?? accountId}</Name>;
+  switch (what) {
+    case "actor":
+      // The command line has neither.
+      if (actorId === "") return network === "" ? "The command line" : "Somebody";
+      return <Name>{names.accounts.get(actorId) ?? actorId}</Name>;
+    case "account":
+      return account;
+    case "whose":
+      return accountId === actorId ? "their" : <>{account}’s</>;
+    case "of":
+      return accountId === actorId ? "" : <> of {account}</>;
+    case "key": {
+      const id = details["key_id"] ?? "";
+      return <Name>{names.keys.get(id) ?? id}</Name>;
+    }
+    default:
+      return details[what] ?? "";
+  }
+}
+
+function Name({ children }: { readonly children: string }) {
+  return <bdi className="font-medium">{children}</bdi>;
+}

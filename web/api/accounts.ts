@@ -1,0 +1,44 @@
+import { createClient } from "@connectrpc/connect";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import { AccountService } from "../../gen/parley/console/v1/account_pb.js";
+import { loadPages } from "./pages.ts";
+import { queryClient } from "./query-client.ts";
+import { transport } from "./transport.ts";
+
+export const accounts = createClient(AccountService, transport);
+
+/** All accounts, for administrators. */
+export const accountsQuery = queryOptions({
+  queryKey: ["accounts"],
+  async queryFn({ signal }) {
+    const pages = await loadPages((pageToken) => accounts.list({ pageToken }, { signal }));
+    return pages.flatMap((page) => page.accounts);
+  },
+  staleTime: 30_000,
+});
+
+/** An account has changed. */
+export function refreshAccounts(): Promise<void> {
+  return queryClient.invalidateQueries({ queryKey: accountsQuery.queryKey });
+}
+
+/** All invitations, for administrators. */
+export const invitationsQuery = queryOptions({
+  queryKey: ["invitations"],
+  queryFn: async ({ signal }) => (await accounts.listInvitations({}, { signal })).invitations,
+});
+
+/** The invitations have changed. */
+export function refreshInvitations(): Promise<void> {
+  return queryClient.invalidateQueries({ queryKey: invitationsQuery.queryKey });
+}
+
+/** What happened to one account, or to all (empty), newest first and page by page. */
+export function eventsQuery(accountId: string) {
+  return infiniteQueryOptions({
+    queryKey: ["events", accountId],
+    queryFn: ({ signal, pageParam }) => accounts.listSecurityEvents({ accountId, pageToken: pageParam }, { signal }),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }) => nextPageToken || undefined,
+  });
+}

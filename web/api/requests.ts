@@ -1,0 +1,61 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
+import { createClient } from "@connectrpc/connect";
+import { infiniteQueryOptions, queryOptions } from "@tanstack/react-query";
+import {
+  type ListRequestsResponse,
+  type LoggedRequest,
+  type RequestFilterSchema,
+  RequestService,
+} from "../../gen/parley/console/v1/request_pb.js";
+import { queryClient } from "./query-client.ts";
+import { transport } from "./transport.ts";
+
+export const requests = createClient(RequestService, transport);
+
+/** Which requests: what is left out does not narrow. Times are Unix milliseconds, so that filters can be compared. */
+export interface LogFilter {
+  readonly accountId?: string;
+  readonly keyId?: string;
+  readonly model?: string;
+  readonly outcome?: string;
+  readonly sinceMs?: number;
+  readonly untilMs?: number;
+}
+
+/** What the services are asked with; `live` leaves out the times, which only the list knows. */
+export function toFilterMessage(filter: LogFilter, use: "list" | "live"): MessageInitShape<typeof RequestFilterSchema> {
+  const { sinceMs, untilMs, ...others } = filter;
+  if (use === "live") return others;
+  return {
+    ...others,
+    ...(sinceMs !== undefined && { since: timestampFromMs(sinceMs) }),
+    ...(untilMs !== undefined && { until: timestampFromMs(untilMs) }),
+  };
+}
+
+/** The log, page by page. Only asked again when somebody says so: what is new comes by itself. */
+export function logQuery(filter: LogFilter) {
+  return infiniteQueryOptions({
+    queryKey: ["requests", "log", filter],
+    queryFn: ({ pageParam, signal }) =>
+      requests.list({ filter: toFilterMessage(filter, "list"), pageToken: pageParam }, { signal }),
+    initialPageParam: "",
+    getNextPageParam: ({ nextPageToken }: ListRequestsResponse) => nextPageToken || undefined,
+    staleTime: Infinity,
+  });
+}
+
+/** One request, by the completion's ID or its own. */
+export function requestQuery(id: string) {
+  return queryOptions({
+    queryKey: ["requests", "one", id],
+    queryFn: async ({ signal }) => (await requests.get({ id }, { signal })).request,
+    staleTime: 60_000,
+  });
+}
+
+/** Takes note of a request that is about to be shown: another process may not know one that was refused. */
+export function noteRequest(request: LoggedRequest): void {
+  queryClient.setQueryData(requestQuery(request.id).queryKey, request);
+}

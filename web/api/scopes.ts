@@ -1,0 +1,41 @@
+import { useQuery } from "@tanstack/react-query";
+import { KeyState } from "../../gen/parley/console/v1/key_pb.js";
+import { REQUEST_OUTCOMES } from "../format/outcomes.ts";
+import { accountsQuery } from "./accounts.ts";
+import { keysQuery } from "./keys.ts";
+import { isAdministrator, useAccount } from "./session.ts";
+import { settingsQuery } from "./settings.ts";
+
+type Choices = readonly (readonly [value: string, name: string])[];
+
+/** What requests and their sums can be narrowed down to, by what people call it. */
+export interface Scopes {
+  readonly models: Choices;
+  readonly keys: Choices;
+  readonly outcomes: Choices;
+  /** Undefined for those who see only their own. */
+  readonly accounts: Choices | undefined;
+}
+
+const OUTCOMES: Choices = [["failed", "All that failed"], ...REQUEST_OUTCOMES];
+
+/** What there is to narrow down to, as far as it is known; keys only of this account, if one is named. */
+export function useScopes(accountId: string): Scopes {
+  const isAll = isAdministrator(useAccount());
+  const keys = useQuery(keysQuery).data ?? [];
+  const accounts = useQuery({ ...accountsQuery, enabled: isAll }).data ?? [];
+  const models = useQuery(settingsQuery).data?.models ?? [];
+  const names = new Map(accounts.map(({ id, name }) => [id, name]));
+  const ownerOf = (key: { accountId: string }): string =>
+    isAll && accountId === "" ? ` · ${names.get(key.accountId) ?? key.accountId}` : "";
+  return {
+    models: models.map(({ id }) => [id, id]),
+    keys: keys
+      .filter((key) => accountId === "" || key.accountId === accountId)
+      .map((key) => [key.id, `${key.name}${ownerOf(key)}${key.state === KeyState.ACTIVE ? "" : " (ended)"}`]),
+    outcomes: OUTCOMES,
+    accounts: isAll
+      ? accounts.map(({ id, name, email }) => [id, email === "" ? name : `${name} (${email})`])
+      : undefined,
+  };
+}

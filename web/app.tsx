@@ -1,0 +1,95 @@
+import { lazy, Suspense, useEffect } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { Redirect, Route, Switch, useLocation } from "wouter";
+import type { GetSessionResponse } from "../gen/parley/console/v1/session_pb.js";
+import { forgetSession, sessionQuery } from "./api/session.ts";
+import { Entrance } from "./sign-in/entrance.tsx";
+import { readLinkToken } from "./sign-in/link-token.ts";
+import { Unavailable } from "./components/alert.tsx";
+import { Breakage } from "./components/breakage.tsx";
+import { Loading, Starting } from "./components/page.tsx";
+import { PATHS } from "./paths.ts";
+import { Shell } from "./layout/shell.tsx";
+
+const Keys = lazy(() => import("./keys/keys.tsx"));
+const Account = lazy(() => import("./account/account.tsx"));
+const Administration = lazy(() => import("./administration/pages.tsx"));
+const SignIn = lazy(() => import("./sign-in/sign-in.tsx"));
+const SignUp = lazy(() => import("./sign-in/sign-up.tsx"));
+const Invited = lazy(() => import("./sign-in/invited.tsx"));
+const Models = lazy(() => import("./models/models.tsx"));
+const Requests = lazy(() => import("./requests/requests.tsx"));
+const Request = lazy(() => import("./requests/request.tsx"));
+const Playground = lazy(() => import("./playground/playground.tsx"));
+const Usage = lazy(() => import("./usage/usage.tsx"));
+const Docs = lazy(() => import("./docs/docs.tsx"));
+
+/** Everything that is served: the reference for everybody, and the dashboard. */
+export function App() {
+  const [path] = useLocation();
+  if (path !== PATHS.docs) return <Dashboard />;
+  return (
+    <Breakage path={path}>
+      <Suspense fallback={<Starting />}>
+        <Docs />
+      </Suspense>
+    </Breakage>
+  );
+}
+
+/** The pages of whoever is signed in, or the way to become that. */
+function Dashboard() {
+  const session = useQuery(sessionQuery);
+  if (session.data !== undefined) {
+    return session.data.session === undefined ? <Outside known={session.data} /> : <Inside />;
+  }
+  if (session.isPending) return <Starting />;
+  return (
+    <Entrance title="Out of reach">
+      <Unavailable error={session.error} onRetry={() => void session.refetch()} />
+    </Entrance>
+  );
+}
+
+/** Where somebody is taken in. The address stays as it was: it is shown after the sign-in. */
+function Outside({ known }: { readonly known: GetSessionResponse }) {
+  const [path] = useLocation();
+  useEffect(forgetSession, []);
+  const isNew = known.needsAdministrator || path === PATHS.signUp;
+  return (
+    <Breakage path={path}>
+      <Suspense fallback={<Starting />}>
+        {isNew ? <SignUp {...known} /> : <SignIn signUpMode={known.signUpMode} />}
+      </Suspense>
+    </Breakage>
+  );
+}
+
+function Inside() {
+  const [path] = useLocation();
+  return (
+    <Shell>
+      <Breakage path={path}>
+        <Suspense fallback={<Loading what="the page" />}>
+          <Switch>
+            <Route path={PATHS.keys} component={Keys} />
+            <Route path={PATHS.usage} component={Usage} />
+            <Route path={PATHS.requests} component={Requests} />
+            <Route path={`${PATHS.requests}/:id`} component={Request} />
+            <Route path={PATHS.playground} component={Playground} />
+            <Route path={PATHS.models} component={Models} />
+            <Route path={PATHS.admin}>
+              <Redirect to={PATHS.adminAccounts} replace />
+            </Route>
+            <Route path="/admin/:page" component={Administration} />
+            <Route path={PATHS.account} component={Account} />
+            {readLinkToken("invitation") !== "" && <Route path={PATHS.signUp} component={Invited} />}
+            <Route>
+              <Redirect to={PATHS.keys} replace />
+            </Route>
+          </Switch>
+        </Suspense>
+      </Breakage>
+    </Shell>
+  );
+}

@@ -1,0 +1,14 @@
+import { Badge } from "./badge.tsx";
+import { outcomeOf } from "../format/outcomes.ts";
+
+interface OutcomeBadgeProps {
+  readonly code: string;
+  /** It was turned away before any model was asked. */
+  readonly refused?: boolean;
+}
+
+/** What became of a request or an attempt. */
+export function OutcomeBadge({ code, refused = false }: OutcomeBadgeProps) {
+  const { label, look } = outcomeOf(code);
+  return <Badge look={look}>{refused ? `Refused: ${label.charAt(0).toLowerCase()}${label.slice(1)}` : label}</Badge>;
+}

@@ -1,0 +1,23 @@
+import { formatMicroUsd } from "../format/money.ts";
+
+interface SpentProps {
+  /** Undefined as long as it is not known. */
+  readonly micro: bigint | undefined;
+  readonly budget: bigint | undefined;
+}
+
+/** Money spent, beside the budget that it is taken from. */
+export function Spent({ micro, budget }: SpentProps) {
+  if (micro === undefined) return "–";
+  if (budget === undefined) return formatMicroUsd(micro);
+  const share = budget === 0n ? 1 : Math.min(1, Number(micro) / Number(budget));
+  const look = share >= 1 ? "bg-danger" : share >= 0.8 ? "bg-warn" : "bg-accent";
+  return (
+    <>
+      {formatMicroUsd(micro)} of {formatMicroUsd(budget)}
+      <span className="mt-1.5 block h-1.5 overflow-hidden rounded-full bg-line" aria-hidden>
+        <span className={`block h-full rounded-full ${look}`} style={{ width: `${share * 100}%` }} />
+      </span>
+    </>
+  );
+}

@@ -1,0 +1,27 @@
+import type { Limits } from "../../gen/parley/console/v1/limits_pb.js";
+import { formatMicroUsd } from "./money.ts";
+import { formatShort } from "./number.ts";
+
+/** What somebody is held to: his own limits, and the general ones where he has none. */
+export function limitsInForce(own: Limits | undefined, general: Limits | undefined): Limits | undefined {
+  if (own === undefined || general === undefined) return own ?? general;
+  return {
+    ...own,
+    requestsPerMinute: own.requestsPerMinute ?? general.requestsPerMinute,
+    tokensPerMinute: own.tokensPerMinute ?? general.tokensPerMinute,
+    concurrentRequests: own.concurrentRequests ?? general.concurrentRequests,
+    monthlyBudgetMicroUsd: own.monthlyBudgetMicroUsd ?? general.monthlyBudgetMicroUsd,
+  };
+}
+
+/** Limits in a few words each. */
+export function describeLimits(limits: Limits | undefined): string[] {
+  if (limits === undefined) return [];
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = limits;
+  return [
+    requestsPerMinute === undefined ? [] : `${formatShort(requestsPerMinute)} requests/min`,
+    tokensPerMinute === undefined ? [] : `${formatShort(tokensPerMinute)} tokens/min`,
+    concurrentRequests === undefined ? [] : `${formatShort(concurrentRequests)} at once`,
+    monthlyBudgetMicroUsd === undefined ? [] : `${formatMicroUsd(monthlyBudgetMicroUsd)}/month`,
+  ].flat();
+}

@@ -1,0 +1,76 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type {
+  CapabilitySelectionSchema,
+  Key,
+  KeyCapability,
+  ModelSelectionSchema,
+} from "../../gen/parley/console/v1/key_pb.js";
+import type { LimitsSchema } from "../../gen/parley/console/v1/limits_pb.js";
+import { failureOfField } from "../api/failure-of-field.ts";
+import type { Written } from "../components/form.tsx";
+import { parseUsd } from "../format/money.ts";
+import { parseCount } from "../format/number.ts";
+import { BUDGET_FIELD, LIMIT_FIELDS } from "./limits.tsx";
+
+/** What was chosen for a key, as the requests to make and to change one have it. */
+export interface Choices {
+  readonly name: string;
+  readonly models: MessageInitShape<typeof ModelSelectionSchema>;
+  readonly capabilities: MessageInitShape<typeof CapabilitySelectionSchema>;
+  readonly limits: MessageInitShape<typeof LimitsSchema>;
+}
+
+/** The fields of a key's form that show their errors themselves. */
+export const CHOICE_FIELDS = [
+  "name",
+  "models",
+  "models.ids",
+  "capabilities",
+  ...LIMIT_FIELDS.map(([name]) => name),
+  BUDGET_FIELD,
+];
+
+/** Reads a key's form. Throws a failure of the field for a number that is none; the rest is judged by the service. */
+export function readChoices(form: Written): Choices {
+  const isAll = form.get("models") === "all";
+  const ids = form.all("model");
+  // Neither all nor any is what the service would say too, in words that suit no form.
+  if (!isAll && ids.length === 0) throw failureOfField("models", "choose at least one model, or all");
+  const capabilities = form.all("capability").map((value): KeyCapability => Number(value));
+  if (capabilities.length === 0) throw failureOfField("capabilities", "choose at least one");
+  return {
+    name: form.get("name"),
+    models: isAll ? { all: true } : { ids },
+    capabilities: { capabilities },
+    limits: readLimits(form),
+  };
+}
+
+/** Reads the limits of a form. Throws a failure of the field for a number that is none. */
+export function readLimits(form: Written): Choices["limits"] {
+  const counts = LIMIT_FIELDS.flatMap(([name, , field]) => {
+    const count = readNumber(form, name, { parse: parseCount, what: "must be a whole number, such as 60" });
+    return count === undefined ? [] : [[field, count] as const];
+  });
+  const budget = readNumber(form, BUDGET_FIELD, { parse: parseUsd, what: "must be an amount, such as 25 or 7.50" });
+  return { ...Object.fromEntries(counts), ...(budget !== undefined && { monthlyBudgetMicroUsd: budget }) };
+}
+
+/** Whether a choice of models differs from a key's: models that are gone stay allowed as long as nobody chooses anew. */
+export function changesModels({ all = false, ids = [] }: Choices["models"], key: Key): boolean {
+  const known = key.models?.ids ?? [];
+  return all !== (key.models?.all ?? false) || ids.length !== known.length || ids.some((id) => !known.includes(id));
+}
+
+interface Reading {
+  readonly parse: (text: string) => bigint | undefined;
+  readonly what: string;
+}
+
+function readNumber(form: Written, name: string, { parse, what }: Reading): bigint | undefined {
+  const text = form.get(name).trim();
+  if (text === "") return undefined;
+  const value = parse(text);
+  if (value === undefined) throw failureOfField(name, what);
+  return value;
+}

@@ -1,0 +1,108 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { accountsQuery } from "../api/accounts.ts";
+import { keys, refreshKeys } from "../api/keys.ts";
+import { modelsQuery } from "../api/models.ts";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { Button } from "../components/button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { SelectField, TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
+import { CHOICE_FIELDS, readChoices } from "./choices.ts";
+import { Limits } from "./limits.tsx";
+import { Permissions } from "./permissions.tsx";
+import { SecretOnce } from "./secret.tsx";
+
+const DAY_MS = 24 * 60 * 60_000;
+
+/** How long a key may live, in milliseconds. */
+const LIFETIMES = [
+  ["", "Never"],
+  [String(DAY_MS / 24), "In an hour"],
+  [String(DAY_MS), "In a day"],
+  [String(7 * DAY_MS), "In 7 days"],
+  [String(30 * DAY_MS), "In 30 days"],
+  [String(90 * DAY_MS), "In 90 days"],
+  [String(365 * DAY_MS), "In a year"],
+] as const;
+
+/** Makes a key and shows its secret. */
+export default function CreateKey({ open, onClose }: { readonly open: boolean; readonly onClose: () => void }) {
+  const create = useMutation({
+    mutationFn: async (form: Written) => {
+      const lifetimeMs = Number(form.get("lifetime"));
+      return keys.create({
+        ...readChoices(form),
+        accountId: form.get("account_id"),
+        ...(lifetimeMs > 0 && { lifetime: durationFromMs(lifetimeMs) }),
+      });
+    },
+    onSuccess: refreshKeys,
+  });
+  const close = (): void => {
+    onClose();
+    // After the dialog has gone: what it shows is not to change on the way.
+    setTimeout(() => create.reset(), 200);
+  };
+  if (create.data?.key !== undefined) {
+    return (
+      <SecretOnce open={open} title="Your new key" made={{ ...create.data, key: create.data.key }} onDone={close} />
+    );
+  }
+  return (
+    <Dialog
+      open={open}
+      title="Create a key"
+      description="One for each program or person: then each can be followed, and ended, alone."
+      onClose={close}
+    >
+      <Form
+        fields={[...CHOICE_FIELDS, "lifetime", "account_id"]}
+        error={create.error}
+        onSubmit={(form) => create.mutate(form)}
+      >
+        {(errors) => (
+          <>
+            <TextField label="Name" name="name" autoComplete="off" hint="What it is for." error={errors("name")} />
+            <Owner error={errors("account_id")} />
+            <SelectField label="Expires" name="lifetime" error={errors("lifetime")}>
+              {LIFETIMES.map(([value, label]) => (
+                <option key={value} value={value}>
+                  {label}
+                </option>
+              ))}
+            </SelectField>
+            <KeyPermissions errors={errors} />
+            <Limits errors={errors} />
+            <DialogActions>
+              <Button type="submit" busy={create.isPending}>
+                {create.isPending ? "Creating …" : "Create key"}
+              </Button>
+            </DialogActions>
+          </>
+        )}
+      </Form>
+    </Dialog>
+  );
+}
+
+function KeyPermissions({ errors }: { readonly errors: (field: string) => string | undefined }) {
+  const { data = [] } = useQuery(modelsQuery);
+  return <Permissions models={data} errors={errors} />;
+}
+
+/** Whose key it is to be, where there is a choice. */
+function Owner({ error }: { readonly error: string | undefined }) {
+  const account = useAccount();
+  const { data = [] } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  if (data.length < 2) return null;
+  return (
+    <SelectField label="For" name="account_id" error={error} defaultValue={account.id}>
+      {data.map(({ id, name, email }) => (
+        <option key={id} value={id}>
+          {id === account.id ? `${name} (you)` : email === "" ? name : `${name}, ${email}`}
+        </option>
+      ))}
+    </SelectField>
+  );
+}

@@ -1,0 +1,61 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import type { Key } from "../../gen/parley/console/v1/key_pb.js";
+import { keys, refreshKeys } from "../api/keys.ts";
+import { modelsQuery } from "../api/models.ts";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { Button } from "../components/button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form, type Written } from "../components/form.tsx";
+import { changesModels, CHOICE_FIELDS, readChoices } from "./choices.ts";
+import type { KeyDialogProps } from "./dialog-props.ts";
+import { Limits } from "./limits.tsx";
+import { Permissions } from "./permissions.tsx";
+
+/** Changes what a key is called and what it may do. */
+export default function EditKey({ target, open, onClose }: KeyDialogProps) {
+  const account = useAccount();
+  const isLocked = target.limitedByAdministrator && !isAdministrator(account);
+  const update = useMutation({
+    mutationFn: async ({ key, form }: { readonly key: Key; readonly form: Written }) => {
+      if (isLocked) return keys.update({ id: key.id, name: form.get("name") });
+      const { models, ...others } = readChoices(form);
+      return keys.update({ id: key.id, ...others, ...(changesModels(models, key) && { models }) });
+    },
+    async onSuccess() {
+      await refreshKeys();
+      onClose();
+    },
+  });
+  const { data: models = [] } = useQuery(modelsQuery);
+  return (
+    <Dialog
+      open={open}
+      title="Edit key"
+      description="Changes hold for the next request. Answers that are being written break off where the key no longer allows them."
+      onClose={onClose}
+    >
+      <Form fields={CHOICE_FIELDS} error={update.error} onSubmit={(form) => update.mutate({ key: target, form })}>
+        {(errors) => (
+          <>
+            <TextField label="Name" name="name" autoComplete="off" defaultValue={target.name} error={errors("name")} />
+            {isLocked && (
+              <p id="locked" className="text-sm text-muted">
+                An administrator has limited this key. Only administrators can change its permissions and limits.
+              </p>
+            )}
+            <fieldset disabled={isLocked} aria-describedby={isLocked ? "locked" : undefined} className="space-y-5">
+              <Permissions models={models} current={target} errors={errors} />
+              <Limits current={target.limits} errors={errors} />
+            </fieldset>
+            <DialogActions>
+              <Button type="submit" busy={update.isPending}>
+                {update.isPending ? "Saving …" : "Save"}
+              </Button>
+            </DialogActions>
+          </>
+        )}
+      </Form>
+    </Dialog>
+  );
+}

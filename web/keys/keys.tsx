@@ -1,0 +1,141 @@
+import { lazy, Suspense, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
+import { accountsQuery } from "../api/accounts.ts";
+import { keysQuery } from "../api/keys.ts";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { TextField } from "../components/field.tsx";
+import { Unavailable } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading, Page } from "../components/page.tsx";
+import { hasWords } from "../format/search.ts";
+import type { KeyAct } from "./dialog-props.ts";
+import { KeyItem } from "./key-item.tsx";
+
+// Loaded when they are first opened: the list alone is there sooner.
+const CreateKey = lazy(() => import("./create-key.tsx"));
+const DIALOGS = {
+  edit: lazy(() => import("./edit-key.tsx")),
+  rotate: lazy(() => import("./rotate-key.tsx")),
+  revoke: lazy(() => import("./revoke-key.tsx")),
+} as const satisfies Record<KeyAct, unknown>;
+
+/** From how many keys on it is quicker to look for one by its name. */
+const MANY = 10;
+/** So many are shown at first: a page of thousands would be slow. */
+const SHOWN = 100;
+
+/** The keys: what they may do, what they have used, and everything that can be done with them. */
+export default function Keys() {
+  const [creation, setCreation] = useState<"open" | "closed">();
+  const create = (): void => setCreation("open");
+  const account = useAccount();
+  return (
+    <Page
+      title="Keys"
+      description={isAdministrator(account) ? "The API keys of all accounts." : "Your API keys."}
+      actions={<Button onClick={create}>Create key</Button>}
+    >
+      <KeyList onCreate={create} />
+      {creation && (
+        <Suspense>
+          <CreateKey open={creation === "open"} onClose={() => setCreation("closed")} />
+        </Suspense>
+      )}
+    </Page>
+  );
+}
+
+function KeyList({ onCreate }: { readonly onCreate: () => void }) {
+  const list = useQuery(keysQuery);
+  const account = useAccount();
+  const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  const [withEnded, setWithEnded] = useState(false);
+  const [sought, setSought] = useState("");
+  const [act, setAct] = useState<{ readonly what: KeyAct; readonly target: Key; readonly isOpen: boolean }>();
+  const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
+  const found = (list.data ?? []).filter((key) => isFound(key, sought, names.get(key.accountId)));
+  const active = found.filter(({ state }) => state === KeyState.ACTIVE);
+  const ended = found.filter(({ state }) => state !== KeyState.ACTIVE);
+  const shown = useShown(active, SHOWN);
+  const shownEnded = useShown(ended, SHOWN);
+  if (list.isPending) return <Loading what="the keys" />;
+  if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+
+  const successors = new Set(list.data.map(({ replacedBy }) => replacedBy));
+  const toItem = (key: Key) => (
+    <KeyItem
+      key={key.id}
+      value={key}
+      owner={key.accountId === account.id ? undefined : (names.get(key.accountId) ?? key.accountId)}
+      isSuccessor={successors.has(key.id)}
+      onAct={(what) => setAct({ what, target: key, isOpen: true })}
+    />
+  );
+  const ActDialog = act && DIALOGS[act.what];
+  return (
+    <>
+      {list.data.length > MANY && (
+        <div className="mb-5 max-w-sm">
+          <TextField
+            label="Find a key"
+            type="search"
+            autoComplete="off"
+            value={sought}
+            onChange={(event) => setSought(event.target.value)}
+          />
+        </div>
+      )}
+      {active.length === 0 && sought.trim() !== "" ? (
+        <p role="status" className="py-8 text-muted">
+          No key in use has this in its name, its owner’s or its secret’s ends.
+        </p>
+      ) : active.length === 0 ? (
+        <Empty title="No keys in use">
+          <p>A key lets a program use the models. Its secret is shown once, when it is made.</p>
+          <Button className="mt-5" onClick={onCreate}>
+            Create your first key
+          </Button>
+        </Empty>
+      ) : (
+        <>
+          <ul aria-label="Keys in use" className="space-y-3">
+            {shown.visible.map(toItem)}
+          </ul>
+          <More {...shown} />
+        </>
+      )}
+      {ended.length > 0 && (
+        <section className="mt-8">
+          <Button look="quiet" size="small" aria-expanded={withEnded} onClick={() => setWithEnded(!withEnded)}>
+            {withEnded ? "Hide" : "Show"} {ended.length} ended {ended.length === 1 ? "key" : "keys"}
+          </Button>
+          {withEnded && (
+            <>
+              <ul aria-label="Ended keys" className="mt-3 space-y-3">
+                {shownEnded.visible.map(toItem)}
+              </ul>
+              <More {...shownEnded} />
+            </>
+          )}
+        </section>
+      )}
+      {ActDialog && (
+        <Suspense>
+          {/* Anew for each key, so that nothing of the last one is left. */}
+          <ActDialog
+            key={`${act.what} ${act.target.id}`}
+            target={act.target}
+            open={act.isOpen}
+            onClose={() => setAct({ ...act, isOpen: false })}
+          />
+        </Suspense>
+      )}
+    </>
+  );
+}
+
+function isFound({ name, display }: Key, sought: string, owner = ""): boolean {
+  return hasWords(`${name} ${display} ${owner}`, sought);
+}

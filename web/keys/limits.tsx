@@ -1,0 +1,59 @@
+import type { Limits as LimitsMessage } from "../../gen/parley/console/v1/limits_pb.js";
+import { TextField } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
+import { describeLimits } from "../format/limits.ts";
+import { writeUsd } from "../format/money.ts";
+
+/** The limits by their fields' names, as they are labelled. */
+export const LIMIT_FIELDS = [
+  ["limits.requests_per_minute", "Requests per minute", "requestsPerMinute"],
+  ["limits.tokens_per_minute", "Tokens per minute", "tokensPerMinute"],
+  ["limits.concurrent_requests", "Requests at the same time", "concurrentRequests"],
+] as const;
+
+export const BUDGET_FIELD = "limits.monthly_budget_micro_usd";
+
+interface LimitsProps {
+  readonly current?: LimitsMessage | undefined;
+  /** What holds where no limit is written. */
+  readonly note?: string;
+  readonly errors: (field: string) => string | undefined;
+}
+
+const OF_A_KEY = "Empty fields set no limit here. The limits of the account hold in any case.";
+
+/** How much a key or an account may use. */
+export function Limits({ current, note = OF_A_KEY, errors }: LimitsProps) {
+  const names = [...LIMIT_FIELDS.map(([name]) => name), BUDGET_FIELD];
+  const [first = "None of its own", ...others] = describeLimits(current);
+  return (
+    <Fold
+      title="Limits"
+      summary={others.length === 0 ? first : `${others.length + 1} limits`}
+      isOpen={names.some((name) => errors(name) !== undefined)}
+    >
+      <p className="text-sm text-muted">{note}</p>
+      <div className="grid gap-5 sm:grid-cols-2">
+        {LIMIT_FIELDS.map(([name, label, field]) => (
+          <TextField
+            key={name}
+            label={label}
+            name={name}
+            inputMode="numeric"
+            autoComplete="off"
+            defaultValue={current?.[field]?.toString()}
+            error={errors(name)}
+          />
+        ))}
+        <TextField
+          label="Budget per month, in USD"
+          name={BUDGET_FIELD}
+          inputMode="decimal"
+          autoComplete="off"
+          defaultValue={current?.monthlyBudgetMicroUsd === undefined ? "" : writeUsd(current.monthlyBudgetMicroUsd)}
+          error={errors(BUDGET_FIELD)}
+        />
+      </div>
+    </Fold>
+  );
+}

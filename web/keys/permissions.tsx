@@ -1,0 +1,81 @@
+import { useState } from "react";
+import { KeyCapability, type Key } from "../../gen/parley/console/v1/key_pb.js";
+import type { Model } from "../../gen/parley/console/v1/model_pb.js";
+import { CheckField, FieldGroup } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
+
+/** What capabilities are called. */
+export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, name: string])[] = [
+  [KeyCapability.CHAT, "Chat"],
+  [KeyCapability.IMAGES, "Generated images"],
+];
+
+interface PermissionsProps {
+  readonly models: readonly Pick<Model, "id">[];
+  /** The key that is changed; undefined for a new one. */
+  readonly current?: Key | undefined;
+  readonly errors: (field: string) => string | undefined;
+}
+
+/** Which models a key may use, and for what. */
+export function Permissions({ models, current, errors }: PermissionsProps) {
+  const [isAll, setAll] = useState(current?.models?.all ?? true);
+  const modelError = errors("models") ?? errors("models.ids");
+  const capabilityError = errors("capabilities");
+  return (
+    <Fold
+      title="Permissions"
+      summary={isAll ? "All models" : "Chosen models"}
+      isOpen={modelError !== undefined || capabilityError !== undefined}
+    >
+      <FieldGroup label="Models" error={modelError}>
+        <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
+          <input
+            type="radio"
+            name="models"
+            value="all"
+            checked={isAll}
+            onChange={() => setAll(true)}
+            className="size-4.5"
+          />
+          All, also those that are added later
+        </label>
+        <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
+          <input
+            type="radio"
+            name="models"
+            value="some"
+            checked={!isAll}
+            onChange={() => setAll(false)}
+            className="size-4.5"
+          />
+          Only these
+        </label>
+        {!isAll && (
+          <div className="ml-2 border-l border-line pl-5">
+            {models.map(({ id }) => (
+              <CheckField
+                key={id}
+                name="model"
+                value={id}
+                label={id}
+                defaultChecked={current?.models?.ids.includes(id)}
+              />
+            ))}
+          </div>
+        )}
+      </FieldGroup>
+      <FieldGroup label="May be used for" error={capabilityError}>
+        {CAPABILITY_NAMES.map(([capability, name]) => (
+          <CheckField
+            key={capability}
+            name="capability"
+            value={capability}
+            label={name}
+            defaultChecked={current === undefined || current.capabilities.includes(capability)}
+          />
+        ))}
+      </FieldGroup>
+    </Fold>
+  );
+}

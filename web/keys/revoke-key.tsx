@@ -1,0 +1,71 @@
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { type Key, KeyState, RevocationScope } from "../../gen/parley/console/v1/key_pb.js";
+import { keys, keysQuery, refreshKeys } from "../api/keys.ts";
+import { ConfirmDialog } from "../components/confirm-dialog.tsx";
+import { CheckField } from "../components/field.tsx";
+import { formatFromNow } from "../format/time.ts";
+import type { KeyDialogProps } from "./dialog-props.ts";
+
+/** Ends a key for good, and those it has replaced unless the person wants to keep them. */
+export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
+  const { data = [] } = useQuery(keysQuery);
+  const predecessors = workingPredecessors(target, data);
+  const [isWhole, setWhole] = useState(true);
+  const revoke = useMutation({
+    mutationFn: () =>
+      keys.revoke({
+        id: target.id,
+        scope: isWhole ? RevocationScope.WITH_PREDECESSORS : RevocationScope.KEY_ONLY,
+      }),
+    async onSuccess() {
+      await refreshKeys();
+      onClose();
+    },
+  });
+  const { lastUseTime } = target;
+  const use = lastUseTime === undefined ? "It was never used." : `It was last used ${formatFromNow(lastUseTime)}.`;
+  return (
+    <ConfirmDialog
+      open={open}
+      title="Revoke key?"
+      description={
+        <>
+          <bdi className="font-medium text-ink">{target.name}</bdi> (<code className="font-mono">{target.display}</code>
+          ) ends at once, and cannot be brought back: programs that use it are refused, and answers that are being
+          written break off. {use}
+        </>
+      }
+      action="Revoke key"
+      doing="Revoking …"
+      act={revoke}
+      onClose={onClose}
+    >
+      {predecessors.length > 0 && (
+        <CheckField
+          label={
+            <>
+              End what it was rotated from as well:{" "}
+              {predecessors.map(({ id, display, expireTime }) => (
+                <span key={id} className="block">
+                  <code className="font-mono">{display}</code>
+                  {expireTime !== undefined && `, which would end ${formatFromNow(expireTime)}`}
+                </span>
+              ))}
+            </>
+          }
+          checked={isWhole}
+          onChange={(event) => setWhole(event.target.checked)}
+        />
+      )}
+    </ConfirmDialog>
+  );
+}
+
+/** The keys that still work and that rotations replaced on the way to this one. */
+function workingPredecessors({ id }: Key, known: readonly Key[]): Key[] {
+  const predecessor = known.find(({ replacedBy }) => replacedBy === id);
+  if (predecessor === undefined) return [];
+  const before = workingPredecessors(predecessor, known);
+  return predecessor.state === KeyState.ACTIVE ? [predecessor, ...before] : before;
+}

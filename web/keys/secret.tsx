@@ -1,0 +1,68 @@
+import { useQuery } from "@tanstack/react-query";
+import { Tabs } from "@base-ui/react/tabs";
+import type { Key } from "../../gen/parley/console/v1/key_pb.js";
+import { Modality } from "../../gen/parley/v1/completion_pb.js";
+import { modelsQuery } from "../api/models.ts";
+import { makes } from "../models/abilities.ts";
+import { Button } from "../components/button.tsx";
+import { CopyButton } from "../components/copy-button.tsx";
+import { TabList } from "../components/tab-list.tsx";
+import { Dialog } from "../components/dialog.tsx";
+import { SNIPPETS } from "./snippets.ts";
+
+interface SecretOnceProps {
+  readonly open: boolean;
+  readonly title: string;
+  readonly made: { readonly key: Key; readonly secret: string };
+  readonly onDone: () => void;
+}
+
+/** The secret of a key at the only moment it is known, and how to use it. */
+export function SecretOnce({ open, title, made: { key, secret }, onDone }: SecretOnceProps) {
+  const { data: models = [] } = useQuery(modelsQuery);
+  const model = key.models?.ids[0] ?? models.find((each) => !makes(each, Modality.IMAGE))?.id ?? models[0]?.id;
+  return (
+    <Dialog
+      open={open}
+      wide
+      sticky
+      title={title}
+      description="Copy it now: it is shown this once and cannot be read again."
+      onClose={onDone}
+    >
+      <div className="flex flex-wrap items-center gap-3 rounded-lg border border-line bg-sunken p-3">
+        <code data-testid="secret" className="min-w-0 flex-1 basis-60 font-mono text-sm break-all select-all">
+          {secret}
+        </code>
+        <CopyButton text={secret} what="the key" look="primary" />
+      </div>
+      {model !== undefined && <Snippets use={{ secret, model, origin: location.origin }} />}
+      <div className="mt-6 flex justify-end">
+        <Button onClick={onDone}>I have saved it</Button>
+      </div>
+    </Dialog>
+  );
+}
+
+function Snippets({ use }: { readonly use: Parameters<(typeof SNIPPETS)[number]["write"]>[0] }) {
+  return (
+    <Tabs.Root defaultValue={SNIPPETS[0]!.name} className="mt-6">
+      <h3 className="text-sm font-medium">Try it</h3>
+      <TabList label="Try it" names={SNIPPETS.map(({ name }) => name)} className="mt-2" />
+      {SNIPPETS.map(({ name, needs, write }) => (
+        <Tabs.Panel key={name} value={name} className="mt-2">
+          <div className="flex items-center justify-between gap-4 py-1.5">
+            <p className="text-sm text-muted">{needs}</p>
+            <CopyButton text={write(use)} what={`the ${name} example`} />
+          </div>
+          <pre
+            tabIndex={0}
+            className="max-h-72 overflow-auto rounded-lg border border-line bg-sunken p-4 font-mono text-[0.8125rem] leading-relaxed"
+          >
+            <code>{write(use)}</code>
+          </pre>
+        </Tabs.Panel>
+      ))}
+    </Tabs.Root>
+  );
+}

@@ -1,0 +1,52 @@
+import { useMutation } from "@tanstack/react-query";
+import { passwordRequest } from "../api/password-request.ts";
+import { enter, sessions, useAccount } from "../api/session.ts";
+import { Button } from "../components/button.tsx";
+import { Dialog, DialogActions } from "../components/dialog.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form } from "../components/form.tsx";
+
+/** Asks for the password because a call needs it to have been given recently, in front of whatever is open. */
+export default function PasswordDialog({ open }: { readonly open: boolean }) {
+  const { email } = useAccount();
+  const confirm = useMutation({
+    mutationFn: (password: string) => sessions.reauthenticate({ password }),
+    onSuccess({ session }) {
+      enter(session);
+      passwordRequest.succeed();
+    },
+  });
+  const close = (): void => {
+    confirm.reset();
+    passwordRequest.dismiss();
+  };
+  return (
+    <Dialog
+      open={open}
+      title="Re-enter your password"
+      description="You have been signed in for a while. This makes sure that it is still you."
+      onClose={close}
+    >
+      <Form fields={["password"]} error={confirm.error} onSubmit={(written) => confirm.mutate(written.get("password"))}>
+        {(errors) => (
+          <>
+            {/* For password managers, which need to know whose it is. */}
+            <input type="hidden" name="username" autoComplete="username" value={email} readOnly />
+            <TextField
+              label="Password"
+              name="password"
+              type="password"
+              autoComplete="current-password"
+              error={errors("password")}
+            />
+            <DialogActions>
+              <Button type="submit" busy={confirm.isPending}>
+                {confirm.isPending ? "Checking …" : "Continue"}
+              </Button>
+            </DialogActions>
+          </>
+        )}
+      </Form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,137 @@
+import { lazy, type ReactNode, Suspense, useState, useSyncExternalStore } from "react";
+import { Link, useLocation } from "wouter";
+import { passwordRequest } from "../api/password-request.ts";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { Button } from "../components/button.tsx";
+import { Mark } from "../components/mark.tsx";
+import { PATHS } from "../paths.ts";
+import { SignOutButton } from "./sign-out-button.tsx";
+import { Outdated } from "./outdated.tsx";
+import { ThemeSwitch } from "./theme-switch.tsx";
+
+const PasswordDialog = lazy(() => import("./password-dialog.tsx"));
+
+const PLACES = [
+  [PATHS.keys, "Keys"],
+  [PATHS.usage, "Usage"],
+  [PATHS.requests, "Requests"],
+  [PATHS.playground, "Playground"],
+  [PATHS.models, "Models"],
+  [PATHS.adminAccounts, "Administration"],
+  [PATHS.account, "Account"],
+] as const;
+
+/** What administrators alone have, and what is around its first page. */
+const ADMINISTRATION = "/admin/";
+
+/** What is around every page for those who are signed in: beside it where there is room, above it on a phone. */
+export function Shell({ children }: { readonly children: ReactNode }) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <div className="lg:grid lg:min-h-dvh lg:grid-cols-[15rem_1fr]">
+      <a
+        href="#main"
+        className="sr-only focus:not-sr-only focus:fixed focus:top-3 focus:left-3 focus:z-10 focus:rounded-lg focus:bg-accent focus:px-4 focus:py-2 focus:text-on-accent"
+      >
+        Skip to the page
+      </a>
+      <header className="border-b border-line bg-surface lg:border-r lg:border-b-0">
+        <div className="flex flex-col px-4 py-3 lg:sticky lg:top-0 lg:h-dvh lg:px-5 lg:py-6">
+          <div className="flex items-center justify-between">
+            <Mark />
+            <Button
+              look="quiet"
+              size="small"
+              className="lg:hidden"
+              aria-expanded={isOpen}
+              aria-controls="menu"
+              onClick={() => setOpen(!isOpen)}
+            >
+              {isOpen ? "Close" : "Menu"}
+            </Button>
+          </div>
+          <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-6 lg:mt-8 lg:flex`}>
+            <Places onGo={() => setOpen(false)} />
+            <div className="mt-auto space-y-4">
+              <Link
+                href={PATHS.docs}
+                className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink"
+              >
+                API reference
+              </Link>
+              <Person />
+            </div>
+          </div>
+        </div>
+      </header>
+      <main id="main" tabIndex={-1} className="mx-auto w-full max-w-5xl min-w-0 px-4 py-8 sm:px-8 lg:py-10">
+        <Outdated />
+        {children}
+      </main>
+      <PasswordOnDemand />
+    </div>
+  );
+}
+
+function Places({ onGo }: { readonly onGo: () => void }) {
+  const [here] = useLocation();
+  const isAll = isAdministrator(useAccount());
+  const places = PLACES.filter(([path]) => isAll || !path.startsWith(ADMINISTRATION));
+  return (
+    <nav aria-label="Pages">
+      <ul className="space-y-1">
+        {places.map(([path, name]) => (
+          <li key={path}>
+            <Link
+              href={path}
+              onClick={onGo}
+              aria-current={here === path ? "page" : isAround(path, here) ? true : undefined}
+              className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink aria-[current]:bg-accent-soft aria-[current]:text-accent-strong"
+            >
+              {name}
+            </Link>
+          </li>
+        ))}
+      </ul>
+    </nav>
+  );
+}
+
+/** Whether somebody is further inside a place than at its beginning. */
+function isAround(path: string, here: string): boolean {
+  return here.startsWith(path.startsWith(ADMINISTRATION) ? ADMINISTRATION : `${path}/`);
+}
+
+function Person() {
+  const account = useAccount();
+  return (
+    <div className="space-y-4 border-t border-line pt-4">
+      <ThemeSwitch />
+      <div className="px-1 text-sm">
+        <p className="truncate font-medium" title={account.name}>
+          <bdi>{account.name}</bdi>
+        </p>
+        <p className="truncate text-muted" title={account.email}>
+          {account.email}
+        </p>
+        <p className="mt-0.5 text-muted">{isAdministrator(account) ? "Administrator" : "Member"}</p>
+      </div>
+      <SignOutButton size="small" className="w-full">
+        Sign out
+      </SignOutButton>
+    </div>
+  );
+}
+
+/** The dialog that asks for the password, loaded when a call first needs it. */
+function PasswordOnDemand() {
+  const isOpen = useSyncExternalStore(passwordRequest.subscribe, passwordRequest.isOpen);
+  const [isKnown, setKnown] = useState(false);
+  if (isOpen && !isKnown) setKnown(true);
+  if (!isKnown) return null;
+  return (
+    <Suspense>
+      <PasswordDialog open={isOpen} />
+    </Suspense>
+  );
+}

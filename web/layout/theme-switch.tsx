@@ -1,0 +1,21 @@
+import { useState } from "react";
+import { Segments } from "../components/segments.tsx";
+import { chooseTheme, readTheme, type Theme, THEMES } from "../theme.ts";
+
+const NAMES: Readonly<Record<Theme, string>> = { system: "Auto", light: "Light", dark: "Dark" };
+
+/** Light, dark, or as the system says. */
+export function ThemeSwitch() {
+  const [theme, setTheme] = useState(readTheme);
+  return (
+    <Segments
+      legend="Appearance"
+      choices={THEMES.map((each) => [each, NAMES[each]])}
+      value={theme}
+      onChange={(chosen) => {
+        chooseTheme(chosen);
+        setTheme(chosen);
+      }}
+    />
+  );
+}

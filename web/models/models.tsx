@@ -1,0 +1,85 @@
+import { useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { BreakerState, type Model } from "../../gen/parley/console/v1/model_pb.js";
+import { modelsQuery } from "../api/models.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { SelectField, TextField } from "../components/field.tsx";
+import { More, useShown } from "../components/more.tsx";
+import { Empty, Loading, Page } from "../components/page.tsx";
+import { hasWords } from "../format/search.ts";
+import { ABILITIES } from "./abilities.ts";
+import { ModelItem } from "./model-item.tsx";
+
+/** From how many models on it is quicker to look for one than to read. */
+const MANY = 4;
+/** So many are shown at first. */
+const SHOWN = 60;
+
+/** How they are doing changes; so often it is asked again while somebody looks. */
+const REFRESH_MS = 15_000;
+
+/** The models that can be asked for: what each can do, what it costs and how it does now. */
+export default function Models() {
+  const models = useQuery({ ...modelsQuery, refetchInterval: REFRESH_MS, refetchOnMount: "always" });
+  return (
+    <Page title="Models" description="What a request may name as its model, and how each is doing now.">
+      {models.isPending ? (
+        <Loading what="the models" />
+      ) : models.isLoadingError ? (
+        <Unavailable error={models.error} onRetry={() => void models.refetch()} />
+      ) : models.data.length === 0 ? (
+        <Empty title="No models">The configuration of this installation names none.</Empty>
+      ) : (
+        <ModelList models={models.data} />
+      )}
+    </Page>
+  );
+}
+
+function ModelList({ models }: { readonly models: readonly Model[] }) {
+  const [sought, setSought] = useState("");
+  const [filter, setFilter] = useState("");
+  const has = FILTERS.find(([name]) => name === filter)?.[1] ?? (() => true);
+  const found = models.filter(
+    (model) => has(model) && hasWords(`${model.id} ${model.provider} ${model.description}`, sought),
+  );
+  const shown = useShown(found, SHOWN);
+  return (
+    <>
+      {models.length >= MANY && (
+        <div className="mb-5 grid gap-4 sm:max-w-xl sm:grid-cols-[2fr_1fr]">
+          <TextField
+            label="Find a model"
+            type="search"
+            autoComplete="off"
+            value={sought}
+            onChange={(event) => setSought(event.target.value)}
+          />
+          <SelectField label="Show" value={filter} onChange={(event) => setFilter(event.target.value)}>
+            <option value="">All</option>
+            {FILTERS.filter(([, each]) => models.some(each)).map(([name]) => (
+              <option key={name}>{name}</option>
+            ))}
+          </SelectField>
+        </div>
+      )}
+      <p role="status" className={found.length === 0 ? "py-8 text-muted" : "sr-only"}>
+        {found.length === 0 ? "No model is like this." : `${found.length} of ${models.length} models`}
+      </p>
+      {found.length > 0 && (
+        <ul aria-label="Models" className="grid grid-cols-1 gap-3 xl:grid-cols-2">
+          {shown.visible.map((model) => (
+            <ModelItem key={model.id} model={model} />
+          ))}
+        </ul>
+      )}
+      <More {...shown} />
+    </>
+  );
+}
+
+const FILTERS: typeof ABILITIES = [
+  ...ABILITIES,
+  ["Is working now", ({ breaker }) => breaker?.state === BreakerState.CLOSED],
+  ["Rests or is probed", ({ breaker }) => breaker?.state !== BreakerState.CLOSED],
+];

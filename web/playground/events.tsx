@@ -1,0 +1,28 @@
+import { CopyButton } from "../components/copy-button.tsx";
+import { formatCount } from "../format/number.ts";
+import { Code } from "./request-code.tsx";
+import type { Run } from "./run.ts";
+
+/** How many are shown while more arrive: all of them, drawn anew each time, would take too long. */
+const LATEST = 100;
+
+/** What has arrived, message by message. */
+export function Events({ run: { state, events, furtherEvents } }: { readonly run: Run }) {
+  const isRunning = state === "running";
+  const shown = isRunning ? events.slice(-LATEST) : events;
+  const text = shown.map(({ atMs, json }) => `${atMs.toFixed(0).padStart(6)} ms  ${json}`).join("\n");
+  return (
+    <div className="space-y-3">
+      <div className="flex items-start justify-between gap-4">
+        <p className="text-sm text-muted">
+          The messages of the stream as they arrived: <code className="font-mono">parley.v1.CompletionChunk</code> as
+          JSON, after the milliseconds since the request was sent. Images are shortened.
+          {isRunning && ` As long as it runs, the latest ${LATEST}.`}
+          {furtherEvents > 0 && ` ${formatCount(furtherEvents)} more are not shown.`}
+        </p>
+        <CopyButton text={text} what="the events" />
+      </div>
+      <Code label="Events" text={text === "" ? "Nothing has arrived." : text} />
+    </div>
+  );
+}

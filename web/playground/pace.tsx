@@ -1,0 +1,58 @@
+import { useEffect, useState } from "react";
+import { formatDuration } from "../format/duration.ts";
+import type { Run } from "./run.ts";
+import { useWorkspace } from "./workspace.ts";
+
+const TICK_MS = 200;
+/** What providers count as a token, about, where they have not counted yet. */
+const CHARS_PER_TOKEN = 4;
+/** What arrives in less time arrives at once, at no rate. */
+const MIN_SPAN_MS = 50;
+
+/** How fast the latest answer comes, or came. */
+export function Pace() {
+  const run = useWorkspace((state) => state.run);
+  if (run === undefined) return null;
+  return run.state === "running" ? <Running run={run} /> : <Facts run={run} nowMs={run.endedMs ?? run.startedMs} />;
+}
+
+function Running({ run }: { readonly run: Run }) {
+  const [nowMs, setNowMs] = useState(() => performance.now());
+  useEffect(() => {
+    const timer = setInterval(() => setNowMs(performance.now()), TICK_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return <Facts run={run} nowMs={Math.max(nowMs, run.startedMs)} />;
+}
+
+function Facts({ run, nowMs }: { readonly run: Run; readonly nowMs: number }) {
+  const { startedMs, firstMs } = run;
+  const perSecond = tokensPerSecond(run, nowMs);
+  const unknown = run.state === "running" ? "…" : "–";
+  return (
+    <dl className="flex flex-wrap gap-x-5 gap-y-1 text-sm tabular-nums">
+      <Fact name="First token">{firstMs === undefined ? unknown : formatDuration(firstMs - startedMs)}</Fact>
+      <Fact name="Tokens/s">{perSecond ?? unknown}</Fact>
+      <Fact name="Elapsed">{formatDuration(nowMs - startedMs)}</Fact>
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: string }) {
+  return (
+    <div className="flex gap-1.5">
+      <dt className="text-muted">{name}</dt>
+      <dd>{children}</dd>
+    </div>
+  );
+}
+
+/** By the provider's count once there is one, estimated before. */
+function tokensPerSecond({ answer, firstMs, endedMs }: Run, nowMs: number): string | undefined {
+  const spanMs = firstMs === undefined ? 0 : (endedMs ?? nowMs) - firstMs;
+  if (spanMs < MIN_SPAN_MS) return undefined;
+  const counted = answer.usage?.completionTokens;
+  const estimated = (answer.text.length + answer.reasoning.length) / CHARS_PER_TOKEN;
+  const rate = Math.round(((counted ?? estimated) / spanMs) * 1000);
+  return counted === undefined ? `about ${rate}` : String(rate);
+}

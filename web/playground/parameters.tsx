@@ -1,0 +1,96 @@
+import { Button } from "../components/button.tsx";
+import { CheckField, SelectField, TextAreaField, TextField } from "../components/field.tsx";
+import { Fold } from "../components/fold.tsx";
+import { CHOICES, countChanged, NUMBERS, type ParameterField } from "./draft.ts";
+import { useWorkspace, workspace } from "./workspace.ts";
+
+const SCHEMA = "response_format.json_schema.schema";
+
+interface ParametersProps {
+  readonly errors: (field: string) => string | undefined;
+}
+
+/** How the model is to answer. What is left empty is left to the model. */
+export function Parameters({ errors }: ParametersProps) {
+  const draft = useWorkspace((state) => state.draft);
+  const { parameters } = draft;
+  const changed = countChanged(draft);
+  const written = (field: ParameterField) => ({
+    name: field,
+    value: parameters[field] ?? "",
+    error: errors(field),
+    onChange: (event: { readonly target: { readonly value: string } }) =>
+      workspace.parameter(field, event.target.value),
+  });
+  const all = [...NUMBERS, ...CHOICES].map(({ field }) => field);
+  const others = ["stop", SCHEMA, "image_options"];
+  return (
+    <Fold
+      title="Parameters"
+      summary={changed === 0 ? "The model’s own" : `${changed} changed`}
+      isOpen={[...all, ...others].some((field) => errors(field) !== undefined)}
+    >
+      <div className="grid grid-cols-2 items-start gap-x-3 gap-y-4">
+        {NUMBERS.map(({ field, label, hint }) => (
+          <TextField
+            key={field}
+            label={label}
+            hint={hint}
+            inputMode="decimal"
+            autoComplete="off"
+            placeholder="Default"
+            {...written(field)}
+          />
+        ))}
+      </div>
+      <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
+        <TextAreaField label="Stop sequences" hint="One on each line, at most 4" rows={2} {...written("stop")} />
+        {CHOICES.map(({ field, label, words }) => (
+          <SelectField key={field} label={label} {...written(field)}>
+            <option value="">Default</option>
+            {words.map((word) => (
+              <option key={word} value={word}>
+                {word.replace("_", " ")}
+              </option>
+            ))}
+          </SelectField>
+        ))}
+        {parameters.response_format === "json_schema" && (
+          <TextAreaField
+            label="JSON schema of the answer"
+            rows={6}
+            spellCheck={false}
+            className="font-mono text-[0.8125rem]!"
+            {...written(SCHEMA)}
+          />
+        )}
+        {parameters.modalities === "image" && (
+          <>
+            <TextField
+              label="Aspect ratio"
+              hint="Such as 1:1, 16:9 or 9:16"
+              placeholder="Default"
+              {...written("image_config.aspect_ratio")}
+            />
+            <TextField
+              label="Image size"
+              hint="Such as 1K, 2K or 4K"
+              placeholder="Default"
+              {...written("image_config.image_size")}
+            />
+          </>
+        )}
+        <CheckField
+          label="Refuse what the provider would leave out"
+          checked={parameters.strict === "yes"}
+          onChange={(event) => workspace.parameter("strict", event.target.checked ? "yes" : "")}
+        />
+      </div>
+      {changed > 0 && (
+        <Button look="quiet" size="small" onClick={() => workspace.draft({ parameters: {} })}>
+          Back to the defaults
+        </Button>
+      )}
+    </Fold>
+  );
+}

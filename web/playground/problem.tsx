@@ -1,0 +1,45 @@
+import { ConnectError } from "@connectrpc/connect";
+import { Link } from "wouter";
+import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
+import { readFailure } from "../api/failure.ts";
+import { Alert } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
+import { useWorkspace, workspace } from "./workspace.ts";
+
+/** Why there is no answer, or no whole one, and what can be done. */
+export function Problem() {
+  const error = useWorkspace(({ refusal, run }) => refusal ?? run?.error);
+  const run = useWorkspace((state) => state.run);
+  if (run?.state === "stopped") return <Again text="You stopped this answer." label="Answer again" />;
+  const failing = error == null ? undefined : readFailure(error);
+  if (failing === undefined) return null;
+  const failure = ConnectError.from(error);
+  const requestId = failure.findDetails(ErrorInfoSchema)[0]?.metadata["request_id"] ?? run?.requestId ?? "";
+  return (
+    <div className="mt-5 space-y-2">
+      <Alert>
+        <p>{failing.message}</p>
+        {requestId !== "" && (
+          <p className="mt-1">
+            Request{" "}
+            <Link href={`/requests/${encodeURIComponent(requestId)}`} className="font-mono underline">
+              {requestId}
+            </Link>
+          </p>
+        )}
+      </Alert>
+      {run?.state === "failed" && <Again label="Try again" />}
+    </div>
+  );
+}
+
+function Again({ text, label }: { readonly text?: string; readonly label: string }) {
+  return (
+    <div className="mt-3 flex flex-wrap items-center gap-x-4 gap-y-2 text-sm text-muted">
+      {text !== undefined && <p role="status">{text}</p>}
+      <Button look="secondary" size="small" onClick={() => workspace.retry()}>
+        {label}
+      </Button>
+    </div>
+  );
+}

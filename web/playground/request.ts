@@ -1,0 +1,141 @@
+import { create, type MessageInitShape } from "@bufbuild/protobuf";
+import {
+  type CompletionRequest,
+  CompletionRequestSchema,
+  Modality,
+  ReasoningEffort,
+  type ResponseFormatSchema,
+} from "../../gen/parley/v1/completion_pb.js";
+import { type ContentPartSchema, type MessageSchema, Role, ToolMode } from "../../gen/parley/v1/message_pb.js";
+import { failureOfField } from "../api/failure-of-field.ts";
+import { type Draft, NUMBERS, type ParameterField } from "./draft.ts";
+import { parseJson, readTools } from "./tools.ts";
+import type { Turn } from "./turns.ts";
+
+type Part = MessageInitShape<typeof ContentPartSchema>;
+
+const EFFORTS: Readonly<Record<string, ReasoningEffort>> = {
+  none: ReasoningEffort.NONE,
+  minimal: ReasoningEffort.MINIMAL,
+  low: ReasoningEffort.LOW,
+  medium: ReasoningEffort.MEDIUM,
+  high: ReasoningEffort.HIGH,
+  xhigh: ReasoningEffort.XHIGH,
+  max: ReasoningEffort.MAX,
+};
+const MODES: Readonly<Record<string, ToolMode>> = {
+  auto: ToolMode.AUTO,
+  none: ToolMode.NONE,
+  required: ToolMode.REQUIRED,
+};
+
+/** The request for what was chosen and said. Throws a failure of the field for what cannot even be sent; the service judges the rest. */
+export function toRequest(draft: Draft, turns: readonly Turn[]): CompletionRequest {
+  const { parameters } = draft;
+  const chosen = (field: ParameterField): string => parameters[field]?.trim() ?? "";
+  const format = toFormat(chosen);
+  const aspectRatio = chosen("image_config.aspect_ratio");
+  const size = chosen("image_config.image_size");
+  const wantsImages = chosen("modalities") === "image";
+  const tools = readTools(draft.tools);
+  const mode = MODES[chosen("tool_choice")];
+  const effort = EFFORTS[chosen("reasoning_effort")];
+  const verbosity = chosen("verbosity");
+  return create(CompletionRequestSchema, {
+    model: draft.model,
+    messages: [
+      ...(draft.system.trim() === "" ? [] : [{ role: Role.SYSTEM, content: [textPart(draft.system)] }]),
+      ...turns.map(toMessage),
+    ],
+    fallbackModels: [...draft.fallbacks],
+    stop: readStops(parameters.stop),
+    tools,
+    strict: chosen("strict") !== "",
+    ...readNumbers(chosen),
+    ...(wantsImages && { modalities: [Modality.TEXT, Modality.IMAGE] }),
+    ...(wantsImages && (aspectRatio || size) !== "" && { imageOptions: { aspectRatio, size } }),
+    ...(mode !== undefined && tools.length > 0 && { toolChoice: { choice: { case: "mode", value: mode } } }),
+    ...(effort !== undefined && { reasoningEffort: effort }),
+    ...(verbosity !== "" && { verbosity }),
+    ...(format !== undefined && { responseFormat: format }),
+  });
+}
+
+type Chosen = (field: ParameterField) => string;
+
+function readNumbers(chosen: Chosen) {
+  const [temperature, topP, maxTokens, seed, frequencyPenalty, presencePenalty] = NUMBERS.map((parameter) => {
+    const text = chosen(parameter.field);
+    if (text === "") return undefined;
+    const isWhole = "whole" in parameter;
+    if (!(isWhole ? /^[+-]?\d{1,15}$/ : /^[+-]?(\d+\.?\d*|\.\d+)$/).test(text)) {
+      throw failureOfField(parameter.field, `must be a ${isWhole ? "whole " : ""}number`);
+    }
+    return Number(text);
+  });
+  // What has no place in 32 bits is far out of every range.
+  if (maxTokens !== undefined && Math.abs(maxTokens) > 0x7fffffff) throw failureOfField("max_tokens", "is too large");
+  return {
+    ...(temperature !== undefined && { temperature }),
+    ...(topP !== undefined && { topP }),
+    ...(maxTokens !== undefined && { maxTokens }),
+    ...(seed !== undefined && { seed: BigInt(seed) }),
+    ...(frequencyPenalty !== undefined && { frequencyPenalty }),
+    ...(presencePenalty !== undefined && { presencePenalty }),
+  };
+}
+
+/** One on each line. */
+function readStops(text = ""): string[] {
+  return text.split("\n").filter((line) => line !== "");
+}
+
+function toFormat(chosen: Chosen): MessageInitShape<typeof ResponseFormatSchema> | undefined {
+  switch (chosen("response_format")) {
+    case "text":
+      return { format: { case: "text", value: {} } };
+    case "json_object":
+      return { format: { case: "jsonObject", value: {} } };
+    case "json_schema": {
+      const field = "response_format.json_schema.schema";
+      const schema = parseJson(field, chosen(field) || "null");
+      if (typeof schema !== "object" || schema === null) throw failureOfField(field, "must be a JSON schema");
+      return { format: { case: "jsonSchema", value: { name: "answer", schemaJson: JSON.stringify(schema) } } };
+    }
+    default:
+      return undefined;
+  }
+}
+
+function toMessage(turn: Turn): MessageInitShape<typeof MessageSchema> {
+  switch (turn.role) {
+    case "user": {
+      const pictures = turn.pictures.map(({ mediaType, data }): Part => imagePart({ mediaType, data }));
+      return { role: Role.USER, content: [...pictures, ...(turn.text === "" ? [] : [textPart(turn.text)])] };
+    }
+    case "tool":
+      return { role: Role.TOOL, toolCallId: turn.callId, content: [textPart(turn.text)] };
+    case "assistant": {
+      const { text, refusal, images, calls, blocks, signature } = turn.answer;
+      return {
+        role: Role.ASSISTANT,
+        content: [
+          ...(text === "" ? [] : [textPart(text)]),
+          ...images.map((value): Part => ({ content: { case: "image", value } })),
+        ],
+        toolCalls: calls.map((call) => ({ ...call })),
+        reasoning: [...blocks],
+        ...(refusal !== "" && { refusal }),
+        ...(signature !== undefined && { signature }),
+      };
+    }
+  }
+}
+
+function textPart(text: string): Part {
+  return { content: { case: "text", value: text } };
+}
+
+function imagePart({ mediaType, data }: { readonly mediaType: string; readonly data: Uint8Array }): Part {
+  return { content: { case: "image", value: { mediaType, source: { case: "data", value: data } } } };
+}

@@ -1,0 +1,119 @@
+import { toJsonString } from "@bufbuild/protobuf";
+import { ConnectError, Code } from "@connectrpc/connect";
+import {
+  type CompletionChunk,
+  CompletionChunkSchema,
+  type CompletionRequest,
+} from "../../gen/parley/v1/completion_pb.js";
+import { playground } from "../api/playground.ts";
+import { addChunk, type Answer, NOTHING } from "./answer.ts";
+import { shorten } from "./shorten.ts";
+
+/** How many events are kept to be shown. */
+export const MAX_EVENTS = 5_000;
+
+/** Something that has arrived. */
+export interface ArrivedEvent {
+  /** Since the request was sent. */
+  readonly atMs: number;
+  /** JSON, on one line. */
+  readonly json: string;
+}
+
+/** One completion that was asked for, while it runs and after. Times are of `performance.now`. */
+export interface Run {
+  readonly request: CompletionRequest;
+  readonly state: "running" | "done" | "stopped" | "failed";
+  readonly answer: Answer;
+  readonly startedMs: number;
+  /** When the first content arrived. */
+  readonly firstMs: number | undefined;
+  readonly endedMs: number | undefined;
+  readonly events: readonly ArrivedEvent[];
+  /** How many events came after the last one that is kept. */
+  readonly furtherEvents: number;
+  /** Why it failed. */
+  readonly error: unknown;
+  /** As Parley calls the request; empty until it has answered. */
+  readonly requestId: string;
+}
+
+/** What one more step tells of a run, at most so often: a page that is drawn for each chunk is a page that stutters. */
+const TELL_MS = 40;
+
+export interface RunOptions {
+  readonly keyId: string;
+  readonly request: CompletionRequest;
+  readonly signal: AbortSignal;
+  /** Is told how it goes, in the end at last. */
+  readonly tell: (run: Run) => void;
+}
+
+/** Asks for one completion. Resolves with its end, whatever that is. */
+export async function runCompletion({ keyId, request, signal, tell }: RunOptions): Promise<Run> {
+  const progress = new Progress(request);
+  let told = progress.run.startedMs;
+  tell(progress.run);
+  try {
+    const stream = playground.stream(
+      { keyId, completion: request },
+      { signal, timeoutMs: 0, onHeader: (headers) => progress.named(headers.get("x-request-id") ?? "") },
+    );
+    for await (const { chunk } of stream) {
+      if (chunk !== undefined) progress.add(chunk);
+      const nowMs = performance.now();
+      if (nowMs - told < TELL_MS) continue;
+      told = nowMs;
+      tell(progress.run);
+    }
+    progress.end("done");
+  } catch (error) {
+    const isStopped = signal.aborted && ConnectError.from(error).code === Code.Canceled;
+    progress.end(isStopped ? "stopped" : "failed", isStopped ? undefined : error);
+  }
+  tell(progress.run);
+  return progress.run;
+}
+
+class Progress {
+  run: Run;
+  readonly #events: ArrivedEvent[] = [];
+
+  constructor(request: CompletionRequest) {
+    this.run = {
+      request,
+      state: "running",
+      answer: NOTHING,
+      startedMs: performance.now(),
+      firstMs: undefined,
+      endedMs: undefined,
+      events: this.#events,
+      furtherEvents: 0,
+      error: undefined,
+      requestId: "",
+    };
+  }
+
+  named(requestId: string): void {
+    this.run = { ...this.run, requestId };
+  }
+
+  add(chunk: CompletionChunk): void {
+    const nowMs = performance.now();
+    const isKept = this.#events.length < MAX_EVENTS;
+    if (isKept) {
+      const json = toJsonString(CompletionChunkSchema, chunk);
+      this.#events.push({ atMs: nowMs - this.run.startedMs, json: shorten(json) });
+    }
+    this.run = {
+      ...this.run,
+      answer: addChunk(this.run.answer, chunk),
+      firstMs: this.run.firstMs ?? (chunk.event.case === "delta" ? nowMs : undefined),
+      furtherEvents: this.run.furtherEvents + (isKept ? 0 : 1),
+    };
+  }
+
+  end(state: "done" | "stopped" | "failed", error?: unknown): void {
+    this.run = { ...this.run, state, error, endedMs: performance.now() };
+  }
+}

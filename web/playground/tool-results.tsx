@@ -1,0 +1,31 @@
+import { useState } from "react";
+import { Button } from "../components/button.tsx";
+import { TextAreaField } from "../components/field.tsx";
+import type { Call } from "./answer.ts";
+import { workspace } from "./workspace.ts";
+
+/** Where somebody plays the tools: what each call has given. */
+export function ToolResults({ calls }: { readonly calls: readonly Call[] }) {
+  const [texts, setTexts] = useState<readonly string[]>(calls.map(() => ""));
+  return (
+    <form
+      className="mt-3 space-y-3"
+      onSubmit={(event) => {
+        event.preventDefault();
+        workspace.sendResults(texts);
+      }}
+    >
+      {calls.map(({ id, name }, index) => (
+        <TextAreaField
+          key={id}
+          label={`Result of ${name}`}
+          hint="What the function would return, as text or JSON."
+          rows={2}
+          value={texts[index]}
+          onChange={(event) => setTexts(texts.toSpliced(index, 1, event.target.value))}
+        />
+      ))}
+      <Button type="submit">{calls.length === 1 ? "Send result" : "Send results"}</Button>
+    </form>
+  );
+}

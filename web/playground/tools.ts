@@ -1,0 +1,65 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import type { ToolSchema } from "../../gen/parley/v1/message_pb.js";
+import { failureOfField } from "../api/failure-of-field.ts";
+
+export const TOOLS_EXAMPLE = JSON.stringify(
+  [
+    {
+      type: "function",
+      function: {
+        name: "get_weather",
+        description: "The weather at a place, now.",
+        parameters: {
+          type: "object",
+          properties: { city: { type: "string" } },
+          required: ["city"],
+        },
+      },
+    },
+  ],
+  null,
+  2,
+);
+
+/** Reads tools as OpenAI's clients write them. Throws a failure of the field that says where they are wrong. */
+export function readTools(text: string): MessageInitShape<typeof ToolSchema>[] {
+  if (text.trim() === "") return [];
+  const tools = parseJson("tools", text);
+  if (!Array.isArray(tools)) throw failureOfField("tools", "must be a list: [ … ]");
+  return tools.map(readTool);
+}
+
+/** Parses JSON. Throws a failure of the field that says where it stops being JSON. */
+export function parseJson(field: string, text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch (reason) {
+    // Where browsers say it.
+    const line = /\bline (\d+)/.exec(String(reason))?.[1];
+    throw failureOfField(field, `is not JSON${line === undefined ? "" : ` from line ${line} on`}`);
+  }
+}
+
+function readTool(tool: unknown, index: number): MessageInitShape<typeof ToolSchema> {
+  const at = `[${index}]`;
+  const wrong = (what: string) => failureOfField("tools", `${at}${what}`);
+  if (!isObject(tool) || tool["type"] !== "function") throw wrong('.type: must be "function"');
+  const { function: described } = tool;
+  if (!isObject(described)) throw wrong(".function: must be an object");
+  const { name, description = "", parameters, strict } = described;
+  if (typeof name !== "string" || name === "") throw wrong(".function.name: is required");
+  if (typeof description !== "string") throw wrong(".function.description: must be text");
+  if (parameters !== undefined && !isObject(parameters)) throw wrong(".function.parameters: must be a JSON schema");
+  if (strict !== undefined && typeof strict !== "boolean") throw wrong(".function.strict: must be true or false");
+  const parametersJson = parameters === undefined ? "" : JSON.stringify(parameters);
+  return {
+    kind: {
+      case: "function",
+      value: { name, description, parametersJson, ...(strict !== undefined && { strict }) },
+    },
+  };
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,104 @@
+import { memo, useEffect, useRef, useState } from "react";
+import { Button } from "../components/button.tsx";
+import { TextAreaField } from "../components/field.tsx";
+import { AnswerView } from "./answer-view.tsx";
+import { DataImage } from "./data-image.tsx";
+import { ToolResults } from "./tool-results.tsx";
+import type { Turn } from "./turns.ts";
+import { workspace } from "./workspace.ts";
+
+const NAMES = { user: "You", assistant: "Model", tool: "Tool result" } as const;
+
+interface TurnItemProps {
+  readonly turn: Turn;
+  /** Nothing can be changed while an answer arrives. */
+  readonly isFixed: boolean;
+  readonly isLast: boolean;
+  /** More of it is on its way. */
+  readonly isGrowing: boolean;
+}
+
+/** One turn of the conversation, drawn anew only when it changes and not with every word of the last one. */
+export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowing }: TurnItemProps) {
+  const [isEdited, setEdited] = useState(false);
+  const name = turn.role === "tool" ? `Result of ${turn.name}` : NAMES[turn.role];
+  return (
+    <li data-role={turn.role}>
+      <div className="flex min-h-9 items-center justify-between gap-3">
+        <h3 className="min-w-0 text-sm font-semibold wrap-anywhere">
+          {name}
+          {turn.role === "assistant" && turn.answer.model !== "" && (
+            <span className="ml-2 font-mono text-xs font-normal text-muted">{turn.answer.model}</span>
+          )}
+        </h3>
+        {!isFixed && !isEdited && (
+          <div className="-mr-3 flex shrink-0" role="group" aria-label={`This turn of ${name}`}>
+            {isLast && turn.role === "assistant" && (
+              <Button look="quiet" size="small" onClick={() => workspace.retry()}>
+                Retry
+              </Button>
+            )}
+            <Button look="quiet" size="small" onClick={() => setEdited(true)}>
+              Edit
+            </Button>
+            <Button look="quiet danger" size="small" onClick={() => workspace.remove(turn.id)}>
+              Remove
+            </Button>
+          </div>
+        )}
+      </div>
+      {isEdited && !isFixed ? (
+        <Editor turn={turn} onDone={() => setEdited(false)} />
+      ) : turn.role === "assistant" ? (
+        <>
+          <AnswerView answer={turn.answer} isGrowing={isGrowing} />
+          {isLast && !isFixed && turn.answer.calls.length > 0 && <ToolResults calls={turn.answer.calls} />}
+        </>
+      ) : (
+        <>
+          {turn.role === "user" && turn.pictures.length > 0 && (
+            <ul className="mb-2 flex flex-wrap gap-2">
+              {turn.pictures.map(({ id, name: file, mediaType, data }) => (
+                <li key={id}>
+                  <DataImage
+                    mediaType={mediaType}
+                    data={data}
+                    alt={file}
+                    className="max-h-32 max-w-48 rounded-lg border border-line"
+                  />
+                </li>
+              ))}
+            </ul>
+          )}
+          <p className="text-[0.9375rem] wrap-anywhere whitespace-pre-wrap">{turn.text}</p>
+        </>
+      )}
+    </li>
+  );
+});
+
+function Editor({ turn, onDone }: { readonly turn: Turn; readonly onDone: () => void }) {
+  const [text, setText] = useState(turn.role === "assistant" ? turn.answer.text : turn.text);
+  const area = useRef<HTMLTextAreaElement>(null);
+  useEffect(() => area.current?.focus(), []);
+  return (
+    <form
+      className="space-y-2"
+      onSubmit={(event) => {
+        event.preventDefault();
+        workspace.edit(turn.id, text);
+        onDone();
+      }}
+    >
+      <TextAreaField label="Text" rows={4} ref={area} value={text} onChange={(event) => setText(event.target.value)} />
+      <div className="flex gap-2">
+        <Button type="submit" size="small">
+          Save
+        </Button>
+        <Button look="secondary" size="small" onClick={onDone}>
+          Cancel
+        </Button>
+      </div>
+    </form>
+  );
+}

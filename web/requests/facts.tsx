@@ -1,0 +1,79 @@
+import type { ReactNode } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { Link } from "wouter";
+import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
+import { accountsQuery } from "../api/accounts.ts";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { CopyButton } from "../components/copy-button.tsx";
+import { PATHS } from "../paths.ts";
+import { formatDuration } from "../format/duration.ts";
+import { formatPreciseMoment } from "../format/time.ts";
+import { ENTRANCES } from "./entrances.ts";
+
+/** Who asked for what, when, and how it is called. */
+export function Facts({ request }: { readonly request: LoggedRequest }) {
+  const { id, requestId, requestedModel, servedModel, keyId, keyName, entrance, streamed } = request;
+  const { startTime, endTime, durationMs, firstContentMs } = request;
+  return (
+    <dl className="grid gap-x-6 gap-y-4 text-sm sm:grid-cols-2">
+      <Fact name="Request ID">
+        <Copied text={requestId} what="the request ID" />
+      </Fact>
+      <Fact name="Completion ID">
+        <Copied text={id} what="the completion ID" />
+      </Fact>
+      <Fact name="Model asked for">
+        <bdi>{requestedModel || "Not known: the request could not be read"}</bdi>
+      </Fact>
+      <Fact name="Model that answered">
+        <bdi>{servedModel || "None"}</bdi>
+      </Fact>
+      <Fact name="Key">
+        <Link
+          href={`${PATHS.requests}?${new URLSearchParams({ key: keyId }).toString()}`}
+          className="text-accent underline underline-offset-2"
+        >
+          <bdi>{keyName || keyId}</bdi>
+        </Link>
+      </Fact>
+      <Fact name="Account">
+        <Owner id={request.accountId} />
+      </Fact>
+      <Fact name="Came in by">
+        {ENTRANCES[entrance] ?? entrance}
+        {streamed ? ", streamed" : ", as a whole"}
+      </Fact>
+      <Fact name="Duration">
+        {formatDuration(durationMs)}
+        {firstContentMs !== undefined && `, first content after ${formatDuration(firstContentMs)}`}
+      </Fact>
+      <Fact name="Arrived">{startTime && formatPreciseMoment(startTime)}</Fact>
+      <Fact name="Ended">{endTime && formatPreciseMoment(endTime)}</Fact>
+    </dl>
+  );
+}
+
+function Fact({ name, children }: { readonly name: string; readonly children: ReactNode }) {
+  return (
+    <div className="min-w-0">
+      <dt className="text-muted">{name}</dt>
+      <dd className="mt-0.5 wrap-anywhere">{children}</dd>
+    </div>
+  );
+}
+
+function Copied({ text, what }: { readonly text: string; readonly what: string }) {
+  return (
+    <span className="flex flex-wrap items-center gap-x-3 gap-y-1">
+      <code className="min-w-0 font-mono wrap-anywhere">{text}</code>
+      <CopyButton text={text} what={what} />
+    </span>
+  );
+}
+
+function Owner({ id }: { readonly id: string }) {
+  const account = useAccount();
+  const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  const found = accounts.data?.find((each) => each.id === id) ?? (account.id === id ? account : undefined);
+  return <bdi>{found === undefined ? id : found.email || found.name}</bdi>;
+}

@@ -1,0 +1,46 @@
+import { useMutation } from "@tanstack/react-query";
+import { useLocation } from "wouter";
+import { noteRequest, requests } from "../api/requests.ts";
+import { Button } from "../components/button.tsx";
+import { TextField } from "../components/field.tsx";
+import { Form } from "../components/form.tsx";
+import { requestPath } from "../paths.ts";
+
+/** The way to a request whose ID somebody has at hand. */
+export function FindRequest() {
+  const [, go] = useLocation();
+  const find = useMutation({
+    mutationFn: (id: string) => requests.get({ id }),
+    onSuccess({ request }) {
+      if (request === undefined) return;
+      noteRequest(request);
+      go(requestPath(request.id));
+    },
+  });
+  return (
+    <Form
+      fields={["id"]}
+      error={find.error}
+      onSubmit={(written) => find.mutate(written.get("id").trim())}
+      className="flex flex-wrap items-start gap-3 *:[[role=alert]]:w-full"
+    >
+      {(errors) => (
+        <>
+          <div className="min-w-0 flex-1">
+            <TextField
+              label="Find by ID"
+              name="id"
+              placeholder="x-request-id or chatcmpl-…"
+              autoComplete="off"
+              spellCheck={false}
+              error={errors("id")}
+            />
+          </div>
+          <Button type="submit" look="secondary" busy={find.isPending} className="mt-6.5">
+            Find
+          </Button>
+        </>
+      )}
+    </Form>
+  );
+}

@@ -1,0 +1,131 @@
+import { useRef, useState } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { accountsQuery } from "../api/accounts.ts";
+import { readFailure } from "../api/failure.ts";
+import type { LogFilter } from "../api/requests.ts";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { Alert, Unavailable } from "../components/alert.tsx";
+import { Button } from "../components/button.tsx";
+import { Empty, Loading } from "../components/page.tsx";
+import { Switch } from "../components/switch.tsx";
+import { Announcement } from "./announcement.tsx";
+import { HeldButton } from "./held-button.tsx";
+import { LogHead, LogRow } from "./log-row.tsx";
+import { useLog } from "./use-log.ts";
+import type { WatchState } from "./use-watch.ts";
+
+interface LogProps {
+  readonly filter: LogFilter;
+  /** Whether new requests are wanted. */
+  readonly isLive: boolean;
+  readonly onLive: (isLive: boolean) => void;
+}
+
+/** The requests that are known so far, and those that come. */
+export function Log({ filter, isLive: isWanted, onLive }: LogProps) {
+  const rows = useRef<HTMLElement>(null);
+  const [openedMs] = useState(() => Date.now());
+  // What has ended before is all there.
+  const canBeLive = filter.untilMs === undefined || filter.untilMs > openedMs;
+  const isLive = isWanted && canBeLive;
+  const log = useLog(filter, isLive, () => isBeingRead(rows.current));
+  const failing = typeof log.state === "object" ? readFailure(log.state.error) : undefined;
+  return (
+    <>
+      <div className="my-2 flex items-center justify-end gap-2">
+        <span className="text-sm text-muted">{describe(log.state)}</span>
+        <Switch on={isLive} onChange={onLive} disabled={!canBeLive}>
+          Live
+        </Switch>
+      </div>
+      {failing !== undefined && (
+        <div className="mb-4">
+          <Alert>New requests do not appear by themselves. {failing.message}</Alert>
+        </div>
+      )}
+      <Announcement arrived={log.arrived} />
+      {log.held > 0 && <HeldButton count={log.held} rows={rows} onShow={log.showHeld} />}
+      <section ref={rows} tabIndex={-1} aria-label="Log" className="scroll-mt-4 outline-none">
+        <Rows log={log} isLive={isLive} isNarrowed={Object.keys(filter).length > 0} />
+      </section>
+    </>
+  );
+}
+
+interface RowsProps {
+  readonly log: ReturnType<typeof useLog>;
+  readonly isLive: boolean;
+  readonly isNarrowed: boolean;
+}
+
+function Rows({ log: { list, requests }, isLive, isNarrowed }: RowsProps) {
+  const account = useAccount();
+  const accounts = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
+  const names = new Map(accounts.data?.map(({ id, name }) => [id, name]));
+  if (requests.length === 0) {
+    if (list.isFetching) return <Loading what="the requests" />;
+    if (list.isLoadingError) return <Unavailable error={list.error} onRetry={() => void list.refetch()} />;
+  }
+  return (
+    <>
+      {requests.length === 0 ? (
+        <Nothing isLive={isLive} isNarrowed={isNarrowed} />
+      ) : (
+        <div
+          role="table"
+          aria-label="Requests"
+          className="overflow-hidden rounded-xl border border-line bg-surface text-sm"
+        >
+          <LogHead />
+          <div role="rowgroup" className="divide-y divide-line">
+            {requests.map((request) => (
+              <LogRow
+                key={request.id}
+                request={request}
+                owner={
+                  request.accountId === account.id ? undefined : (names.get(request.accountId) ?? request.accountId)
+                }
+              />
+            ))}
+          </div>
+        </div>
+      )}
+      {list.hasNextPage && (
+        <div className="mt-5 text-center">
+          {list.isFetchNextPageError && (
+            <p role="alert" className="mb-3 text-sm text-danger">
+              That did not work. Try again.
+            </p>
+          )}
+          <Button look="secondary" busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
+            {requests.length === 0 ? "Look further back" : "Show more"}
+          </Button>
+        </div>
+      )}
+    </>
+  );
+}
+
+function Nothing({ isLive, isNarrowed }: { readonly isLive: boolean; readonly isNarrowed: boolean }) {
+  if (isNarrowed) return <Empty title="No such requests">None of those that were looked at match the filters.</Empty>;
+  return (
+    <Empty title="No requests yet">
+      {isLive
+        ? "They appear here as soon as they end: use one of your keys, and look at this page."
+        : "Switch Live on, and they appear here as soon as they end."}
+    </Empty>
+  );
+}
+
+const STATES = { off: "Paused", connecting: "Connecting…", live: "", interrupted: "Reconnecting…" } as const;
+
+function describe(state: WatchState): string {
+  return typeof state === "object" ? "Stopped" : STATES[state];
+}
+
+/** Whether somebody has scrolled into the log, or goes through it with the keyboard. */
+function isBeingRead(rows: HTMLElement | null): boolean {
+  if (rows === null) return false;
+  const focused = document.activeElement;
+  return (focused !== rows && rows.contains(focused)) || rows.getBoundingClientRect().top < 0;
+}

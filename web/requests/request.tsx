@@ -1,0 +1,140 @@
+import type { ReactNode } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { Link, useParams } from "wouter";
+import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
+import { readFailure } from "../api/failure.ts";
+import { requestQuery } from "../api/requests.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { buttonClass } from "../components/button.tsx";
+import { Empty, Loading, Page } from "../components/page.tsx";
+import { Panel } from "../components/panel.tsx";
+import { Words } from "../components/prose.tsx";
+import { PATHS } from "../paths.ts";
+import { Attempts } from "./attempts.tsx";
+import { Facts } from "./facts.tsx";
+import { Limits } from "./limits.tsx";
+import { OutcomeBadge } from "../components/outcome-badge.tsx";
+import { adviceFor } from "../format/failure-advice.ts";
+import { Tokens } from "./tokens.tsx";
+
+/** One request: what became of it, and why. */
+export default function Request() {
+  const id = useId();
+  const found = useQuery(requestQuery(id));
+  return (
+    <Page
+      title="Request"
+      description="What became of it, and why. Its prompt and its answer are not kept."
+      actions={
+        <Link href={PATHS.requests} className={buttonClass("secondary")}>
+          All requests
+        </Link>
+      }
+    >
+      {found.data !== undefined ? (
+        <Shown request={found.data} />
+      ) : found.isPending ? (
+        <Loading what="the request" />
+      ) : readFailure(found.error)?.fields.has("id") === true ? (
+        <Empty title="No such request">
+          There is none with the ID <bdi className="wrap-anywhere">{id}</bdi>, or no longer. Refused requests are
+          remembered for a while, and only by the process that has refused them.
+        </Empty>
+      ) : (
+        <Unavailable error={found.error} onRetry={() => void found.refetch()} />
+      )}
+    </Page>
+  );
+}
+
+function Shown({ request }: { readonly request: LoggedRequest }) {
+  const hasLimits = request.requestLimit !== undefined || request.tokenLimit !== undefined;
+  return (
+    <div className="space-y-5">
+      <What request={request} />
+      {request.attempts.length > 0 && (
+        <Panel title="Attempts" description="The models that were asked or skipped, one after the other.">
+          <Attempts request={request} />
+        </Panel>
+      )}
+      {(hasLimits || !request.refused) && (
+        <div className="grid items-start gap-5 lg:grid-cols-2">
+          {!request.refused && (
+            <Panel title="Tokens and cost">
+              <Tokens request={request} />
+            </Panel>
+          )}
+          {hasLimits && (
+            <Panel title="Limits at that moment" description={describeLimits(request)}>
+              <Limits request={request} />
+            </Panel>
+          )}
+        </div>
+      )}
+      <Panel title="Details">
+        <Facts request={request} />
+      </Panel>
+    </div>
+  );
+}
+
+function describeLimits({ refused }: LoggedRequest): string {
+  const whose = "Of the key or its account, whichever was nearer to its end.";
+  return refused ? whose : `${whose} This request is already counted.`;
+}
+
+const SERVED = "The answer reached the caller as a whole.";
+
+/** The outcome, what it means and what to do about it. */
+function What({ request: { outcome, message, refused, partial, servedModel } }: { readonly request: LoggedRequest }) {
+  const advice = adviceFor(outcome);
+  return (
+    <Panel title="Outcome">
+      <div className="space-y-3 text-[0.9375rem]">
+        <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
+          <OutcomeBadge code={outcome} refused={refused} />
+          <span>{outcome === "served" ? SERVED : advice && <Words text={advice.means} />}</span>
+        </p>
+        {message !== "" && (
+          <div>
+            <p className="text-sm text-muted">The caller was told:</p>
+            <p className="mt-1 rounded-lg bg-sunken px-4 py-3 wrap-anywhere whitespace-pre-wrap">
+              <bdi>{message}</bdi>
+            </p>
+          </div>
+        )}
+        {advice && (
+          <Note>
+            <Words text={advice.todo} />{" "}
+            <a href={`${PATHS.docs}#error-${outcome}`} className="text-accent underline underline-offset-2">
+              About this error
+            </a>
+          </Note>
+        )}
+        {partial && (
+          <Note>
+            The answer of <bdi className="wrap-anywhere">{servedModel}</bdi> broke off after some of it had reached the
+            caller.
+          </Note>
+        )}
+        {refused && (
+          <Note>No model was asked and nothing was spent. Refused requests are remembered for a while only.</Note>
+        )}
+      </div>
+    </Panel>
+  );
+}
+
+function Note({ children }: { readonly children: ReactNode }) {
+  return <p className="text-muted">{children}</p>;
+}
+
+/** The ID in the page's address. Callers choose IDs, and what the router has decoded cannot always be decoded further. */
+function useId(): string {
+  const { id } = useParams<{ readonly id: string }>();
+  try {
+    return decodeURIComponent(location.pathname.split("/").at(-1) ?? id);
+  } catch {
+    return id;
+  }
+}

@@ -1,0 +1,27 @@
+import { useState } from "react";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { Page } from "../components/page.tsx";
+import { useFilter } from "./filter.ts";
+import { Filters } from "./filters.tsx";
+import { FindRequest } from "./find-request.tsx";
+import { Log } from "./log.tsx";
+
+/** The requests as they end. */
+export default function Requests() {
+  const [filter, change] = useFilter();
+  const [isLive, setLive] = useState(true);
+  const isAll = isAdministrator(useAccount());
+  return (
+    <Page
+      title="Requests"
+      description={`${isAll ? "The requests of all accounts" : "Your account’s requests"}. Prompts and answers are not kept.`}
+    >
+      <div className="space-y-4 rounded-xl border border-line bg-surface p-4 sm:p-5">
+        <Filters filter={filter} onChange={change} />
+        <FindRequest />
+      </div>
+      {/* Another filter is another log, with nothing of the one before. */}
+      <Log key={JSON.stringify(filter)} filter={filter} isLive={isLive} onLive={setLive} />
+    </Page>
+  );
+}

@@ -1,0 +1,46 @@
+import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount } from "../format/number.ts";
+
+/** What a request has used. */
+export function Tokens({ request }: { readonly request: LoggedRequest }) {
+  const { promptTokens, cachedTokens, completionTokens, reasoningTokens, imageTokens, costMicroUsd, estimated } =
+    request;
+  return (
+    <>
+      <dl className="space-y-2 text-sm tabular-nums">
+        <Count name="Prompt" count={promptTokens} />
+        <Count name="of it cached" count={cachedTokens} isPart />
+        <Count name="Answer" count={completionTokens} />
+        <Count name="of it reasoning" count={reasoningTokens} isPart />
+        <Count name="of it images" count={imageTokens} isPart />
+        <div className="flex justify-between gap-4 border-t border-line pt-2 font-semibold">
+          <dt>Cost</dt>
+          <dd>{formatMicroUsd(costMicroUsd)}</dd>
+        </div>
+      </dl>
+      {estimated && (
+        <p className="mt-3 text-sm text-muted">
+          Estimated from the texts: the provider said nothing about tokens, or was stopped before it did.
+        </p>
+      )}
+    </>
+  );
+}
+
+interface CountProps {
+  readonly name: string;
+  readonly count: bigint;
+  /** Part of the one above; left out when there is none. */
+  readonly isPart?: boolean;
+}
+
+function Count({ name, count, isPart = false }: CountProps) {
+  if (isPart && count === 0n) return null;
+  return (
+    <div className={`flex justify-between gap-4 ${isPart ? "pl-4 text-muted" : ""}`}>
+      <dt>{name}</dt>
+      <dd>{formatCount(count)}</dd>
+    </div>
+  );
+}

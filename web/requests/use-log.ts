@@ -1,0 +1,179 @@
+import { useEffect, useMemo, useRef, useState, useSyncExternalStore } from "react";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { skipToken, useInfiniteQuery, useQuery } from "@tanstack/react-query";
+import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
+import { queryClient } from "../api/query-client.ts";
+import { type LogFilter, logQuery } from "../api/requests.ts";
+import { useWatch } from "./use-watch.ts";
+
+/** How many new requests are shown beside those of the list: then the list is asked again. */
+const MAX_FRESH = 200;
+/** The least time between two times that the list is asked because more has come than is sent. */
+const REFRESH_MS = 5_000;
+/** How many pages without a result are passed over before somebody is asked whether to go on. */
+const MAX_EMPTY_PAGES = 5;
+
+/** What has come while somebody reads further down. */
+interface Held {
+  readonly requests: readonly LoggedRequest[];
+  /** How many there are, also of those that are not kept. */
+  readonly count: number;
+  /** The list has to be asked again. */
+  readonly isStale: boolean;
+}
+
+const NOTHING: Held = { requests: [], count: 0, isStale: false };
+
+/**
+ * The log: the list and what has come since, the latest to end first. What comes while `isReading` is held back, so that
+ * nothing moves under a reader's eyes. For one filter: another one is another log.
+ */
+export function useLog(filter: LogFilter, isLive: boolean, isReading: () => boolean) {
+  const list = useInfiniteQuery(logQuery(filter));
+  const fresh = useFresh(filter);
+  // Batches may come faster than the page is drawn.
+  const held = useRef(NOTHING);
+  const [heldCount, setHeldCount] = useState(0);
+  const [arrived, setArrived] = useState(0);
+  const isVisible = useVisibility();
+  const refreshSoon = useRefresh(filter);
+  const keep = (all: Held): void => {
+    held.current = all;
+    setHeldCount(all.count);
+  };
+
+  const show = (): void => {
+    const { requests, isStale } = held.current;
+    keep(NOTHING);
+    if (addFresh(filter, requests) > MAX_FRESH || isStale) refreshSoon();
+  };
+  const state = useWatch(filter, isLive && isVisible, {
+    onBegin(refused) {
+      // They are not new: nobody is told how many there are.
+      const inTime = refused.filter((request) => isInTime(request, filter)).toReversed();
+      keep({ ...held.current, requests: merge(held.current.requests, inTime).slice(0, MAX_FRESH), isStale: true });
+      if (!isReading()) show();
+    },
+    onBatch(batch, skipped) {
+      if (batch.length === 0 && skipped === 0) return;
+      setArrived((before) => before + batch.length);
+      keep(hold(held.current, batch, skipped));
+      if (!isReading()) show();
+    },
+  });
+
+  const { data, hasNextPage, isFetching, fetchNextPage } = list;
+  const pages = data?.pages ?? [];
+  const isSearching = hasNextPage && pages.length <= MAX_EMPTY_PAGES && pages.at(-1)?.requests.length === 0;
+  useEffect(() => {
+    if (isSearching && !isFetching) void fetchNextPage();
+  }, [isSearching, isFetching, fetchNextPage]);
+
+  const requests = useMemo(() => {
+    const listed = data?.pages.flatMap((page) => page.requests) ?? [];
+    // What is older than the list reaches so far has its place further down.
+    const oldest = hasNextPage ? listed.at(-1) : undefined;
+    return merge(oldest === undefined ? fresh : fresh.filter((each) => endMs(each) >= endMs(oldest)), listed);
+  }, [fresh, data, hasNextPage]);
+  return { list, requests, state, held: heldCount, arrived, showHeld: show };
+}
+
+function hold(held: Held, batch: readonly LoggedRequest[], skipped: number): Held {
+  const requests = [...batch.toReversed(), ...held.requests];
+  return {
+    requests: requests.slice(0, MAX_FRESH),
+    count: held.count + batch.length + skipped,
+    isStale: held.isStale || skipped > 0 || requests.length > MAX_FRESH,
+  };
+}
+
+/** What has come and been shown stays for a while, also when another page is looked at meanwhile: refused ones are in no list. */
+function freshKey(filter: LogFilter) {
+  return ["requests", "fresh", filter] as const;
+}
+
+function useFresh(filter: LogFilter): readonly LoggedRequest[] {
+  const fresh = useQuery<readonly LoggedRequest[]>({
+    queryKey: freshKey(filter),
+    queryFn: skipToken,
+    staleTime: Infinity,
+  });
+  return fresh.data ?? NOTHING.requests;
+}
+
+/** Answers how many there are now, of which the oldest are dropped. */
+function addFresh(filter: LogFilter, requests: readonly LoggedRequest[]): number {
+  let count = 0;
+  queryClient.setQueryData<readonly LoggedRequest[]>(freshKey(filter), (before = []) => {
+    const all = merge(requests, before);
+    count = all.length;
+    return all.slice(0, MAX_FRESH);
+  });
+  return count;
+}
+
+/** Asks for the list's first page again; at most every few seconds, but then in any case. */
+function useRefresh(filter: LogFilter): () => void {
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined);
+  const latestMs = useRef(-Infinity);
+  useEffect(
+    () => () => {
+      clearTimeout(timer.current);
+      timer.current = undefined;
+    },
+    [],
+  );
+  return () => {
+    if (timer.current !== undefined) return;
+    const waitMs = Math.max(0, latestMs.current + REFRESH_MS - performance.now());
+    timer.current = setTimeout(() => {
+      timer.current = undefined;
+      latestMs.current = performance.now();
+      void refresh(filter);
+    }, waitMs);
+  };
+}
+
+async function refresh(filter: LogFilter): Promise<void> {
+  const { queryKey } = logQuery(filter);
+  // One that was begun before may not have what has come since.
+  await queryClient.cancelQueries({ queryKey, exact: true });
+  queryClient.setQueryData(
+    queryKey,
+    (before) => before && { pages: before.pages.slice(0, 1), pageParams: before.pageParams.slice(0, 1) },
+  );
+  await queryClient.refetchQueries({ queryKey, exact: true });
+  const [first] = queryClient.getQueryData(queryKey)?.pages ?? [];
+  const oldest = first?.requests.at(-1);
+  if (oldest === undefined || first?.nextPageToken === "") return;
+  queryClient.setQueryData<readonly LoggedRequest[]>(freshKey(filter), (before) =>
+    before?.filter((request) => request.refused || endMs(request) >= endMs(oldest)),
+  );
+}
+
+/** All of them, each once, the latest to end first. */
+function merge(first: readonly LoggedRequest[], second: readonly LoggedRequest[]): LoggedRequest[] {
+  const known = new Map(first.map((request) => [request.id, request]));
+  const all = [...known.values(), ...second.filter(({ id }) => !known.has(id))];
+  return all.toSorted((a, b) => endMs(b) - endMs(a));
+}
+
+/** Whether it is of the time that is asked for, which who watches cannot say. */
+function isInTime(request: LoggedRequest, { sinceMs = -Infinity, untilMs = Infinity }: LogFilter): boolean {
+  return endMs(request) >= sinceMs && endMs(request) < untilMs;
+}
+
+function endMs({ endTime }: LoggedRequest): number {
+  return endTime === undefined ? 0 : timestampMs(endTime);
+}
+
+/** Whether anybody can see the page: a stream that nobody sees is not worth its connection. */
+function useVisibility(): boolean {
+  return useSyncExternalStore(
+    (changed) => {
+      document.addEventListener("visibilitychange", changed);
+      return () => document.removeEventListener("visibilitychange", changed);
+    },
+    () => document.visibilityState === "visible",
+  );
+}

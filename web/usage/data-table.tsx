@@ -1,0 +1,128 @@
+import { type ReactNode, useState } from "react";
+import { Link } from "wouter";
+import { Button } from "../components/button.tsx";
+import { type CsvCell, toCsv } from "./csv.ts";
+import { download } from "./download.ts";
+
+/** A table of the same as a chart, or of groups. */
+export interface TableContent {
+  /** What it is of, for those who do not see where it stands. */
+  readonly label: string;
+  /** The first one is what the rows are called. */
+  readonly columns: readonly TableColumn[];
+  readonly rows: readonly TableRow[];
+  readonly total?: readonly string[];
+  /** The name of the file, and what is in it. */
+  readonly csv: { readonly name: string; readonly rows: () => readonly (readonly CsvCell[])[] };
+}
+
+export interface TableColumn {
+  /** What it is told apart by: names need not be different. */
+  readonly id: string;
+  readonly name: string;
+}
+
+export interface TableRow extends TableColumn {
+  /** Where the requests behind it are; undefined for nowhere. */
+  readonly href?: string | undefined;
+  readonly cells: readonly string[];
+}
+
+/** The table below a chart, folded up: what a chart shows can also be read and taken away. */
+export function DataTable(content: TableContent) {
+  const [isOpen, setOpen] = useState(false);
+  return (
+    <details className="group mt-3" onToggle={(event) => setOpen(event.currentTarget.open)}>
+      <summary className="-ml-3 inline-flex min-h-9 items-center rounded-lg px-3 text-sm font-medium text-accent hover:bg-accent-soft">
+        <span className="group-open:hidden">Show as a table</span>
+        <span className="hidden group-open:inline">Hide the table</span>
+      </summary>
+      {isOpen && (
+        <div className="mt-2">
+          <Table {...content} />
+        </div>
+      )}
+    </details>
+  );
+}
+
+/** A table that can be taken away as a file. */
+export function Table({ label, columns, rows, total, csv }: TableContent) {
+  return (
+    <>
+      {/* Scrolls by itself, and so has to be reached by the keyboard. */}
+      <section tabIndex={0} aria-label={label} className="max-h-[36rem] overflow-auto rounded-lg border border-line">
+        <table className="w-full text-sm tabular-nums">
+          <thead className="text-muted">
+            <tr>
+              {columns.map(({ id, name }) => (
+                <Head key={id} isFirst={id === columns[0]?.id}>
+                  {name}
+                </Head>
+              ))}
+            </tr>
+          </thead>
+          <tbody className="divide-y divide-line">
+            {rows.map(({ id, name, href, cells }) => (
+              <tr key={id}>
+                <th scope="row" className="max-w-72 min-w-28 px-4 py-2 text-left font-medium wrap-anywhere">
+                  {href === undefined ? (
+                    <bdi>{name}</bdi>
+                  ) : (
+                    <Link href={href} className="text-accent underline-offset-2 hover:underline">
+                      <bdi>{name}</bdi>
+                    </Link>
+                  )}
+                </th>
+                <Cells cells={cells} columns={columns} />
+              </tr>
+            ))}
+          </tbody>
+          {total && (
+            <tfoot className="border-t border-line font-semibold">
+              <tr>
+                <th scope="row" className="px-4 py-2 text-left font-semibold">
+                  Total
+                </th>
+                <Cells cells={total} columns={columns} />
+              </tr>
+            </tfoot>
+          )}
+        </table>
+      </section>
+      <Button
+        look="quiet"
+        size="small"
+        className="mt-2 -ml-3"
+        aria-label={`Download CSV: ${label}`}
+        onClick={() => download(csv.name, toCsv(csv.rows()))}
+      >
+        Download CSV
+      </Button>
+    </>
+  );
+}
+
+function Head({ isFirst, children }: { readonly isFirst: boolean; readonly children: ReactNode }) {
+  return (
+    <th
+      scope="col"
+      className={`sticky top-0 max-w-48 truncate bg-surface px-4 py-2 font-medium whitespace-nowrap shadow-[inset_0_-1px_0] shadow-line ${isFirst ? "text-left" : "text-right"}`}
+    >
+      <bdi>{children}</bdi>
+    </th>
+  );
+}
+
+interface CellsProps {
+  readonly cells: readonly string[];
+  readonly columns: readonly TableColumn[];
+}
+
+function Cells({ cells, columns }: CellsProps) {
+  return cells.map((cell, index) => (
+    <td key={columns[index + 1]?.id} className="px-4 py-2 text-right whitespace-nowrap">
+      {cell}
+    </td>
+  ));
+}

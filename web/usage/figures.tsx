@@ -1,0 +1,116 @@
+import type { UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount, formatShort } from "../format/number.ts";
+
+const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
+const WHOLE_PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 0 });
+const POINTS = new Intl.NumberFormat("en", { maximumFractionDigits: 1 });
+
+interface FiguresProps {
+  readonly now: UsageSums;
+  /** Of the same length of time before. */
+  readonly before: UsageSums;
+  /** How long that is: `30 days`. */
+  readonly length: string;
+}
+
+/** The four figures of a time, and how they have changed since the time before. */
+export function Figures({ now, before, length }: FiguresProps) {
+  const change = (of: (sums: UsageSums) => bigint): Change => changeOf(Number(of(now)), Number(of(before)));
+  const tokens = (sums: UsageSums): bigint => sums.promptTokens + sums.completionTokens;
+  return (
+    <dl className="grid grid-cols-2 gap-3 lg:grid-cols-4">
+      <Figure
+        name="Requests"
+        value={formatCount(now.completions)}
+        change={change((sums) => sums.completions)}
+        length={length}
+      />
+      <Figure
+        name="Tokens"
+        value={formatShort(tokens(now))}
+        title={formatCount(tokens(now))}
+        change={change(tokens)}
+        length={length}
+      />
+      <Figure
+        name="Cost"
+        value={formatMicroUsd(now.costMicroUsd)}
+        change={change((sums) => sums.costMicroUsd)}
+        length={length}
+      />
+      <Figure
+        name="Failed"
+        value={PERCENT.format(failedShare(now))}
+        title={formatCount(now.failed)}
+        change={pointsOf(now, before)}
+        length={length}
+        isFailure
+      />
+    </dl>
+  );
+}
+
+/** Which way, and by how much. */
+interface Change {
+  readonly direction: "up" | "down" | "none";
+  readonly text: string;
+}
+
+interface FigureProps {
+  readonly name: string;
+  readonly value: string;
+  readonly title?: string;
+  readonly change: Change;
+  readonly length: string;
+  readonly isFailure?: boolean;
+}
+
+const ARROWS = { up: "▲", down: "▼", none: "" } as const;
+const WORDS = { up: "more than", down: "less than", none: "as" } as const;
+
+function Figure({ name, value, title, change: { direction, text }, length, isFailure = false }: FigureProps) {
+  const colour = !isFailure || direction === "none" ? "text-muted" : direction === "up" ? "text-danger" : "text-good";
+  return (
+    <div className="rounded-xl border border-line bg-surface p-4 sm:p-5">
+      <dt className="text-sm text-muted">{name}</dt>
+      <dd className="mt-1 text-2xl font-semibold tracking-tight tabular-nums" title={title}>
+        {value}
+      </dd>
+      <dd className={`mt-1 text-sm ${colour}`}>
+        {direction !== "none" && <span aria-hidden>{ARROWS[direction]} </span>}
+        {text}
+        {direction === "none" ? (
+          ""
+        ) : (
+          <span className="sr-only">
+            {" "}
+            {WORDS[direction]} in the {length} before
+          </span>
+        )}
+      </dd>
+    </div>
+  );
+}
+
+/** A change in parts of what was before. */
+function changeOf(now: number, before: number): Change {
+  if (now === before) return { direction: "none", text: now === 0 ? "None, as before" : "As before" };
+  if (before === 0) return { direction: "none", text: "None before" };
+  const ratio = now / before - 1;
+  if (Math.abs(ratio) < 0.005) return { direction: "none", text: "About as before" };
+  const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)} times` : WHOLE_PERCENT.format(Math.abs(ratio));
+  return { direction: ratio > 0 ? "up" : "down", text };
+}
+
+/** A change of the share that failed, in hundredths of the whole. */
+function pointsOf(now: UsageSums, before: UsageSums): Change {
+  if (before.completions === 0n) return { direction: "none", text: "None before" };
+  const points = (failedShare(now) - failedShare(before)) * 100;
+  if (Math.abs(points) < 0.05) return { direction: "none", text: "As before" };
+  return { direction: points > 0 ? "up" : "down", text: `${POINTS.format(Math.abs(points))} points` };
+}
+
+function failedShare({ failed, completions }: UsageSums): number {
+  return completions === 0n ? 0 : Number(failed) / Number(completions);
+}

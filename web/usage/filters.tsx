@@ -1,0 +1,68 @@
+import { useScopes } from "../api/scopes.ts";
+import { Choose } from "../components/choose.tsx";
+import { SelectField } from "../components/field.tsx";
+import { GROUPING_NAMES } from "./names.ts";
+import { type Grouping, RANGES, type View } from "./view.ts";
+
+interface FiltersProps {
+  readonly view: View;
+  readonly onChange: (changes: Partial<View>) => void;
+}
+
+/** Of what time and of what the usage is, and what it is split by. */
+export function Filters({ view, onChange }: FiltersProps) {
+  const { models, keys, outcomes, accounts } = useScopes(view.account);
+  const groupings = (Object.keys(GROUPING_NAMES) as Grouping[]).filter(
+    (each) => accounts !== undefined || each !== "account",
+  );
+  return (
+    <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3">
+      <SelectField
+        label="Time"
+        value={view.days}
+        onChange={(event) => onChange({ days: Number(event.target.value) as View["days"] })}
+      >
+        {RANGES.map((range) => (
+          <option key={range} value={range}>
+            {range === 1 ? "Last 24 hours" : `Last ${range} days`}
+          </option>
+        ))}
+      </SelectField>
+      <SelectField
+        label="Split by"
+        value={view.by}
+        onChange={(event) => onChange({ by: event.target.value as Grouping })}
+      >
+        {groupings.map((grouping) => (
+          <option key={grouping} value={grouping}>
+            {GROUPING_NAMES[grouping]}
+          </option>
+        ))}
+      </SelectField>
+      <Choose
+        label="Outcome"
+        value={view.outcome}
+        all="All outcomes"
+        choices={outcomes}
+        onChange={(outcome) => onChange({ outcome })}
+      />
+      <Choose
+        label="Model"
+        value={view.model}
+        all="All models"
+        choices={models}
+        onChange={(model) => onChange({ model })}
+      />
+      <Choose label="Key" value={view.key} all="All keys" choices={keys} onChange={(key) => onChange({ key })} />
+      {accounts && (
+        <Choose
+          label="Account"
+          value={view.account}
+          all="All accounts"
+          choices={accounts}
+          onChange={(account) => onChange({ account, key: "" })}
+        />
+      )}
+    </div>
+  );
+}

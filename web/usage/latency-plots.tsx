@@ -1,0 +1,152 @@
+import { useMemo } from "react";
+import { useQuery } from "@tanstack/react-query";
+import { timestampMs } from "@bufbuild/protobuf/wkt";
+import {
+  type GetLatencyResponse,
+  type LatencyPoint,
+  type Percentiles,
+  UsageStep,
+} from "../../gen/parley/console/v1/usage_pb.js";
+import { latencyQuery, type UsageFilter } from "../api/usage.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { Loading } from "../components/page.tsx";
+import { formatDuration } from "../format/duration.ts";
+import { formatCount } from "../format/number.ts";
+import type { TableContent } from "./data-table.tsx";
+import { logLink } from "./log-link.ts";
+import { type ChartContent, Plot } from "./plot.tsx";
+import { latencySeries, stepsOf } from "./series.ts";
+import { fileName, formatMoment, fullStep, isoStep } from "./times.ts";
+import { DAY_MS, HOUR_MS } from "./view.ts";
+
+/** Something that takes its time. */
+interface Wait {
+  readonly title: string;
+  readonly description: string;
+  readonly of: (point: LatencyPoint) => Percentiles | undefined;
+  readonly file: string;
+}
+
+const WAITS: readonly Wait[] = [
+  {
+    title: "Duration",
+    description: "From a request’s arrival to the end of its answer.",
+    of: ({ durationMs }) => durationMs,
+    file: "duration",
+  },
+  {
+    title: "First content",
+    description: "From a request’s arrival to the first content of its stream.",
+    of: ({ firstContentMs }) => firstContentMs,
+    file: "first-content",
+  },
+];
+
+const SHARES = [
+  ["p50", "Half of them (p50)"],
+  ["p95", "95 of 100 (p95)"],
+  ["p99", "99 of 100 (p99)"],
+] as const;
+
+interface LatencyPlotsProps {
+  readonly filter: UsageFilter;
+  readonly step: UsageStep;
+}
+
+/** How long served requests took, over time. */
+export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
+  const known = useQuery(latencyQuery(filter, step));
+  if (known.isPending) return <Loading what="how long requests took" rows={1} />;
+  if (known.isLoadingError) return <Unavailable error={known.error} onRetry={() => void known.refetch()} />;
+  const { latency, ...asked } = known.data;
+  if (latency.overall === undefined) return null;
+  return (
+    <>
+      <div className="grid gap-6 *:min-w-0 xl:grid-cols-2">
+        {WAITS.map((wait) => (
+          <WaitPlot key={wait.title} wait={wait} latency={latency} {...asked} />
+        ))}
+      </div>
+      <p className="text-sm text-muted">
+        Of {formatCount(latency.overall.served)} served requests
+        {latency.since && ` that ended since ${formatMoment(timestampMs(latency.since))}`}. The latest 50,000 requests
+        are looked at, and no more.
+      </p>
+    </>
+  );
+}
+
+interface WaitPlotProps extends LatencyPlotsProps {
+  readonly wait: Wait;
+  readonly latency: GetLatencyResponse;
+}
+
+function WaitPlot({ wait, latency: { points, overall }, filter, step }: WaitPlotProps) {
+  const content = useMemo((): ChartContent => {
+    const stepMs = step === UsageStep.HOUR ? HOUR_MS : DAY_MS;
+    const steps = stepsOf(filter, stepMs);
+    const series = [
+      latencySeries(points, { steps, of: (point) => wait.of(point)?.p50, name: SHARES[0][1], colour: 1 }),
+      latencySeries(points, {
+        steps,
+        of: (point) => wait.of(point)?.p95,
+        name: SHARES[1][1],
+        colour: 4,
+        isDashed: true,
+      }),
+    ];
+    return { steps, stepMs, series, kind: "lines", format: formatDuration };
+  }, [wait, points, filter, step]);
+  const whole = overall && wait.of(overall);
+  const said =
+    whole === undefined ? "none" : SHARES.map(([share, name]) => `${name} ${formatDuration(whole[share])}`).join(", ");
+  return (
+    <Plot
+      title={wait.title}
+      description={wait.description}
+      content={content}
+      gist={`${wait.title} over time. Of the whole time: ${said}. The table below has all values.`}
+      formatFull={formatDuration}
+      overall={({ name }) => (name === SHARES[0][1] ? whole?.p50 : whole?.p95)}
+      table={tableOf(wait, points, { content, filter })}
+    />
+  );
+}
+
+function tableOf(
+  { title, of, file }: Wait,
+  points: readonly LatencyPoint[],
+  { content: { stepMs }, filter }: { readonly content: ChartContent; readonly filter: UsageFilter },
+): TableContent {
+  const known = points.flatMap((point) => {
+    const percentiles = of(point);
+    return point.stepTime === undefined || percentiles === undefined
+      ? []
+      : [{ atMs: timestampMs(point.stepTime), served: point.served, percentiles }];
+  });
+  return {
+    label: `${title} over time`,
+    columns: [
+      { id: "step", name: stepMs < DAY_MS ? "Hour (UTC)" : "Day (UTC)" },
+      ...SHARES.map(([id, name]) => ({ id, name })),
+      { id: "served", name: "Served" },
+    ],
+    rows: known.toReversed().map(({ atMs, served, percentiles }) => ({
+      id: String(atMs),
+      name: fullStep(atMs, stepMs),
+      href: logLink({ ...filter, outcome: "served", sinceMs: atMs, untilMs: atMs + stepMs }),
+      cells: [...SHARES.map(([share]) => formatDuration(percentiles[share])), formatCount(served)],
+    })),
+    csv: {
+      name: fileName([file, stepMs < DAY_MS ? "per-hour" : "per-day"], filter),
+      rows: () => [
+        [stepMs < DAY_MS ? "hour_utc" : "day_utc", "p50_ms", "p95_ms", "p99_ms", "served"],
+        ...known.map(({ atMs, served, percentiles: { p50, p95, p99 } }) => [
+          isoStep(atMs, stepMs),
+          ...[p50, p95, p99].map((ms) => Math.round(ms * 10) / 10),
+          Number(served),
+        ]),
+      ],
+    },
+  };
+}

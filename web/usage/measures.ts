@@ -1,0 +1,70 @@
+import type { UsageSums } from "../../gen/parley/console/v1/usage_pb.js";
+import { formatMicroUsd } from "../format/money.ts";
+import { formatCount, formatShort } from "../format/number.ts";
+import type { Colour } from "./series.ts";
+
+/** Something that is counted, and drawn over time. */
+export interface Measure {
+  readonly title: string;
+  readonly of: (sums: UsageSums) => bigint;
+  /** What it is made of, where it is not split by something else. */
+  readonly parts: readonly (readonly [name: string, of: (sums: UsageSums) => bigint, colour: Colour])[];
+  /** In few characters. */
+  readonly formatShort: (value: number) => string;
+  readonly format: (value: number) => string;
+  /** For programs: a plain number. */
+  readonly toCsv: (value: number) => number;
+  readonly csvUnit: string;
+}
+
+export const tokensOf = ({ promptTokens, completionTokens }: UsageSums): bigint => promptTokens + completionTokens;
+
+const DOLLARS = new Intl.NumberFormat("en-US", {
+  style: "currency",
+  currency: "USD",
+  minimumFractionDigits: 0,
+  maximumSignificantDigits: 3,
+});
+
+const asIs = (value: number): number => value;
+
+export const MEASURES: readonly Measure[] = [
+  {
+    title: "Requests",
+    of: ({ completions }) => completions,
+    parts: [
+      ["Served", ({ completions, failed }) => completions - failed, 1],
+      ["Failed", ({ failed }) => failed, "failed"],
+    ],
+    formatShort,
+    format: formatCount,
+    toCsv: asIs,
+    csvUnit: "requests",
+  },
+  {
+    title: "Tokens",
+    of: tokensOf,
+    parts: [
+      ["Prompts", ({ promptTokens }) => promptTokens, 1],
+      ["Answers", ({ completionTokens }) => completionTokens, 2],
+    ],
+    formatShort,
+    format: formatCount,
+    toCsv: asIs,
+    csvUnit: "tokens",
+  },
+  {
+    title: "Cost",
+    of: ({ costMicroUsd }) => costMicroUsd,
+    parts: [["Cost", ({ costMicroUsd }) => costMicroUsd, 1]],
+    formatShort: formatDollars,
+    format: (value) => formatMicroUsd(BigInt(value)),
+    toCsv: (value) => value / 1e6,
+    csvUnit: "usd",
+  },
+];
+
+/** `$0.015` or `$1.2K`, for where there is little room. */
+function formatDollars(micro: number): string {
+  return micro < 1e9 ? DOLLARS.format(micro / 1e6) : `$${formatShort(micro / 1e6)}`;
+}

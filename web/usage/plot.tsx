@@ -1,0 +1,150 @@
+import { useEffect, useRef, useState, useSyncExternalStore } from "react";
+import { onThemeChange, shownTheme } from "../theme.ts";
+import { Panel } from "../components/panel.tsx";
+import type { Chart } from "./chart.ts";
+import { DataTable, type TableContent } from "./data-table.tsx";
+import type { Colour, Series } from "./series.ts";
+import { fullStep } from "./times.ts";
+
+/** What a chart shows. */
+export interface ChartContent {
+  /** The beginnings of the steps, in Unix milliseconds. */
+  readonly steps: readonly number[];
+  readonly stepMs: number;
+  readonly series: readonly Series[];
+  /** Bars stand on each other, lines do not. */
+  readonly kind: "bars" | "lines";
+  /** A value in few characters, for the axis. */
+  readonly format: (value: number) => string;
+}
+
+interface PlotProps {
+  readonly title: string;
+  readonly description?: string;
+  readonly content: ChartContent;
+  /** What there is to see, for those who do not see it. */
+  readonly gist: string;
+  /** A value in full, for the legend. */
+  readonly formatFull: (value: number) => string;
+  /** What the legend shows as long as no step is pointed at; undefined for nothing. */
+  readonly overall: (series: Series) => number | undefined;
+  readonly table: TableContent;
+}
+
+const SWATCHES: Readonly<Record<Colour, string>> = {
+  1: "bg-chart-1",
+  2: "bg-chart-2",
+  3: "bg-chart-3",
+  4: "bg-chart-4",
+  5: "bg-chart-5",
+  6: "bg-chart-6",
+  7: "bg-chart-7",
+  failed: "bg-danger",
+};
+
+/** A chart over time with a legend that reads out its values, and the table of the same. */
+export function Plot({ title, description, content, gist, formatFull, overall, table }: PlotProps) {
+  const [step, setStep] = useState<number>();
+  const theme = useSyncExternalStore(onThemeChange, shownTheme);
+  const at = step === undefined ? undefined : content.steps[step];
+  const read = (series: Series): string => {
+    const value = at === undefined ? overall(series) : series.values[step!];
+    return value === undefined ? "–" : formatFull(value);
+  };
+  return (
+    <Panel title={title} {...(description !== undefined && { description })}>
+      <Legend
+        series={content.series}
+        moment={at === undefined ? "The whole time" : fullStep(at, content.stepMs)}
+        read={read}
+      />
+      <Canvas key={theme} content={content} gist={gist} step={step} onStep={setStep} />
+      <input
+        type="range"
+        aria-label={`Read out ${title.toLowerCase()}`}
+        aria-valuetext={
+          at === undefined
+            ? "The whole time"
+            : `${fullStep(at, content.stepMs)}: ${content.series.map((series) => `${series.name} ${read(series)}`).join(", ")}`
+        }
+        min={0}
+        max={content.steps.length - 1}
+        value={step ?? content.steps.length - 1}
+        onChange={(event) => setStep(Number(event.target.value))}
+        onFocus={() => setStep((before) => before ?? content.steps.length - 1)}
+        onBlur={() => setStep(undefined)}
+        className="sr-only accent-accent focus:not-sr-only focus:w-full"
+      />
+      <DataTable {...table} />
+    </Panel>
+  );
+}
+
+interface LegendProps {
+  readonly series: readonly Series[];
+  readonly moment: string;
+  readonly read: (series: Series) => string;
+}
+
+function Legend({ series, moment, read }: LegendProps) {
+  return (
+    <div className="mb-3 text-sm">
+      <p className="text-muted">{moment}</p>
+      <ul className="mt-1 flex flex-wrap gap-x-5 gap-y-1">
+        {series.map((each) => (
+          <li key={each.id} className="flex min-w-0 items-center gap-2">
+            <span aria-hidden className={`size-2.5 shrink-0 rounded-xs ${SWATCHES[each.colour]}`} />
+            <bdi className="max-w-56 truncate" title={each.name}>
+              {each.name}
+            </bdi>
+            <span className="font-medium whitespace-nowrap tabular-nums">{read(each)}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+interface CanvasProps {
+  readonly content: ChartContent;
+  readonly gist: string;
+  readonly step: number | undefined;
+  readonly onStep: (step: number | undefined) => void;
+}
+
+/** The picture; what draws it is loaded when the first one is shown. */
+function Canvas({ content, gist, step, onStep }: CanvasProps) {
+  const element = useRef<HTMLDivElement>(null);
+  const chart = useRef<Chart>(undefined);
+  const [isMissing, setMissing] = useState(false);
+  useEffect(() => {
+    const target = element.current!;
+    let observer: ResizeObserver | undefined;
+    let isGone = false;
+    const start = async (): Promise<void> => {
+      const { drawChart } = await import("./chart.ts");
+      if (isGone) return;
+      // Tells the first width, too.
+      observer = new ResizeObserver(() => {
+        chart.current?.destroy();
+        chart.current = drawChart(target, { content, width: target.clientWidth, onStep });
+      });
+      observer.observe(target);
+    };
+    start().catch(() => setMissing(true));
+    return () => {
+      isGone = true;
+      observer?.disconnect();
+      chart.current?.destroy();
+      chart.current = undefined;
+    };
+  }, [content, onStep]);
+  useEffect(() => chart.current?.mark(step), [step]);
+  if (isMissing) return <p className="text-sm text-muted">This chart could not be loaded. Its table has all values.</p>;
+  return (
+    <div role="img" aria-label={gist} className="relative h-55 overflow-hidden">
+      {/* Outside the layout: the picture of a wide page would keep it from becoming narrow. */}
+      <div ref={element} className="absolute inset-0" />
+    </div>
+  );
+}

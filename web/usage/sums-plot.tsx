@@ -1,0 +1,118 @@
+import { useMemo } from "react";
+import { UsageStep, type UsageRow } from "../../gen/parley/console/v1/usage_pb.js";
+import type { UsageFilter } from "../api/usage.ts";
+import type { TableContent } from "./data-table.tsx";
+import { logLink } from "./log-link.ts";
+import type { Measure } from "./measures.ts";
+import { GROUPING_NAMES, groupName } from "./names.ts";
+import { type ChartContent, Plot } from "./plot.tsx";
+import { groupSeries, type Series, stepsOf, totalSeries } from "./series.ts";
+import { fileName, fullStep, isoStep } from "./times.ts";
+import { DAY_MS, type Grouping, HOUR_MS } from "./view.ts";
+
+interface SumsPlotProps {
+  readonly measure: Measure;
+  /** By group and step. */
+  readonly rows: readonly UsageRow[];
+  /** The groups, the dearest first. */
+  readonly order: readonly string[];
+  readonly filter: UsageFilter;
+  readonly step: UsageStep;
+  readonly by: Grouping;
+}
+
+/** One measure over time, split by groups, or by its own parts. */
+export function SumsPlot({ measure, rows, order, filter, step, by }: SumsPlotProps) {
+  const content = useMemo((): ChartContent => {
+    const stepMs = step === UsageStep.HOUR ? HOUR_MS : DAY_MS;
+    const steps = stepsOf(filter, stepMs);
+    const series =
+      by === "none"
+        ? measure.parts.map(([name, of, colour]) => totalSeries(rows, { steps, of, name, colour }))
+        : groupSeries(rows, { steps, order, of: measure.of, nameOf: (row) => groupName(by, row) });
+    return { steps, stepMs, series, kind: "bars", format: measure.formatShort };
+  }, [measure, rows, order, filter, step, by]);
+  return (
+    <Plot
+      title={measure.title}
+      content={content}
+      gist={describe(measure, content, by)}
+      formatFull={measure.format}
+      overall={({ values }) => sum(values)}
+      table={tableOf(measure, content, { filter, by })}
+    />
+  );
+}
+
+function describe({ title, format }: Measure, { steps, stepMs, series }: ChartContent, by: Grouping): string {
+  const totals = totalsOf(steps, series);
+  const most = totals.indexOf(Math.max(...totals));
+  const split = by === "none" ? "" : ` by ${GROUPING_NAMES[by].toLowerCase()}`;
+  const each = stepMs < DAY_MS ? "per hour" : "per day";
+  return (
+    `${title}${split}, ${each}: ${format(sum(totals))} in all, most on ${fullStep(steps[most]!, stepMs)} ` +
+    `with ${format(totals[most]!)}. The table below has all values.`
+  );
+}
+
+function tableOf(
+  measure: Measure,
+  { steps, stepMs, series }: ChartContent,
+  { filter, by }: { readonly filter: UsageFilter; readonly by: Grouping },
+): TableContent {
+  const { title, format, toCsv, csvUnit } = measure;
+  const totals = totalsOf(steps, series);
+  const hasTotal = series.length > 1;
+  const withTotal = <T,>(cells: readonly T[], total: T): readonly T[] => (hasTotal ? [...cells, total] : cells);
+  const names = withTotal(
+    series.map(({ name }) => name),
+    "Total",
+  );
+  return {
+    label: `${title} over time`,
+    columns: [
+      { id: "step", name: stepMs < DAY_MS ? "Hour (UTC)" : "Day (UTC)" },
+      ...withTotal(
+        series.map(({ id, name }) => ({ id: `of ${id}`, name })),
+        { id: "total", name: "Total" },
+      ),
+    ],
+    rows: steps
+      .map((atMs, index) => ({
+        id: String(atMs),
+        name: fullStep(atMs, stepMs),
+        href: totals[index] === 0 ? undefined : logLink({ ...filter, sinceMs: atMs, untilMs: atMs + stepMs }),
+        cells: withTotal(
+          series.map(({ values }) => format(values[index] ?? 0)),
+          format(totals[index]!),
+        ),
+      }))
+      .toReversed(),
+    total: withTotal(
+      series.map(({ values }) => format(sum(values))),
+      format(sum(totals)),
+    ),
+    csv: {
+      name: fileName([csvUnit, by === "none" ? "" : `by-${by}`, stepMs < DAY_MS ? "per-hour" : "per-day"], filter),
+      rows: () => [
+        [stepMs < DAY_MS ? "hour_utc" : "day_utc", ...names.map((name) => `${name} (${csvUnit})`)],
+        ...steps.map((atMs, index) => [
+          isoStep(atMs, stepMs),
+          ...withTotal(
+            series.map(({ values }) => toCsv(values[index] ?? 0)),
+            toCsv(totals[index]!),
+          ),
+        ]),
+      ],
+    },
+  };
+}
+
+/** What all series come to in each step. */
+function totalsOf(steps: readonly number[], series: readonly Series[]): number[] {
+  return steps.map((_, index) => sum(series.map(({ values }) => values[index])));
+}
+
+function sum(values: readonly (number | undefined)[]): number {
+  return values.reduce<number>((total, value = 0) => total + value, 0);
+}

@@ -1,0 +1,70 @@
+import { useMemo } from "react";
+import { create } from "@bufbuild/protobuf";
+import { useQuery } from "@tanstack/react-query";
+import { UsageSumsSchema } from "../../gen/parley/console/v1/usage_pb.js";
+import { isAdministrator, useAccount } from "../api/session.ts";
+import { usageQuery } from "../api/usage.ts";
+import { Unavailable } from "../components/alert.tsx";
+import { Empty, Loading, Page } from "../components/page.tsx";
+import { Figures } from "./figures.tsx";
+import { Filters } from "./filters.tsx";
+import { GroupsTable } from "./groups-table.tsx";
+import { LatencyPlots } from "./latency-plots.tsx";
+import { MEASURES } from "./measures.ts";
+import { SumsPlot } from "./sums-plot.tsx";
+import { formatSpan } from "./times.ts";
+import { usePieces, useView, type View } from "./view.ts";
+
+const NOTHING = create(UsageSumsSchema);
+
+/** What was used over a time: in figures, over time, and how long it took. */
+export default function Usage() {
+  const [view, change] = useView();
+  const isAll = isAdministrator(useAccount());
+  return (
+    <Page title="Usage" description={isAll ? "What all accounts have used." : "What your account has used."}>
+      <Filters view={view} onChange={change} />
+      <Report view={view} />
+    </Page>
+  );
+}
+
+function Report({ view }: { readonly view: View }) {
+  const sums = useQuery(usageQuery(usePieces(view)));
+  const order = useMemo(() => sums.data?.groups.map(({ group }) => group) ?? [], [sums.data]);
+  if (sums.isPending) return <Loading what="the usage" rows={2} />;
+  if (sums.isLoadingError) return <Unavailable error={sums.error} onRetry={() => void sums.refetch()} />;
+  const { asked, total = NOTHING, previous = NOTHING, groups, steps } = sums.data;
+  const { filter, step, grouping } = asked;
+  const isNarrowed = [view.account, view.key, view.model, view.outcome].some((value) => value !== "");
+  return (
+    <div className="space-y-6" aria-busy={sums.isPlaceholderData}>
+      <Figures now={total} before={previous} length={view.days === 1 ? "24 hours" : `${view.days} days`} />
+      {total.completions === 0n ? (
+        <Empty title="Nothing was used">
+          {isNarrowed ? "No request of this time is of this kind." : "No request has arrived in this time."}
+        </Empty>
+      ) : (
+        <>
+          {MEASURES.map((measure) => (
+            <SumsPlot
+              key={measure.title}
+              measure={measure}
+              rows={steps}
+              order={order}
+              filter={filter}
+              step={step}
+              by={grouping}
+            />
+          ))}
+          {grouping !== "none" && <GroupsTable rows={groups} total={total} filter={filter} by={grouping} />}
+          <LatencyPlots filter={filter} step={step} />
+        </>
+      )}
+      <p className="text-sm text-muted">
+        {formatSpan(filter)}, compared with the same length of time before. Requests count when they start, by hours and
+        days in UTC.
+      </p>
+    </div>
+  );
+}
