@@ -14,19 +14,19 @@ export interface Mutation {
 export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "durable before the end is told",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "await written;",
     by: "void written;",
   },
   {
     promise: "a caller who left is in the ledger",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "if (this.#reserved === undefined) return undefined;",
     by: 'if (this.#reserved === undefined || this.#outcome === "cancelled") return undefined;',
   },
   {
     promise: "exactly one entry",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: "const written = entry && this.#ports.ledger.append(entry);",
     by: "const written = entry && (void this.#ports.ledger.append(entry), this.#ports.ledger.append(entry));",
   },
@@ -38,7 +38,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "a stream's tokens are the provider's count",
-    file: "src/core/meter.ts",
+    file: "src/core/accounting.ts",
     text: '} else if (event.case === "usage") this.#usage = event.value;',
     by: '} else if (event.case === "usage") this.#usage = undefined;',
   },
@@ -93,8 +93,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a caller who leaves says nothing about a resting model",
     file: "src/router/attempts.ts",
-    text: "if (over) attempt.pass.abandoned();",
-    by: "if (over) attempt.pass.committed();",
+    text: "if (over) attempt.permit.abandoned();",
+    by: "if (over) attempt.permit.committed();",
   },
   {
     promise: "an attempt whose caller left is reported",
@@ -105,8 +105,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "an answer that has begun is not ended by the limit for its first content",
     file: "src/router/attempts.ts",
-    text: "    limit.stop();\n    pass.committed();\n",
-    by: "    pass.committed();\n",
+    text: "    limit.stop();\n    permit.committed();\n",
+    by: "    permit.committed();\n",
   },
   {
     promise: "no chunk twice",
@@ -224,7 +224,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "places of completions under way are renewed",
-    file: "src/limits/held-places.ts",
+    file: "src/limits/concurrency-leases.ts",
     text: "else for (const { subject, accountId } of subjects) held.push({ id, subject, accountId });",
     by: "",
   },
@@ -266,31 +266,31 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "a caller's deadline is kept",
-    file: "src/edge/calls.ts",
+    file: "src/inbound/calls.ts",
     text: "const timerMs = Math.min(Math.max(deadlineMs, 0), MAX_DEADLINE_MS);",
     by: "const timerMs = MAX_DEADLINE_MS;",
   },
   {
     promise: "a call that is over has no timer",
-    file: "src/edge/calls.ts",
+    file: "src/inbound/calls.ts",
     text: "    this.#cancelTimer?.();\n",
     by: "",
   },
   {
     promise: "a caller who leaves ends its completion",
-    file: "src/edge/calls.ts",
+    file: "src/inbound/calls.ts",
     text: '    this.end(new Failure("cancelled", "The caller left."));\n',
     by: "",
   },
   {
     promise: "a reader who does not read is gone after a while",
-    file: "src/edge/drain.ts",
+    file: "src/inbound/drain.ts",
     text: "() => call.leave());",
     by: "() => undefined);",
   },
   {
     promise: "no timer of a slow reader is left",
-    file: "src/edge/drain.ts",
+    file: "src/inbound/drain.ts",
     text: "  } finally {\n    cancelStall();\n  }",
     by: "  } finally {\n    void cancelStall;\n  }",
   },
