@@ -11,7 +11,10 @@ import { runTests } from "./run-tests.ts";
 /** A line of the report: a figure, and whether it was reached. */
 type Said = Figure & { readonly held: boolean };
 
-const SOAK = "test/faults/soak.test.ts";
+/** Tests that wait for minutes and leave the machine mostly idle: they run beside the others, one after another. */
+const MOSTLY_WAITING: ReadonlySet<string> = new Set(
+  ["soak", "rolling-cores", "revocation", "secrets"].map((name) => `test/faults/${name}.test.ts`),
+);
 
 const { values, positionals } = parseArgs({
   options: { long: { type: "boolean", default: false }, seed: { type: "string" }, world: { type: "string" } },
@@ -46,15 +49,12 @@ try {
   await rm(folder, { recursive: true, force: true });
 }
 
-/**
- * The arguments of vitest: for all files one after the other, and beside them for the soak, which takes minutes in which
- * it leaves the machine mostly idle.
- */
+/** The arguments of two runs of vitest, each with one file after another. */
 function runsOf(words: readonly string[]): string[][] {
   const files = globSync("test/faults/**/*.test.ts").filter(
     (file) => words.length === 0 || words.some((word) => file.includes(word)),
   );
-  const runs = [files.filter((file) => file !== SOAK), files.filter((file) => file === SOAK)];
+  const runs = [false, true].map((waits) => files.filter((file) => MOSTLY_WAITING.has(file) === waits));
   // Words that no file has are vitest's to complain about.
   const chosen = files.length === 0 ? [words] : runs.filter((run) => run.length > 0);
   return chosen.map((run) => ["--config", "vitest.faults.config.ts", ...run]);
