@@ -381,15 +381,15 @@ describe("admission", () => {
       large.arrived();
       slot({ key: "small", bytes: 1000 });
       share = 0.96;
-      clock.advance(200);
+      clock.advance(500);
       for (let count = 0; count < 3; count++) expect(reasonOf(() => enter({ key: "large" }))).toBe("memory");
       slot({ key: "small", bytes: 1000 });
       slot({ key: "new", bytes: 1000 });
       share = 0.93;
-      clock.advance(200);
+      clock.advance(500);
       expect(reasonOf(() => enter({ key: "large" }))).toBe("memory");
       share = 0.5;
-      clock.advance(200);
+      clock.advance(500);
       slot({ key: "large" });
       expect(changes.map((change) => change.what)).toEqual(["memory", "began", "memory"]);
       clock.advance(11_000);
@@ -399,7 +399,7 @@ describe("admission", () => {
     it("begins one completion when none is in flight: garbage is found only when something is allocated", () => {
       share = 0.96;
       const first = slot();
-      clock.advance(200);
+      clock.advance(500);
       expect(reasonOf(() => enter())).toBe("memory");
       first.end();
       slot();

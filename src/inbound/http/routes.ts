@@ -71,7 +71,7 @@ export function isForPages(target: string): boolean {
   return target.startsWith("/v1/") || CONNECT_SERVICES.some(({ typeName }) => target.startsWith(`/${typeName}/`));
 }
 
-/** Finds the route of a path, exactly as it is written: no case compaction, no dot segments, no doubled slashes. */
+/** Finds the route of a path, exactly as it is written: no case folding, no dot segments, no doubled slashes. */
 export function findRoute(path: string, method: string): FoundRoute {
   const exact = AT.get(path);
   if (exact !== undefined) return only(exact.method, method, exact.route);
