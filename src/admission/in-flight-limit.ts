@@ -21,8 +21,8 @@ const RATE_WINDOWS = 50;
 /** The rate of a process that has learnt nothing yet, per millisecond, and what that counts for, in windows. */
 const USUAL_BEGINS_PER_MS = 1;
 const USUAL_WINDOWS = 3;
-/** What a window in which nothing waited brings back of that. */
-const FORGETTING = 0.002;
+/** What a window in which nothing waited brings back of both. */
+const FORGETTING = { rate: 0.002, windows: 0.05 } as const;
 
 /** One window of the event loop. */
 export interface LoadWindow {
@@ -71,10 +71,11 @@ export class InFlightLimit {
       this.#windows = Math.min(this.#windows + 1, RATE_WINDOWS);
       this.#beginsPerMs += (begun / WINDOW_MS - this.#beginsPerMs) / this.#windows;
     } else {
-      // A rate that nothing had to wait for says how much was asked, not how much could be done. That is forgotten slowly:
-      // when streams end together the queue is empty for a moment, and the crowd is as large as before.
-      this.#windows += (USUAL_WINDOWS - this.#windows) * FORGETTING;
-      this.#beginsPerMs += Math.max(0, USUAL_BEGINS_PER_MS - this.#beginsPerMs) * FORGETTING;
+      // A rate that nothing had to wait for says how much was asked, not how much could be done. The known rate is forgotten
+      // slowly: when streams end together the queue is empty for a moment, and the crowd is as large as before. How much
+      // it counts is forgotten sooner, so that the next crowd is measured anew.
+      this.#windows += (USUAL_WINDOWS - this.#windows) * FORGETTING.windows;
+      this.#beginsPerMs += Math.max(0, USUAL_BEGINS_PER_MS - this.#beginsPerMs) * FORGETTING.rate;
     }
   }
 }
