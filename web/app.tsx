@@ -8,7 +8,7 @@ import { readLinkToken } from "./sign-in/link-token.ts";
 import { Unavailable } from "./components/alert.tsx";
 import { Breakage } from "./components/breakage.tsx";
 import { Loading, Starting } from "./components/page.tsx";
-import { PATHS } from "./paths.ts";
+import { isPagePath, PATHS } from "./paths.ts";
 import { Shell } from "./layout/shell.tsx";
 
 const Keys = lazy(() => import("./keys/keys.tsx"));
@@ -22,6 +22,7 @@ const Requests = lazy(() => import("./requests/requests.tsx"));
 const Request = lazy(() => import("./requests/request.tsx"));
 const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
+const NotFound = lazy(() => import("./layout/not-found.tsx"));
 const Docs = lazy(() => import("./docs/docs.tsx"));
 
 /** Everything that is served: the reference for everybody, and the dashboard. */
@@ -45,7 +46,7 @@ function Dashboard() {
   }
   if (session.isPending) return <Starting />;
   return (
-    <Entrance title="Out of reach">
+    <Entrance title="No connection">
       <Unavailable error={session.error} onRetry={() => void session.refetch()} />
     </Entrance>
   );
@@ -59,7 +60,7 @@ function Outside({ known }: { readonly known: GetSessionResponse }) {
   return (
     <Breakage path={path}>
       <Suspense fallback={<Starting />}>
-        {isNew ? <SignUp {...known} /> : <SignIn signUpMode={known.signUpMode} />}
+        {!isPagePath(path) ? <NotFound /> : isNew ? <SignUp {...known} /> : <SignIn signUpMode={known.signUpMode} />}
       </Suspense>
     </Breakage>
   );
@@ -81,12 +82,10 @@ function Inside() {
             <Route path={PATHS.admin}>
               <Redirect to={PATHS.adminAccounts} replace />
             </Route>
-            <Route path="/admin/:page" component={Administration} />
+            {path.startsWith(`${PATHS.admin}/`) && isPagePath(path) && <Route component={Administration} />}
             <Route path={PATHS.account} component={Account} />
             {readLinkToken("invitation") !== "" && <Route path={PATHS.signUp} component={Invited} />}
-            <Route>
-              <Redirect to={PATHS.keys} replace />
-            </Route>
+            <Route>{isPagePath(path) ? <Redirect to={PATHS.keys} replace /> : <NotFound />}</Route>
           </Switch>
         </Suspense>
       </Breakage>

@@ -1,4 +1,5 @@
-/** Every address of the app. The server answers exactly these and `requestPath`'s with the page, and everything else as before. */
+/** Every address of the app. The server answers exactly these and `requestPath`'s with the page; a browser at
+ * any other address gets the same page with 404. */
 export const PATHS = {
   home: "/",
   signIn: "/sign-in",

@@ -42,7 +42,10 @@ export async function updateAccount(
   if (weakens && isAdministrator(before) && !(await store.list()).some(isAdministrator)) {
     // Looked at after the change and not before: of two administrators who remove each other, at least one finds out.
     await store.update(id, undo(changes, before));
-    throw new Failure("invalid_request", "This is the last administrator. Make somebody else one first.");
+    throw new Failure(
+      "invalid_request",
+      "This is the last administrator. Make another account an administrator first.",
+    );
   }
   if (changes.disabledAtMs !== undefined) await store.removeSessions(id);
   if (weakens) await withdrawInvitations(store, id);
@@ -73,7 +76,7 @@ export async function createAccount(
   let account = await claim(context, newcomer);
   if (account === undefined) {
     account = newAccount(newcomer, request.role, clock.now());
-    if (!(await store.insert(account))) throw invalidField("email", "has an account already");
+    if (!(await store.insert(account))) throw invalidField("email", "already has an account");
   }
   await log.record({ type: "account_created", accountId: account.id, details: { role: account.role } });
   return account;

@@ -33,14 +33,15 @@ export async function createInvitation(
   { store, clock, log, signUp }: Pick<AccessContext, "store" | "clock" | "log" | "signUp">,
   request: InvitationRequest,
 ): Promise<CreatedInvitation> {
-  if (signUp === "closed") throw new Failure("invalid_request", "Sign-up is closed: an invitation could not be used.");
+  if (signUp === "closed") throw new Failure("invalid_request", "Sign-up is closed, so invitations cannot be used.");
   const email = request.email === undefined ? undefined : toEmail(request.email);
   if (email !== undefined && (await store.findByEmail(email)) !== undefined) {
-    throw invalidField("email", "has an account already");
+    throw invalidField("email", "already has an account");
   }
   const nowMs = clock.now();
   const open = (await store.listInvitations()).filter((record) => isUsable(record, nowMs));
-  if (open.length >= MAX_INVITATIONS) throw new Failure("invalid_request", "There are too many open invitations.");
+  if (open.length >= MAX_INVITATIONS)
+    throw new Failure("invalid_request", "There are too many pending invitations. Revoke some first.");
   const token = generateToken();
   const record: InvitationRecord = {
     id: `inv_${randomBase62(16)}`,

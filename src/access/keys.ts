@@ -177,8 +177,11 @@ export async function updateKey(
 }
 
 function isForAdministrators(): Failure {
-  const what = "An administrator has limited this key: its models, capabilities and limits are for administrators";
-  return new Failure("permission_denied", `${what} to change.`);
+  const what = "This key is locked by an administrator";
+  return new Failure(
+    "permission_denied",
+    `${what}: only administrators can change its models, capabilities and limits.`,
+  );
 }
 
 /** Whether a key may do less than its account. */
@@ -198,7 +201,7 @@ async function requireRoom({ store, clock }: KeyContext, accountId: string): Pro
   const most = MAX_WORKING_KEYS.toLocaleString("en");
   throw new Failure(
     "invalid_request",
-    `This account has ${most} keys that work, which is the most. Revoke some first.`,
+    `This account has reached the maximum of ${most} active keys. Revoke a key first.`,
   );
 }
 
@@ -234,8 +237,9 @@ async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
 /** What a key's owner chose, without repetitions. */
 function checkChoices<C extends KeyChanges>(choices: C): C {
   const { name, models, capabilities, limits, options } = choices;
-  if (models?.length === 0) throw invalidField("models", "name at least one model, or leave it out for all");
-  if (capabilities?.length === 0) throw invalidField("capabilities", "name at least one, or leave it out for all");
+  if (models?.length === 0) throw invalidField("models", "select at least one model, or omit the field for all models");
+  if (capabilities?.length === 0)
+    throw invalidField("capabilities", "select at least one, or omit the field for all capabilities");
   return {
     ...choices,
     ...(name !== undefined && { name: checkName(name) }),

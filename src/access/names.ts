@@ -6,10 +6,11 @@ const FORBIDDEN = /[\p{Cc}\p{Bidi_Control}]/u;
 
 /** A name for people, as it was given. Throws an `invalid_request` Failure. */
 export function checkName(name: string): string {
-  if (name.trim() === "" || name.length > MAX_NAME_LENGTH || FORBIDDEN.test(name) || !name.isWellFormed()) {
+  if (name.trim() === "") throw invalidField("name", "enter a name");
+  if (name.length > MAX_NAME_LENGTH || FORBIDDEN.test(name) || !name.isWellFormed()) {
     throw invalidField(
       "name",
-      `must be 1 to ${MAX_NAME_LENGTH} characters without control characters, also those of the direction of text`,
+      `must be 1 to ${MAX_NAME_LENGTH} characters, without control or bidirectional formatting characters`,
     );
   }
   return name;

@@ -26,7 +26,7 @@ export async function changePassword(
   checkPassword(password, account.email ?? "", "new_password");
   const old = toPassword(current, "current_password");
   await checkOwnPassword(context, { signedIn, password: old, field: "current_password" }, origin);
-  if (password === old) throw invalidField("new_password", "is the current one");
+  if (password === old) throw invalidField("new_password", "must differ from the current password");
   const changed = await setPassword(context, account, password);
   const { id } = account;
   await context.log.record({ type: "password_changed", actorId: id, accountId: id, network: origin.network });
@@ -38,7 +38,8 @@ export async function changePassword(
  * are unknown again and its throttle is forgotten.
  */
 export async function resetPassword(context: AccessContext, account: AccountRecord, text: string): Promise<void> {
-  if (account.email === undefined) throw invalidField("id", `nobody can sign in to ${account.id}: it has no address`);
+  if (account.email === undefined)
+    throw invalidField("id", `account ${account.id} has no e-mail address, so sign-in is not possible`);
   const password = toPassword(text);
   checkPassword(password, account.email);
   await setPassword(context, account, password);

@@ -110,7 +110,7 @@ class Queue {
 
   requireRoom(lane: Lane): void {
     if (this.#waiting[lane].length < MAX_WAITING) return;
-    throw new Failure("overloaded", "Too many passwords are being checked. Try again shortly.", {
+    throw new Failure("overloaded", "The server is busy checking passwords. Try again shortly.", {
       retryAfterMs: RETRY_AFTER_MS,
     });
   }

@@ -28,7 +28,7 @@ export function checkPassword(password: string, email: string, field = "password
     throw invalidField(field, `must have at least ${MIN_CHARACTERS} characters`);
   }
   if (isCommon(password, [email, ...wordsOf(email), "parley"])) {
-    throw invalidField(field, "is one of those that are guessed first; choose another, such as four unrelated words");
+    throw invalidField(field, "this password is too common; choose another, such as four unrelated words");
   }
 }
 

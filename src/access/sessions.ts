@@ -84,7 +84,7 @@ export function freshUntilMs({ authenticatedAtMs }: SessionRecord): number {
 /** Throws `permission_denied`, with the detail `reauthentication_required`, when the password was given too long ago. */
 export function requireFresh({ session }: SignedIn, nowMs: number): void {
   if (nowMs < freshUntilMs(session)) return;
-  throw new Failure("permission_denied", "This needs your password once more.", {
+  throw new Failure("permission_denied", "Confirm your password to continue.", {
     detail: "reauthentication_required",
   });
 }
@@ -92,7 +92,7 @@ export function requireFresh({ session }: SignedIn, nowMs: number): void {
 /** Throws `permission_denied` for members. */
 export function requireAdministrator({ account }: SignedIn): void {
   if (account.role === "administrator") return;
-  throw new Failure("permission_denied", "This is for administrators.");
+  throw new Failure("permission_denied", "Only administrators can do this.");
 }
 
 /** Ends a session, if it is one. */

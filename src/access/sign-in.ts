@@ -89,7 +89,7 @@ export async function checkOwnPassword(
   const { matches } = await context.passwords.verify(password, passwordHash, "known");
   if (!matches) {
     await recordOwn(context, { signedIn, type: "reauthentication_failed" }, origin);
-    throw invalidField(field, "is not your password");
+    throw invalidField(field, "wrong password");
   }
   await attempt.succeeded();
 }

@@ -111,10 +111,10 @@ async function admit(
   token: string | undefined,
   email: string,
 ): Promise<InvitationRecord | undefined> {
-  if (context.signUp === "closed") throw new Failure("permission_denied", "Nobody can sign up here.");
+  if (context.signUp === "closed") throw new Failure("permission_denied", "Sign-up is closed.");
   if (token === undefined) {
     if (context.signUp === "open") return undefined;
-    throw new Failure("permission_denied", "Signing up here needs an invitation.");
+    throw new Failure("permission_denied", "Sign-up requires an invitation.");
   }
   const invitation = await findInvitation(context, token);
   if (invitation === undefined || (invitation.email ?? email) !== email) throw notInvited();
@@ -128,7 +128,7 @@ async function admitFirst(
   { isForwarded = false }: Origin,
 ): Promise<void> {
   if (context.signUp === "closed")
-    throw new Failure("permission_denied", `Sign-up is closed. The first administrator is made with: ${CREATE_FIRST}`);
+    throw new Failure("permission_denied", `Sign-up is closed. Create the first administrator with: ${CREATE_FIRST}`);
   const isNeeded = context.isExposed || isForwarded;
   if (!isNeeded || (await isSetupToken(context, setupToken))) return;
   const invitation = token === undefined ? undefined : await findInvitation(context, token);
@@ -136,13 +136,13 @@ async function admitFirst(
   if (!context.isExposed)
     throw new Failure(
       "permission_denied",
-      "This request came through a proxy, so others may reach this page. Set http.public_url to the address that people use " +
-        `and restart Parley, which then prints a setup token; without it: ${CREATE_FIRST}`,
+      "This request came through a proxy, so this page may be public. Set http.public_url to the public address and restart " +
+        `Parley to get a setup token, or run: ${CREATE_FIRST}`,
     );
   throw new Failure(
     "permission_denied",
-    "The first administrator needs the setup token of the link that Parley has printed at its start. A restart prints another " +
-      `one; without it: ${CREATE_FIRST}`,
+    "Creating the first administrator requires the setup token, which is part of the link that Parley prints at startup. " +
+      `Restart Parley to print a new one, or run: ${CREATE_FIRST}`,
   );
 }
 
@@ -155,10 +155,10 @@ async function removeUnused(context: AccessContext, token: string): Promise<void
 }
 
 function notInvited(): Failure {
-  const why = "It may have been used, have expired, or be for another address.";
+  const why = "It may have been used or revoked, have expired, or be for another e-mail address.";
   return new Failure("permission_denied", `This invitation is not valid. ${why}`);
 }
 
 function taken(): Failure {
-  return invalidField("email", "has an account already; sign in instead");
+  return invalidField("email", "already has an account; sign in instead");
 }

@@ -150,7 +150,7 @@ function addInWindow(
 
 function tooMany(waitMs: number): Failure {
   const seconds = Math.max(Math.ceil(waitMs / 1000), 1);
-  return new Failure("rate_limited", `There were too many attempts. Try again in ${seconds} s.`, {
+  return new Failure("rate_limited", `Too many attempts. Try again in ${seconds} s.`, {
     retryAfterMs: Math.max(waitMs, 1),
   });
 }

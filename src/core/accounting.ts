@@ -79,10 +79,11 @@ export class CompletionAccounting {
     this.#mode = mode;
     this.#startedAtMs = ports.clock.now();
     const created = Math.floor(this.#startedAtMs / 1000);
-    const { completionId, signal, hops, principal } = call;
+    const { completionId, arrivedMs, signal, hops, principal } = call;
     const { keyFamilyId, accountId } = principal;
     this.routerCall = {
       completionId,
+      arrivedMs,
       created,
       signal,
       keyFamilyId,

@@ -56,6 +56,8 @@ export interface RestOutcome {
 /** What the router must know of the call it works for. */
 export interface RouterCall {
   readonly completionId: string;
+  /** When the request arrived, by the clock's `monotonic`. */
+  readonly arrivedMs: number;
   /** Unix seconds. */
   readonly created: number;
   /** Aborts with a Failure as its reason. */

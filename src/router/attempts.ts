@@ -148,7 +148,7 @@ export class AttemptRun {
     this.#giveBack?.();
   }
 
-  /** Milliseconds spent with upstreams so far, an attempt under way included. */
+  /** Milliseconds spent waiting for upstreams so far: attempts, the running one included, and the backoff between them. */
   upstreamMs(attempt: RunningAttempt): number {
     return this.#upstreamMs + this.#ports.clock.monotonic() - attempt.startedMs;
   }
@@ -181,7 +181,7 @@ export class AttemptRun {
     const permit = this.#ports.breakerOf(model).admit();
     if (permit instanceof Failure) {
       if (model === this.#plan.candidates[0]) this.#primaryFailure ??= permit;
-      return this.#skip(model, permit, "resting after failures");
+      return this.#skip(model, permit, "circuit breaker open");
     }
     const { firstContentMs, idleMs, settleMs } = model.timeouts;
     const limit = new TimeLimit(this.#overall, this.#ports.clock, settleMs);
@@ -237,7 +237,9 @@ export class AttemptRun {
   }
 
   async #pause(waitMs: number): Promise<void> {
+    const beganMs = this.#ports.clock.monotonic();
     await sleep(this.#ports.clock, waitMs, this.#overall.signal);
+    this.#upstreamMs += this.#ports.clock.monotonic() - beganMs;
     this.#throwIfOver();
   }
 
@@ -260,14 +262,16 @@ export class AttemptRun {
     outcome: string,
     { startedMs, failure, upstreamStatus = failure?.upstreamStatus, reason = failure?.message ?? "" }: AttemptNote,
   ): void {
-    const tookMs = startedMs === undefined ? 0 : this.#ports.clock.monotonic() - startedMs;
-    this.#upstreamMs += tookMs;
+    const nowMs = this.#ports.clock.monotonic();
+    const beganMs = startedMs ?? nowMs;
+    this.#upstreamMs += nowMs - beganMs;
     const attempt: Attempt = {
       $typeName: "parley.v1.Attempt",
       model: model.id,
       outcome,
       reason,
-      durationMs: Math.round(tookMs),
+      durationMs: Math.round(nowMs - beganMs),
+      startMs: Math.round(beganMs - this.#call.arrivedMs),
     };
     if (upstreamStatus !== undefined) attempt.upstreamStatus = upstreamStatus;
     this.#call.attempts.push(attempt);

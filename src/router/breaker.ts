@@ -70,7 +70,7 @@ export class Breaker {
   get rest(): Opening | undefined {
     if (this.#openUntilMs === undefined) return undefined;
     const remainingMs = Math.max(this.#openUntilMs - this.#clock.monotonic(), 0);
-    return { sinceMs: this.#openSinceMs!, remainingMs };
+    return { sinceMs: this.#openSinceMs!, remainingMs, isProbed: remainingMs === 0 && this.#probing };
   }
 
   /** A permit for one attempt, or the failure to answer with while the model rests. */
@@ -148,7 +148,9 @@ export class Breaker {
     const retryAfterMs = Math.max((this.#openUntilMs ?? 0) - this.#clock.monotonic(), 1);
     const limited = this.#last?.code === "upstream_rate_limited";
     const code = limited ? "upstream_rate_limited" : "upstream_unavailable";
-    const message = limited ? this.#last!.message : "The upstream model rests after failures.";
+    const message = limited
+      ? this.#last!.message
+      : "The upstream model is temporarily disabled after repeated failures (circuit breaker open).";
     return new Failure(code, message, { retryAfterMs, transient: false, cause: this.#last });
   }
 }

@@ -39,8 +39,10 @@ export interface UpstreamFailure {
 /** Since when an upstream model has not worked, in Unix milliseconds, and for how long it is left alone yet. */
 export interface Opening {
   readonly sinceMs: number;
-  /** 0 while a probe is due or under way. */
+  /** 0 while a probe is due or in flight. */
   readonly remainingMs: number;
+  /** Whether a request probes at this moment if it works again. */
+  readonly isProbed: boolean;
 }
 
 /** How long something took, in milliseconds; undefined as long as nothing did. */

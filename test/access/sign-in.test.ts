@@ -296,7 +296,7 @@ describe("a browser in which the account has signed in before", () => {
     const encoded = await passwords.hash(PASSWORD);
     const order: string[] = [];
     const flood = Array.from({ length: 34 }, () => passwords.verify("x", encoded).then(() => order.push("unknown")));
-    expect(() => passwords.requireRoom()).toThrow("Too many passwords");
+    expect(() => passwords.requireRoom()).toThrow("busy checking passwords");
     await expect(passwords.verify("x", encoded)).rejects.toMatchObject({ code: "overloaded" });
     await passwords.verify(PASSWORD, encoded, "known").then(() => order.push("known"));
     expect(order.indexOf("known")).toBeLessThan(5);

@@ -121,9 +121,9 @@ describe("signing up after the first person", () => {
 
   it("needs an invitation where it says so, and is impossible where it is closed", async () => {
     const invited = await setUp("invited");
-    await expect(signUp(invited.access, application("bob"), HERE)).rejects.toThrow("needs an invitation");
+    await expect(signUp(invited.access, application("bob"), HERE)).rejects.toThrow("requires an invitation");
     const closed = await setUp("closed");
-    await expect(signUp(closed.access, application("bob"), HERE)).rejects.toThrow("Nobody can sign up");
+    await expect(signUp(closed.access, application("bob"), HERE)).rejects.toThrow("Sign-up is closed");
     await expect(closed.invite()).rejects.toThrow("Sign-up is closed");
   });
 
@@ -177,7 +177,7 @@ describe("an invitation", () => {
     const { token } = await invite("Bob@Example.com");
     await expect(signUp(access, application("eve", token), HERE)).rejects.toThrow("not valid");
     expect((await signUp(access, application("bob", token), HERE)).account.email).toBe("bob@example.com");
-    await expect(invite("bob@example.com")).rejects.toThrow("has an account already");
+    await expect(invite("bob@example.com")).rejects.toThrow("already has an account");
   });
 
   it("ends after seven days, when it is revoked, and when whoever gave it may not any more", async () => {
@@ -272,7 +272,7 @@ describe("accounts", () => {
     const first = await createAccount(access, { ...member("ada"), role: "administrator" });
     expect(first.id).toBe(DEFAULT_ACCOUNT_ID);
     expect((await createAccount(access, member("bob"))).role).toBe("member");
-    await expect(createAccount(access, member("bob"))).rejects.toThrow("has an account already");
+    await expect(createAccount(access, member("bob"))).rejects.toThrow("already has an account");
   });
 });
 

@@ -55,11 +55,11 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
     await page.getByRole("button", { name: "Create key" }).click();
     for (const fold of ["Permissions", "Limits"]) await page.locator("summary", { hasText: fold }).click();
-    await page.getByLabel("Only these").check();
+    await page.getByLabel("Selected models only").check();
     expect(await barriers()).toEqual([]);
     await page.getByLabel("Name", { exact: true }).fill("with limits");
     await page.getByLabel("alpha-haiku-4.5", { exact: true }).check();
-    await page.getByLabel("Budget per month").fill("5");
+    await page.getByLabel("Monthly budget").fill("5");
     await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
     await page.getByTestId("secret").waitFor();
     expect(await barriers()).toEqual([]);
@@ -78,7 +78,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
     await page.getByLabel("Password", { exact: true }).fill(PASSWORD);
     await page.keyboard.press("Enter");
-    await page.getByRole("button", { name: "Show 1 ended key" }).click();
+    await page.getByRole("button", { name: "Show 1 inactive key" }).click();
     expect(await barriers()).toEqual([]);
   });
 
@@ -104,7 +104,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     await page.getByRole("heading", { name: "Details" }).waitFor();
     expect(await barriers()).toEqual([]);
     await page.goto(`${site.product.url}/requests/req_nothing`);
-    await page.getByText("No such request").waitFor();
+    await page.getByText("Request not found").waitFor();
     expect(await barriers()).toEqual([]);
   });
 
@@ -125,13 +125,13 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     for (const fold of ["System message", "Parameters", "Tools", "Fallback models"]) {
       await page.locator("summary", { hasText: fold }).click();
     }
-    await page.getByRole("button", { name: "Insert an example" }).click();
+    await page.getByRole("button", { name: "Insert example" }).click();
     await page.getByLabel("Add a model").selectOption({ index: 1 });
     await page.getByLabel("Reasoning effort").selectOption("high");
     await message.fill("What is the weather in a_very_long_name_without_any_spaces_that_goes_on_and_on_and_on?");
     await page.getByRole("button", { name: "Send" }).click();
     await page.getByLabel("Result of get_weather").waitFor();
-    for (const tab of ["Answer", "Request", "Events"]) {
+    for (const tab of ["Response", "Request", "Events"]) {
       await page.getByRole("tab", { name: tab }).click();
       expect(await barriers()).toEqual([]);
     }
@@ -156,7 +156,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
   it("has no barrier in the dialogs of the administration", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/admin/invitations`);
-    await page.getByRole("button", { name: "Invite somebody" }).click();
+    await page.getByRole("button", { name: "Invite" }).click();
     await page.getByLabel("E-mail (optional)").fill("no address");
     await page.getByRole("button", { name: "Create link" }).click();
     await page.locator("[aria-invalid]").waitFor();
@@ -175,7 +175,7 @@ describe("every page, at 1440 and 390 pixels, light and dark", () => {
     expect(await barriers()).toEqual([]);
     await page.goto(`${site.product.url}/sign-up#invitation=any`);
     await page.reload();
-    await page.getByRole("heading", { name: "You are signed in already" }).waitFor();
+    await page.getByRole("heading", { name: "Already signed in" }).waitFor();
     expect(await barriers()).toEqual([]);
   });
 
@@ -201,7 +201,7 @@ describe("somebody without a mouse", () => {
     // The dialog has taken the focus, and keeps it.
     await expect.poll(() => page.evaluate("document.activeElement.name")).toBe("name");
     await page.keyboard.type("by keyboard");
-    await tabTo(page, "LimitsNone of its own");
+    await tabTo(page, "LimitsNone");
     await page.keyboard.press("Enter");
     await tabTo(page, "Requests per minute");
     await page.keyboard.type("30");
@@ -221,7 +221,7 @@ describe("somebody without a mouse", () => {
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Create key");
 
     await page.goto(`${site.product.url}/keys`);
-    await tabTo(page, "Skip to the page");
+    await tabTo(page, "Skip to content");
     await tabTo(page, "Models");
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Models", exact: true }).waitFor();

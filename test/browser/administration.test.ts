@@ -55,13 +55,13 @@ describe("an invitation", () => {
     const { page } = ada;
     await go(ada, "/admin/invitations", "Invitations");
     await page.getByText("No invitations").waitFor();
-    await page.getByRole("button", { name: "Invite somebody" }).click();
+    await page.getByRole("button", { name: "Invite" }).click();
     await page.getByLabel("E-mail (optional)").fill("no address");
     await page.getByRole("button", { name: "Create link" }).click();
     await expect.poll(() => page.locator("input[aria-invalid]:focus").count()).toBe(1);
     await page.getByLabel("E-mail (optional)").fill("ada@example.com");
     await page.getByRole("button", { name: "Create link" }).click();
-    await page.getByText("Has an account already.").waitFor();
+    await page.getByText("Already has an account.").waitFor();
   });
 
   it("gives a link once, which can be copied", async () => {
@@ -75,7 +75,7 @@ describe("an invitation", () => {
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "I have copied it" }).click();
     await closed(page);
-    await item(page, "Invitations", "bob@example.com").getByText("Open, expires in 7 days").waitFor();
+    await item(page, "Invitations", "bob@example.com").getByText("Pending, expires in 7 days").waitFor();
     expect(await page.content()).not.toContain(link.split("=")[1]);
   });
 
@@ -85,15 +85,15 @@ describe("an invitation", () => {
     await bob.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
     await bob.page.goto(link);
     await bob.page.reload();
-    await bob.page.getByRole("heading", { name: "You are signed in already" }).waitFor();
+    await bob.page.getByRole("heading", { name: "Already signed in" }).waitFor();
     expect(await bob.page.getByRole("main").innerText()).toContain("ada@example.com");
-    await bob.page.getByRole("button", { name: "Sign out and accept it" }).click();
+    await bob.page.getByRole("button", { name: "Sign out and continue" }).click();
     await bob.page.getByRole("heading", { name: "Accept your invitation" }).waitFor();
   });
 
   it("makes an account, and is used up by it", async () => {
     const { page } = bob;
-    await page.getByLabel("E-mail").fill("bob@example.com");
+    expect(await page.getByLabel("E-mail").inputValue()).toBe("bob@example.com");
     await page.getByLabel("Name (optional)").fill("Bob");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Create account" }).click();
@@ -107,20 +107,19 @@ describe("an invitation", () => {
 
   it("that was revoked is refused", async () => {
     const { page } = ada;
-    await page.getByRole("button", { name: "Invite somebody" }).click();
+    await page.getByRole("button", { name: "Invite" }).click();
     await page.getByRole("button", { name: "Create link" }).click();
     const revoked = (await page.getByTestId("invitation").textContent()) ?? "";
     await page.getByRole("button", { name: "I have copied it" }).click();
     await closed(page);
-    await page.getByRole("button", { name: "Revoke the invitation for anybody with the link" }).click();
+    await page.getByRole("button", { name: "Revoke the invitation for anyone with the link" }).click();
     await page.getByRole("button", { name: "Revoke invitation" }).click();
     await closed(page);
-    await expect.poll(() => item(page, "Invitations", "Anybody").count()).toBe(0);
+    await expect.poll(() => item(page, "Invitations", "Anyone").count()).toBe(0);
     const eve = await site.visit(revoked.slice(site.product.url.length));
-    await eve.page.getByLabel("E-mail").fill("eve@example.com");
-    await eve.page.getByLabel("Password").fill(PASSWORD);
-    await eve.page.getByRole("button", { name: "Create account" }).click();
-    await expect.poll(() => eve.page.getByRole("alert").innerText()).toContain("invitation is not valid");
+    await eve.page.getByRole("heading", { name: "This invitation is not valid" }).waitFor();
+    expect(await eve.page.getByLabel("Password").count()).toBe(0);
+    expect(await findBarriersEverywhere(eve.page)).toEqual([]);
   });
 });
 
@@ -135,7 +134,7 @@ describe("a key that an administrator has limited", () => {
     const { page } = bob;
     await go(bob, "/keys", "Keys");
     await page.getByRole("button", { name: "Edit Bob's program" }).click();
-    await page.getByText("An administrator has limited this key.").waitFor();
+    await page.getByText("Locked by an administrator.").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.locator("summary", { hasText: "Limits" }).click();
     expect(await page.getByLabel("Requests per minute").isDisabled()).toBe(true);
@@ -164,7 +163,7 @@ describe("a member", () => {
       ["settings", "Settings"],
     ] as const) {
       await go(bob, `/admin/${path}`, heading);
-      await page.getByText("For administrators", { exact: true }).waitFor();
+      await page.getByText("Administrators only", { exact: true }).waitFor();
       expect(await page.getByRole("main").getByRole("listitem").count()).toBe(0);
     }
     expect(await findBarriersEverywhere(page)).toEqual([]);
@@ -178,7 +177,7 @@ describe("accounts", () => {
     await page.getByRole("heading", { name: "Accounts", exact: true }).waitFor();
     await page.getByLabel("Find an account").fill("BOB@");
     await expect.poll(() => page.getByText("1 account", { exact: true }).count()).toBe(1);
-    await item(page, "Accounts", "Bob").getByText("1 working key", { exact: true }).waitFor();
+    await item(page, "Accounts", "Bob").getByText("1 active key", { exact: true }).waitFor();
     await page.getByLabel("Find an account").fill("");
     await page.getByLabel("Show").selectOption("Administrators");
     await expect.poll(() => item(page, "Accounts", "").count()).toBe(1);
@@ -239,7 +238,7 @@ describe("accounts", () => {
   it("that are disabled lose their session and their keys, and get them back", async () => {
     const { page } = ada;
     await page.getByRole("button", { name: "Disable Bob" }).click();
-    await page.getByText(/signed out everywhere[\s\S]*Its key will be refused/).waitFor();
+    await page.getByText(/signed out everywhere[\s\S]*Its keys \(1\) stop working/).waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByRole("button", { name: "Disable account" }).click();
     await closed(page);
@@ -255,8 +254,8 @@ describe("accounts", () => {
     await expect.poll(() => ask(bobsKey), { timeout: 5_000 }).toBe(200);
     await signIn(bob, "bob@example.com");
     await bob.page
-      .getByRole("heading", { name: "For administrators" })
-      .or(bob.page.getByText("For administrators"))
+      .getByRole("heading", { name: "Administrators only" })
+      .or(bob.page.getByText("Administrators only"))
       .waitFor();
   });
 
@@ -307,7 +306,7 @@ describe("security events", () => {
       .first()
       .waitFor();
     await page.getByText("From 127.0.0.0/24").first().waitFor();
-    await page.getByLabel("About").selectOption({ label: "Ada, ada@example.com" });
+    await page.getByLabel("Account").selectOption({ label: "Ada, ada@example.com" });
     await page.getByText("Ada signed up").waitFor();
     await expect.poll(() => page.getByText(/disabled/).count()).toBe(0);
     expect(new URL(page.url()).search).toBe("?account=acct_default");
@@ -339,9 +338,9 @@ describe("settings", () => {
   it("say what the installation runs with, and where that stands in the file", async () => {
     const { page } = ada;
     await go(ada, "/admin/settings", "Settings");
-    await page.getByText("Who has an invitation").waitFor();
+    await page.getByText("Invitation only").waitFor();
     await page.getByText("limits.requests_per_minute").waitFor();
-    expect(await page.getByRole("main").innerText()).toMatch(/SQLite, schema \d+[\s\S]*alpha[\s\S]*speaks anthropic/);
+    expect(await page.getByRole("main").innerText()).toMatch(/SQLite, schema \d+[\s\S]*alpha[\s\S]*anthropic dialect/);
     expect(await page.content()).not.toContain("simulated:");
     expect(await findBarriersEverywhere(page)).toEqual([]);
   });
@@ -355,23 +354,23 @@ describe("providers", () => {
       .getByRole("list", { name: "Upstream models" })
       .getByRole("listitem")
       .filter({ hasText: "alpha-opus-4.5" });
-    await opus.getByText("Working").waitFor();
+    await opus.getByText("Healthy").waitFor();
     // Five in a row open the breaker: three requests, two of them with a retry.
     for (let index = 0; index < 3; index += 1) {
       expect(await ask(bobsKey, `[[fault: status=529; id=${index}]]`, "alpha-opus-4.5")).toBe(503);
     }
     // Without being told: it asks again by itself.
-    await opus.getByText(/^(Resting since|Being probed, resting since)/).waitFor();
+    await opus.getByText(/^(Circuit open since|Ready to retry \(circuit open since)/).waitFor();
     await opus.getByText(/Provider unavailable \(5\)/).waitFor();
     await opus.locator("summary").click();
     const failure = opus.getByRole("listitem").first();
-    expect(await failure.innerText()).toMatch(/Provider unavailable\s+Status 529/);
+    expect(await failure.innerText()).toMatch(/Provider unavailable\s+HTTP 529/);
     expect(await failure.getByRole("link").getAttribute("href")).toMatch(/^\/requests\/chatcmpl-/);
     expect(await findBarriersEverywhere(page)).toEqual([]);
-    await page.getByLabel("Only those in trouble (1)").check();
+    await page.getByLabel("Unhealthy only (1)").check();
     await expect.poll(() => page.getByRole("heading", { level: 2 }).count()).toBe(1);
     await expect.poll(() => ask(bobsKey, "Write 3 words", "alpha-opus-4.5"), { timeout: 10_000 }).toBe(200);
-    await opus.getByText("Working").waitFor();
+    await opus.getByText("Degraded").waitFor();
   });
 });
 
@@ -385,10 +384,10 @@ describe("sessions", () => {
     const sessions = page.getByRole("list", { name: "Sessions" }).getByRole("listitem");
     await expect.poll(() => sessions.count()).toBe(2);
     expect(await sessions.first().innerText()).toContain("Chrome on Linux");
-    await expect.poll(() => page.getByText("This one").count()).toBe(1);
+    await expect.poll(() => page.getByText("This session").count()).toBe(1);
     expect(await findBarriersEverywhere(page)).toEqual([]);
-    await page.getByRole("button", { name: "Sign out elsewhere" }).click();
-    await page.getByText("Signed out of 1 other browser.").waitFor();
+    await page.getByRole("button", { name: "Sign out other sessions" }).click();
+    await page.getByText("Signed out of 1 other session.").waitFor();
     await expect.poll(() => sessions.count()).toBe(1);
     await elsewhere.page.getByRole("link", { name: "Models" }).click();
     await elsewhere.page.getByRole("heading", { name: "Sign in" }).waitFor();
@@ -401,7 +400,7 @@ describe("sessions", () => {
     const path = "**/parley.console.v1.SessionService/SignOut";
     await page.route(path, (route) => route.abort());
     await page.getByRole("button", { name: "Sign out", exact: true }).click();
-    await page.getByText(/You are still signed in\. Parley does not answer/).waitFor();
+    await page.getByText(/You are still signed in\. Can’t reach Parley/).waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.unroute(path);
   });

@@ -35,11 +35,11 @@ describe("the models", () => {
     await page.getByLabel("Find a model").fill("MODEL-29 number");
     await expect.poll(() => items().count()).toBe(11);
     await page.getByLabel("Find a model").fill("nothing like it");
-    await page.getByText("No model is like this.").waitFor();
+    await page.getByText("No models match.").waitFor();
     await page.getByLabel("Find a model").fill("");
-    await page.getByLabel("Show").selectOption("Makes images");
+    await page.getByLabel("Show").selectOption("Image output");
     await expect.poll(() => items().count()).toBe(1);
-    expect(await items().innerText()).toMatch(/beta-3-pro-image-preview[\s\S]*Preview[\s\S]*\$120\.00 images/);
+    expect(await items().innerText()).toMatch(/beta-3-pro-image-preview[\s\S]*Preview[\s\S]*\$120\.00 image output/);
   });
 
   it("say what they cost and can do, and lead to where they are used", async () => {
@@ -49,7 +49,7 @@ describe("the models", () => {
     await expect.poll(() => items().count()).toBe(1);
     const text = await items().innerText();
     expect(text).toMatch(
-      /Working[\s\S]*from alpha[\s\S]*Calls tools[\s\S]*200K tokens[\s\S]*\$1\.00 in[\s\S]*\$5\.00 out/,
+      /Healthy[\s\S]*· alpha[\s\S]*Tool calling[\s\S]*200K tokens[\s\S]*\$1\.00 input[\s\S]*\$5\.00 output/,
     );
     const links = items().getByRole("link");
     const targets = await links.evaluateAll((found) => found.map((each) => each.getAttribute("href")));
@@ -68,7 +68,7 @@ describe("the models", () => {
     expect(await page.title()).toBe("Models · Parley");
   });
 
-  it("say how long their first content takes now, and that one rests after failures", async () => {
+  it("say how long their time to first token is, and that the circuit of one is open", async () => {
     const { page } = visit;
     await page.goto(`${site.product.url}/keys`);
     const apiKey = await createKey(page, "program");
@@ -87,10 +87,10 @@ describe("the models", () => {
     }
     await page.getByRole("link", { name: "Models" }).click();
     await page.getByLabel("Find a model").fill("alpha-haiku");
-    await expect.poll(() => items().innerText()).toMatch(/Half in \d+ ms, 95% in \d+ ms \(of 3\)[\s\S]*None of 3/);
+    await expect.poll(() => items().innerText()).toMatch(/p50 \d+ ms · p95 \d+ ms \(3 requests\)[\s\S]*0% \(0 of 3\)/);
     await page.getByLabel("Find a model").fill("alpha-opus");
-    await expect.poll(() => items().innerText()).toMatch(/Resting since[\s\S]*5 of 5 \(100%\)/);
-    await page.getByLabel("Show").selectOption("Rests or is probed");
+    await expect.poll(() => items().innerText()).toMatch(/Circuit open since[\s\S]*100% \(5 of 5\)/);
+    await page.getByLabel("Show").selectOption("Unhealthy");
     await page.getByLabel("Find a model").fill("");
     await expect.poll(() => items().count()).toBe(1);
     expect(await findBarriersEverywhere(page)).toEqual([]);

@@ -60,7 +60,7 @@ async function ask(text: string): Promise<void> {
 }
 
 async function complete(): Promise<void> {
-  await page.getByText("Complete", { exact: true }).waitFor();
+  await page.getByText("Completed", { exact: true }).waitFor();
 }
 
 /** The services as somebody's browser may call them. */
@@ -134,7 +134,7 @@ describe("an answer", () => {
     await ask("Say 5000 words");
     await expect.poll(async () => (await answer().innerText()).length).toBeGreaterThan(50);
     await stop().click();
-    await page.getByText("You stopped this answer.").waitFor();
+    await page.getByText("You stopped this response.").waitFor();
     const { log } = await servicesOf(page);
     await expect
       .poll(async () => (await log.list({})).requests[0])
@@ -153,7 +153,7 @@ describe("an answer", () => {
     expect(await answer().innerText()).toContain("simulated prose");
     expect(await page.evaluate("JSON.stringify([localStorage, sessionStorage])")).not.toContain("words");
     await page.reload();
-    await page.getByText("Write a message below to begin.").waitFor();
+    await page.getByText("Send a message to start.").waitFor();
   });
 
   it("with reasoning has it folded", async () => {
@@ -169,7 +169,7 @@ describe("an answer", () => {
 
   it("with a picture shows it", async () => {
     await choose("Model", "beta-3-pro-image-preview");
-    await page.getByLabel("The answer may hold images").check();
+    await page.getByLabel("Generate images").check();
     await ask("Draw a picture of a cat");
     await complete();
     const picture = answer().getByRole("img");
@@ -215,12 +215,12 @@ describe("what is sent", () => {
     await page.getByLabel("Max tokens", { exact: true }).fill("5");
     await ask("Say 100 words");
     await complete();
-    await page.getByText("Cut off: the limit of tokens was reached").waitFor();
+    await page.getByText("Truncated: max tokens reached").waitFor();
   });
 
   it("holds tools, whose calls are answered by hand", async () => {
     await open("Tools");
-    const tools = page.getByLabel("Functions, as JSON");
+    const tools = page.getByLabel("Functions (JSON)");
     for (const [text, what] of [
       ["[{", "Is not JSON"],
       ["{}", "Must be a list"],
@@ -233,7 +233,7 @@ describe("what is sent", () => {
       expect(await tools.getAttribute("aria-invalid")).toBe("true");
     }
     await tools.fill("");
-    await page.getByRole("button", { name: "Insert an example" }).click();
+    await page.getByRole("button", { name: "Insert example" }).click();
     await page.getByRole("button", { name: "Try again" }).click();
     await page.getByLabel("Result of get_weather").fill('{"sky":"clear"}');
     expect(await answer().innerText()).toContain("city");
@@ -249,7 +249,7 @@ describe("what is sent", () => {
       { name: "pixel.png", mimeType: "image/png", buffer: PIXEL },
       { name: "notes.png", mimeType: "image/png", buffer: Buffer.from("no picture") },
     ]);
-    await page.getByText("notes.png is not a PNG, JPEG, GIF or WebP picture.").waitFor();
+    await page.getByText("notes.png is not a PNG, JPEG, GIF or WebP image.").waitFor();
     const bytes = JSON.stringify([...PIXEL]);
     await page.evaluate(`(() => {
       const area = document.querySelector("textarea[rows='3']");
@@ -273,7 +273,7 @@ describe("what is sent", () => {
     await page.getByRole("tab", { name: "Attempts" }).click();
     const attempts = await page.getByRole("tabpanel").getByRole("listitem").allInnerTexts();
     expect(attempts[0]).toContain("Provider unavailable");
-    expect(attempts.at(-1)).toContain("Served");
+    expect(attempts.at(-1)).toContain("Success");
   });
 
   it("can be edited, removed and asked again", async () => {
@@ -306,7 +306,7 @@ describe("what is sent", () => {
     await page.getByRole("tab", { name: "Request" }).click();
     const env = { PATH: process.env["PATH"], PARLEY_API_KEY: secret };
     const copy = async (name: string): Promise<string> => {
-      await choose("Written as", name);
+      await choose("Language", name);
       await page.getByRole("button", { name: `Copy the request as ${name}` }).click();
       await page.getByText("Copied").waitFor();
       return page.evaluate<string>("navigator.clipboard.readText()");
@@ -341,6 +341,22 @@ describe("the key", () => {
     expect(await alert.getByRole("link").getAttribute("href")).toMatch(/^\/requests\/req_/);
   });
 
+  it("is one that may use the model of a link, or the page says why another model is used", async () => {
+    const { keys } = await servicesOf(page);
+    await keys.create({ name: "newest, only haiku", models: { ids: ["alpha-haiku-4.5"] } });
+    const model = page.getByLabel("Model", { exact: true });
+    const key = page.getByLabel("Key", { exact: true });
+    await page.goto(`${site.product.url}/models`);
+    await page.getByRole("link", { name: "Try it: beta-3-pro-image-preview" }).click();
+    await expect.poll(() => model.inputValue()).toBe("beta-3-pro-image-preview");
+    await key.selectOption({ label: "newest, only haiku" });
+    await page.getByText("may not use beta-3-pro-image-preview. Using alpha-haiku-4.5 instead.").waitFor();
+    await key.selectOption({ label: "first key" });
+    await expect.poll(() => model.inputValue()).toBe("beta-3-pro-image-preview");
+    await page.goto(`${site.product.url}/playground?model=doesnotexist`);
+    await page.getByText("Model doesnotexist does not exist. Using ").waitFor();
+  });
+
   it("has its limits, and it is said when it may be used again", async () => {
     const { keys } = await servicesOf(page);
     await keys.create({ name: "once a minute", limits: { requestsPerMinute: 1n } });
@@ -360,7 +376,7 @@ describe("the key", () => {
     await stranger.page.getByRole("button", { name: "Create" }).click();
     await stranger.page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
     await stranger.page.goto(`${site.product.url}/playground`);
-    await stranger.page.getByText("No key to try with").waitFor();
+    await stranger.page.getByText("No active key").waitFor();
     const [ada, bob] = [await servicesOf(page), await servicesOf(stranger.page)];
     const theirs = (await ada.keys.list({})).keys[0]!.id;
     const own = (await bob.keys.create({ name: "bob's" })).key!.id;
@@ -392,14 +408,14 @@ describe("somebody without a mouse", () => {
     await page.keyboard.press("Tab");
     expect(await page.evaluate("document.activeElement.textContent")).toBe("Stop");
     await page.keyboard.press("Enter");
-    await page.getByText("You stopped this answer.").waitFor();
+    await page.getByText("You stopped this response.").waitFor();
     await page.keyboard.press("Shift+Tab");
     await page.keyboard.type("Go on");
     await page.keyboard.press("Control+Enter");
     await complete();
     for (let presses = 0; presses < 10; presses += 1) {
       await page.keyboard.press("Tab");
-      if ((await page.evaluate("document.activeElement.textContent")) === "Answer") break;
+      if ((await page.evaluate("document.activeElement.textContent")) === "Response") break;
     }
     await page.keyboard.press("ArrowRight");
     await page.keyboard.press("ArrowRight");
@@ -420,7 +436,7 @@ describe("signing out somewhere else", () => {
     await page.getByLabel("E-mail").fill("ada@example.com");
     await page.getByLabel("Password").fill(PASSWORD);
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("Write a message below to begin.").waitFor();
+    await page.getByText("Send a message to start.").waitFor();
     const { log } = await servicesOf(page);
     const [latest] = (await log.list({})).requests;
     expect(latest).toMatchObject({ outcome: "cancelled", entrance: "console", partial: true });

@@ -34,7 +34,7 @@ describe("the request log, when Parley is started anew", () => {
     successor = await startProduct({ home, config });
     const client = new OpenAI({ apiKey: site.product.firstKey, baseURL: `${successor.url}/v1`, maxRetries: 0 });
     await client.chat.completions.create({ model: "alpha-haiku-4.5", messages: [{ role: "user", content: "Hello!" }] });
-    await page.getByRole("row").filter({ hasText: "Served" }).waitFor({ timeout: 40_000 });
+    await page.getByRole("row").filter({ hasText: "Success" }).waitFor({ timeout: 40_000 });
     await page.getByText("Reconnecting…").waitFor({ state: "detached" });
     expect(complaints).toEqual([]);
   });

@@ -85,15 +85,15 @@ describe("the request log", () => {
 
   it("shows what ends without being loaded again: served, streamed, failed, refused and answered by another model", async () => {
     await ask({});
-    await row("alpha-haiku-4.5").filter({ hasText: "Served" }).waitFor();
+    await row("alpha-haiku-4.5").filter({ hasText: "Success" }).waitFor();
     await ask({ model: "beta-3-flash", stream: true });
-    expect(await row("beta-3-flash").innerText()).toMatch(/HTTP, streamed[\s\S]*Served[\s\S]*first\s+content after/);
+    expect(await row("beta-3-flash").innerText()).toMatch(/HTTP, streamed[\s\S]*Success[\s\S]*time to first token/);
     await ask({ prompt: "[[fault: status=503]]" });
     await row("Provider unavailable").waitFor();
     await ask({ model: HOSTILE });
-    await row("Refused: unknown model").filter({ hasText: HOSTILE }).waitFor();
+    await row("Refused: model not found").filter({ hasText: HOSTILE }).waitFor();
     await ask({ temperature: "hot" });
-    await row("Refused: invalid").waitFor();
+    await row("Refused: invalid request").waitFor();
     await ask({ model: "alpha-opus-4.5", prompt: "[[fault: status=529; times=2]]", fallback_models: ["beta-3-flash"] });
     await row("fallback for alpha-opus-4.5").waitFor();
     // Without the names of the columns; the latest is the first.
@@ -119,15 +119,15 @@ describe("the request log", () => {
   });
 
   it("shows what is asked for, also to whoever gets the link", async () => {
-    await page.getByLabel("Outcome").selectOption("All that failed");
+    await page.getByLabel("Status").selectOption("All errors");
     await row("Provider unavailable").waitFor();
-    await expect.poll(() => row("Served").count()).toBe(0);
+    await expect.poll(() => row("Success").count()).toBe(0);
     await ask({ prompt: "[[fault: status=400]] [[fault: id=2]]" });
     await row("Rejected by provider").waitFor();
     await page.getByLabel("Model", { exact: true }).selectOption("alpha-opus-4.5");
-    await page.getByText("No such requests").waitFor();
+    await page.getByText("No requests match these filters.").waitFor();
     expect(new URL(page.url()).search).toBe("?outcome=failed&model=alpha-opus-4.5");
-    await page.getByLabel("Outcome").selectOption("All outcomes");
+    await page.getByLabel("Status").selectOption("All statuses");
     await row("fallback for alpha-opus-4.5").waitFor();
     await page.reload();
     await row("fallback for alpha-opus-4.5").waitFor();
@@ -139,17 +139,17 @@ describe("the request log", () => {
 
   it("says why a link that is wrong shows nothing", async () => {
     await page.goto(`${site.product.url}/requests?outcome=${encodeURIComponent(HOSTILE)}`);
-    await page.getByText("filter.outcome: must be served, failed or a failure's code.").first().waitFor();
-    expect(await page.getByLabel("Outcome").inputValue()).toBe(HOSTILE);
+    await page.getByText("filter.outcome: must be served, failed or a failure code.").first().waitFor();
+    expect(await page.getByLabel("Status").inputValue()).toBe(HOSTILE);
     await page.getByRole("button", { name: "Clear filters" }).click();
-    await row("Served").first().waitFor();
+    await row("Success").first().waitFor();
   });
 
   it("has what was refused before it was opened, in its place", async () => {
     await openLog("?outcome=model_not_found");
-    await row("Refused: unknown model").filter({ hasText: HOSTILE }).waitFor();
+    await row("Refused: model not found").filter({ hasText: HOSTILE }).waitFor();
     await openLog();
-    await row("Refused: invalid").waitFor();
+    await row("Refused: invalid request").waitFor();
     expect(await rows().nth(1).innerText()).not.toContain("Refused");
   });
 
@@ -158,7 +158,7 @@ describe("the request log", () => {
     const id = await ask({ prompt: `[[fault: status=400; message=${HOSTILE}]]` });
     await page.getByLabel("Find by ID").fill("req_nothing");
     await page.getByRole("button", { name: "Find" }).click();
-    await page.getByText("There is no such request, or no longer.").waitFor();
+    await page.getByText("Request not found.").waitFor();
     await page.getByLabel("Find by ID").fill(` ${id} `);
     await page.keyboard.press("Enter");
     await page.getByRole("heading", { name: "Request", exact: true }).waitFor();
@@ -199,13 +199,16 @@ describe("the page of a request", () => {
     expect(attempts.map((text) => text.split(/\s*\n\s*/).slice(0, 2))).toEqual([
       ["alpha-opus-4.5", "Provider unavailable"],
       ["alpha-opus-4.5", "Provider unavailable"],
-      ["beta-3-flash", "Served"],
+      ["beta-3-flash", "Success"],
     ]);
-    expect(attempts[0]).toMatch(/Status 529 · \d+ ms\s+The upstream provider is temporarily overloaded\./);
-    expect(await fact("Model asked for").innerText()).toBe("alpha-opus-4.5");
-    expect(await fact("Came in by").innerText()).toBe("HTTP, streamed");
-    expect(await fact("Requests per minute").innerText()).toMatch(/^\d+ of 600 left · all back in/);
-    await page.getByText("Its prompt and its answer are not kept.").waitFor();
+    expect(attempts[0]).toMatch(
+      /HTTP 529 · started at \d+ ms · took \d+ ms\s+The upstream provider is temporarily overloaded\./,
+    );
+    expect(attempts[1]).toMatch(/waited \d+ ms · started at \d+ ms/);
+    expect(await fact("Requested model").innerText()).toBe("alpha-opus-4.5");
+    expect(await fact("Endpoint").innerText()).toBe("HTTP (streamed)");
+    expect(await fact("Requests per minute").innerText()).toMatch(/^\d+ of 600 remaining · resets in/);
+    await page.getByText("Prompts and responses are never stored.").waitFor();
     await page.getByRole("button", { name: "Copy the completion ID" }).click();
     expect(await page.evaluate("navigator.clipboard.readText()")).toBe(id);
     await fact("Key").getByRole("link").click();
@@ -215,24 +218,26 @@ describe("the page of a request", () => {
 
   it("says what failed, what the caller was told, and what to do about it", async () => {
     await open(await ask({ prompt: "[[fault: status=503; id=4]]" }));
-    const outcome = await page.getByRole("region", { name: "Outcome" }).innerText();
-    expect(outcome).toMatch(/Provider unavailable[\s\S]*The caller was told:[\s\S]*The upstream provider failed\./);
-    expect(outcome).toContain("name fallback_models");
+    const outcome = await page.getByRole("region", { name: "Status" }).innerText();
+    expect(outcome).toMatch(
+      /Provider unavailable[\s\S]*Error message returned to the client:[\s\S]*The upstream provider failed\./,
+    );
+    expect(outcome).toContain("set fallback_models");
   });
 
   it("is there for one that was refused, too", async () => {
     await open(await ask({ model: HOSTILE }));
-    const outcome = await page.getByRole("region", { name: "Outcome" }).innerText();
-    expect(outcome).toContain("Refused: unknown model");
+    const outcome = await page.getByRole("region", { name: "Status" }).innerText();
+    expect(outcome).toContain("Refused: model not found");
     expect(outcome).toContain(`The model '${HOSTILE}' does not exist`);
-    expect(await fact("Model asked for").innerText()).toBe(HOSTILE);
+    expect(await fact("Requested model").innerText()).toBe(HOSTILE);
     expect(await fact("Key").innerText()).toBe(`app ${HOSTILE}`);
   });
 
   it("says when there is none", async () => {
     await page.goto(`${site.product.url}/requests/${encodeURIComponent(`${HOSTILE}/%`)}`);
-    await page.getByText("No such request").waitFor();
-    expect(await page.locator("main").innerText()).toContain(`There is none with the ID ${HOSTILE}/%,`);
+    await page.getByText("Request not found").waitFor();
+    expect(await page.locator("main").innerText()).toContain(`No request has the ID ${HOSTILE}/%.`);
   });
 
   it("has given the browser nothing to complain about", () => {

@@ -85,7 +85,7 @@ async function shootAdministration(): Promise<void> {
   });
   await go("/admin/invitations", "Invitations");
   await shoot("admin-invitations-none");
-  await page.getByRole("button", { name: "Invite somebody" }).click();
+  await page.getByRole("button", { name: "Invite" }).click();
   await page.getByLabel("E-mail (optional)").fill("grace@example.com");
   await shoot("admin-invite");
   await page.getByRole("button", { name: "Create link" }).click();
@@ -111,7 +111,7 @@ async function shootAdministration(): Promise<void> {
   await page.keyboard.press("Escape");
   await page.goto(`${site.product.url}/sign-up#invitation=any`);
   await page.reload();
-  await page.getByRole("heading", { name: "You are signed in already" }).waitFor();
+  await page.getByRole("heading", { name: "Already signed in" }).waitFor();
   await shoot("invited-signed-in");
 }
 
@@ -126,7 +126,7 @@ try {
   await shoot("keys-first");
   await page.getByRole("button", { name: "Revoke first key" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
-  await page.getByText("No keys in use").waitFor();
+  await page.getByText("No active keys").waitFor();
   await shoot("keys-none");
 
   await page.getByRole("button", { name: "Create key" }).first().click();
@@ -134,12 +134,12 @@ try {
   await settled(page);
   await shoot("key-new");
   await page.locator("summary", { hasText: "Permissions" }).click();
-  await page.getByLabel("Only these").check();
+  await page.getByLabel("Selected models only").check();
   await page.getByLabel("beta-3-pro-preview", { exact: true }).check();
   await page.getByLabel("alpha-haiku-4.5", { exact: true }).check();
   await page.locator("summary", { hasText: "Limits" }).click();
   await page.getByLabel("Requests per minute").fill("many");
-  await page.getByLabel("Budget per month").fill("2.50");
+  await page.getByLabel("Monthly budget").fill("2.50");
   await page.getByRole("dialog").getByRole("button", { name: "Create key" }).click();
   await page.getByText("Must be a whole number").waitFor();
   await shoot("key-new-wrong");
@@ -172,7 +172,7 @@ try {
   await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();
   await page.getByRole("button", { name: "I have saved it" }).click();
   await go("/keys", "Keys");
-  await page.getByRole("button", { name: "ended key" }).click();
+  await page.getByRole("button", { name: "inactive key" }).click();
   await shoot("keys");
   await page.getByRole("button", { name: "Revoke CI" }).click();
   await page.getByRole("dialog").waitFor();
@@ -181,19 +181,19 @@ try {
   site.forgetPasswords();
   await page.getByRole("button", { name: "Revoke CI" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
-  await page.getByRole("heading", { name: "Re-enter your password" }).waitFor();
+  await page.getByRole("heading", { name: "Confirm your password" }).waitFor();
   await shoot("password");
-  await page.getByRole("dialog", { name: "Re-enter your password" }).getByLabel("Password").fill(PASSWORD);
+  await page.getByRole("dialog", { name: "Confirm your password" }).getByLabel("Password").fill(PASSWORD);
   await page.getByRole("button", { name: "Continue" }).click();
   await page.getByRole("dialog").first().waitFor({ state: "detached" });
   await go("/requests", "Requests");
   await shoot("requests");
-  await page.getByRole("row").filter({ hasText: "Served" }).first().getByRole("link").click();
+  await page.getByRole("row").filter({ hasText: "Success" }).first().getByRole("link").click();
   await page.getByRole("heading", { name: "Details" }).waitFor();
   await settled(page);
   await shoot("request");
   await go("/requests?outcome=upstream_timeout", "Requests");
-  await page.getByText("No such requests").waitFor();
+  await page.getByText("No requests match these filters.").waitFor();
   await shoot("requests-none");
   await go("/playground", "Playground");
   await page.getByLabel("Message", { exact: true }).waitFor();
@@ -202,7 +202,7 @@ try {
     await page.getByLabel("Message", { exact: true }).fill(question);
     await page.keyboard.press("Control+Enter");
     await page.getByRole("button", { name: "Stop" }).waitFor();
-    await page.getByText("Complete", { exact: true }).waitFor();
+    await page.getByText("Completed", { exact: true }).waitFor();
   }
   await shoot("playground");
   await picture("playground", { colorScheme: "dark" });
@@ -241,7 +241,7 @@ try {
   await go(`/requests?key=${made.find(({ name }) => name === "Production web app")?.id}`, "Requests");
   await shoot("requests-of-a-key");
   await picture("requests");
-  await page.getByRole("row").filter({ hasNotText: "Served" }).nth(1).getByRole("link").click();
+  await page.getByRole("row").filter({ hasNotText: "Success" }).nth(1).getByRole("link").click();
   await page.getByRole("heading", { name: "Details" }).waitFor();
   await shoot("request-failed");
   await go("/docs", "API reference");

@@ -15,7 +15,7 @@ describe("the set-up of an installation that others reach", () => {
     await stranger.page.getByLabel("E-mail").fill("eve@example.com");
     await stranger.page.getByLabel("Password").fill("four unrelated words");
     await stranger.page.getByRole("button", { name: "Create" }).click();
-    await stranger.page.getByText("needs the setup token").waitFor();
+    await stranger.page.getByText("requires the setup token").waitFor();
     expect(await findBarriersEverywhere(stranger.page)).toEqual([]);
     const [link = ""] = /\/sign-up#setup=[\w-]+/.exec(site.product.output.stdout) ?? [];
     const { page, complaints } = await site.visit(link);

@@ -38,11 +38,22 @@ describe("a page whose data", () => {
     await page.reload();
     const alert = page.getByRole("alert");
     await alert.waitFor();
-    expect(await alert.innerText()).toContain("Parley does not answer");
+    expect(await alert.innerText()).toContain("Can’t reach Parley");
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.unroute(LIST);
-    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("button", { name: "Retry" }).click();
     await page.getByText("first key").waitFor();
+  });
+
+  it("cannot be had comes back by itself with Parley", async () => {
+    const { page } = visit;
+    await page.route(/parley\.console|healthz/, (route) => route.abort());
+    await page.reload();
+    await page.getByRole("heading", { name: "No connection" }).waitFor();
+    await page.getByText("Can’t reach Parley. Retrying…").waitFor();
+    await page.unrouteAll();
+    await page.getByText("first key").waitFor();
+    expect(await page.getByText("Can’t reach Parley").count()).toBe(0);
   });
 
   it("is refused says what the service has said", async () => {
@@ -61,11 +72,10 @@ describe("a page whose data", () => {
     await page.getByText("first key").waitFor();
     await page.route(LIST, (route) => route.abort());
     await createKey(page, "not listed yet");
-    await page.getByText("what is shown may be out of date").waitFor();
+    await page.getByText("The data may be out of date").waitFor();
     expect(await page.getByText("first key").count()).toBe(1);
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.unroute(LIST);
-    await page.reload();
     await page.getByText("not listed yet").waitFor();
     expect(await page.getByText("may be out of date").count()).toBe(0);
   });
@@ -74,8 +84,15 @@ describe("a page whose data", () => {
     const { page, complaints } = visit;
     await page.route("**/assets/account-*.js", (route) => route.abort());
     await page.getByRole("link", { name: "Account" }).click();
-    await page.getByText("This page could not be shown.").waitFor();
+    await page.getByText("This page could not be loaded.").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("link", { name: "Keys" }).click();
+    await page.route("**/healthz", (route) => route.abort());
+    await page.getByRole("link", { name: "Account" }).click();
+    await page.getByText("Can’t reach Parley. Retrying…").waitFor();
+    await page.unrouteAll();
+    await page.getByLabel("Current password").waitFor();
+
     await page.getByRole("link", { name: "Keys" }).click();
     await page.getByText("first key").waitFor();
     // The browser and React both say that a file is missing.
@@ -89,7 +106,7 @@ describe("a page whose data", () => {
     await page.getByRole("alert").waitFor();
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.unrouteAll();
-    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("button", { name: "Retry" }).click();
     await page.getByText("first key").waitFor();
   });
 });
@@ -104,9 +121,9 @@ describe("many keys", () => {
     })))`);
     await page.reload();
     await page.getByLabel("Find a key").fill("PROGRAM-7");
-    await expect.poll(() => page.getByRole("list", { name: "Keys in use" }).getByRole("listitem").count()).toBe(1);
+    await expect.poll(() => page.getByRole("list", { name: "Active keys" }).getByRole("listitem").count()).toBe(1);
     expect(await findBarriersEverywhere(page)).toEqual([]);
     await page.getByLabel("Find a key").fill("nothing like it");
-    await page.getByText("No key in use has this").waitFor();
+    await page.getByText("No active key matches.").waitFor();
   });
 });

@@ -24,10 +24,10 @@ function ask(apiKey: string): Promise<string | null | undefined> {
 }
 
 const listed = (name: string) =>
-  visit.page.getByRole("list", { name: "Keys in use" }).getByRole("listitem").filter({ hasText: name });
+  visit.page.getByRole("list", { name: "Active keys" }).getByRole("listitem").filter({ hasText: name });
 
 /** The key of the web app that no rotation has replaced. */
-const working = () => listed("web app").filter({ hasNotText: "Rotated, ends" });
+const working = () => listed("web app").filter({ hasNotText: "Rotated, expires" });
 
 /** What somebody with this key is told. */
 const statusOf = (apiKey: string): Promise<unknown> =>
@@ -57,7 +57,7 @@ describe("the first day with Parley", () => {
     const watched = visit.page.waitForResponse((response) => response.url().endsWith(".RequestService/Watch"));
     await visit.page.getByRole("link", { name: "Requests" }).click();
     await watched;
-    const served = visit.page.getByRole("row").filter({ hasText: "web app" }).filter({ hasText: "Served" });
+    const served = visit.page.getByRole("row").filter({ hasText: "web app" }).filter({ hasText: "Success" });
     await expect.poll(() => served.count()).toBe(1);
     await ask(first);
     await expect.poll(() => served.count()).toBe(2);
@@ -77,10 +77,10 @@ describe("the first day with Parley", () => {
     site.forgetPasswords();
     await visit.page.getByRole("button", { name: "Rotate web app" }).click();
     await visit.page.getByRole("button", { name: "Rotate key" }).click();
-    const dialog = visit.page.getByRole("dialog", { name: "Re-enter your password" });
+    const dialog = visit.page.getByRole("dialog", { name: "Confirm your password" });
     await dialog.getByLabel("Password").fill(`not ${PASSWORD}`);
     await dialog.getByRole("button", { name: "Continue" }).click();
-    await dialog.getByText("Is not your password.").waitFor();
+    await dialog.getByText("Wrong password.").waitFor();
     await dialog.getByLabel("Password").fill(PASSWORD);
     await dialog.getByRole("button", { name: "Continue" }).click();
     second = await readSecret(visit.page);
@@ -89,12 +89,12 @@ describe("the first day with Parley", () => {
 
   it("leaves both keys working after the rotation", async () => {
     expect(await Promise.all([ask(first), ask(second)])).toEqual([expect.any(String), expect.any(String)]);
-    await listed("Rotated, ends in 24 hours").waitFor();
+    await listed("Rotated, expires in 24 hours").waitFor();
   });
 
   it("leaves only the new key working where the old one is to end at once", async () => {
     await working().getByRole("button", { name: "Rotate web app" }).click();
-    await visit.page.getByLabel("The old key works").selectOption("Not at all: it ends now");
+    await visit.page.getByLabel("Keep the old key active").selectOption("Revoke immediately");
     await visit.page.getByRole("button", { name: "Rotate key" }).click();
     third = await readSecret(visit.page);
     expect(await statusOf(second)).toBe(401);
@@ -103,7 +103,7 @@ describe("the first day with Parley", () => {
 
   it("refuses a revoked key within a second, and with it the one that was still in its grace", async () => {
     await working().getByRole("button", { name: "Revoke web app" }).click();
-    expect(await visit.page.getByLabel("End what it was rotated from as well").isChecked()).toBe(true);
+    expect(await visit.page.getByLabel("Also revoke the keys it replaced").isChecked()).toBe(true);
     await visit.page.getByRole("dialog").getByRole("button", { name: "Revoke key" }).click();
     await expect.poll(() => statusOf(third), { timeout: 1000 }).toBe(401);
     await visit.page.getByRole("dialog").first().waitFor({ state: "detached" });
@@ -113,9 +113,9 @@ describe("the first day with Parley", () => {
 
   it("adds up what was used", async () => {
     await visit.page.getByRole("link", { name: "Usage" }).click();
-    await visit.page.getByLabel("Split by").selectOption("Key");
+    await visit.page.getByLabel("Group by").selectOption("Key");
     await expect.poll(() => visit.page.getByRole("row", { name: /^web app/ }).count()).toBeGreaterThan(0);
-    await visit.page.getByLabel("Split by").selectOption("Model");
+    await visit.page.getByLabel("Group by").selectOption("Model");
     await visit.page
       .getByRole("row", { name: /^alpha-haiku-4.5 \d+ / })
       .first()

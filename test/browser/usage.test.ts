@@ -33,7 +33,7 @@ async function open(page: Page, search = ""): Promise<void> {
 
 /** The four figures, without how they have changed. */
 async function figures(page: Page): Promise<Record<string, string>> {
-  const names = ["Requests", "Tokens", "Cost", "Failed"];
+  const names = ["Requests", "Tokens", "Cost", "Error rate"];
   const values = names.map((name) => figure(page, name).getByRole("definition").first().innerText());
   return Object.fromEntries((await Promise.all(values)).map((value, index) => [names[index], value]));
 }
@@ -67,8 +67,8 @@ describe("the page of usage", () => {
   it("says so when nothing was used, and loads no chart for it", async () => {
     const { page } = visit;
     await open(page);
-    await page.getByText("Nothing was used").waitFor();
-    expect(await figures(page)).toEqual({ Requests: "0", Tokens: "0", Cost: "$0.00", Failed: "0%" });
+    await page.getByText("No usage yet").waitFor();
+    expect(await figures(page)).toEqual({ Requests: "0", Tokens: "0", Cost: "$0.00", "Error rate": "0%" });
     expect(await page.evaluate(CHART_FILES)).toEqual([]);
   });
 
@@ -81,7 +81,7 @@ describe("the page of usage", () => {
       tokens += usage!.prompt_tokens + usage!.completion_tokens;
     }
     await open(page);
-    expect(await figures(page)).toMatchObject({ Requests: "3", Tokens: String(tokens), Failed: "0%" });
+    expect(await figures(page)).toMatchObject({ Requests: "3", Tokens: String(tokens), "Error rate": "0%" });
     const rows = await groups(page, "model");
     expect(rows.map(([model, requests]) => [model, requests])).toEqual(
       expect.arrayContaining([
@@ -100,11 +100,11 @@ describe("the page of usage", () => {
     const before = { startedAtMs: Date.now() - 30 * DAY_MS, keyId: "key_gone", servedModel: "old" };
     await write([before, { ...before, outcome: "upstream_timeout" }]);
     await open(page);
-    expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+more than in the 30 days before/);
-    expect(await figure(page, "Failed").innerText()).toMatch(/▼ 50 points\s+less than in the 30 days before/);
+    expect(await figure(page, "Requests").innerText()).toMatch(/▲ 50%\s+higher than the previous 30 days/);
+    expect(await figure(page, "Error rate").innerText()).toMatch(/▼ 50 points\s+lower than the previous 30 days/);
     await open(page, "?days=90");
-    expect(await figures(page)).toMatchObject({ Requests: "5", Failed: "20%" });
-    expect(await figure(page, "Requests").innerText()).toContain("None before");
+    expect(await figures(page)).toMatchObject({ Requests: "5", "Error rate": "20%" });
+    expect(await figure(page, "Requests").innerText()).toContain("–");
   });
 
   it("is changed by the keyboard alone, and its address says how", async () => {
@@ -114,15 +114,15 @@ describe("the page of usage", () => {
       await page.getByLabel(label, { exact: true }).focus();
       await page.keyboard.type(typed);
     };
-    await choose("Time", "Last 90");
-    await choose("Split by", "Outcome");
-    await page.getByRole("region", { name: "Usage by outcome" }).getByText("Provider timed out").waitFor();
-    await choose("Outcome", "All that");
+    await choose("Period", "Last 90");
+    await choose("Group by", "Status");
+    await page.getByRole("region", { name: "Usage by status" }).getByText("Provider timeout").waitFor();
+    await choose("Status", "All that");
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
     expect(new URL(page.url()).search).toBe("?days=90&by=outcome&outcome=failed");
     await page.reload();
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("1");
-    await choose("Outcome", "All outcomes");
+    await choose("Status", "All statuses");
     await choose("Key", "first");
     await expect.poll(async () => (await figures(page))["Requests"]).toBe("3");
     await choose("Model", "beta-3-pro-p");
@@ -131,29 +131,45 @@ describe("the page of usage", () => {
     expect(new URL(page.url()).searchParams.get("account")).toBe("acct_default");
   });
 
+  it.each([1440, 390])("has labels at its axes that do not collide, at a width of %i", async (width) => {
+    const { page } = await site.visit("/sign-in", { viewport: { width, height: 900 } });
+    await page.addInitScript(NOTE_LABELS);
+    await page.getByLabel("E-mail").fill("ada@example.com");
+    await page.getByLabel("Password").fill(PASSWORD);
+    await page.getByRole("button", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+    for (const search of ["?days=1", "?days=30", "?days=365"]) {
+      await open(page, search);
+      await expect.poll(() => page.locator("canvas").count()).toBe(5);
+      expect(await page.evaluate<number>("globalThis.labels.length")).toBeGreaterThan(20);
+      expect([search, await page.evaluate(COLLISIONS)]).toEqual([search, []]);
+    }
+    await page.context().close();
+  });
+
   it("reads its plots out step by step, and has their values as tables", async () => {
     const { page } = visit;
     await open(page, "?by=none&days=7");
     const plot = page.getByRole("region", { name: "Requests", exact: true });
-    expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests, per day: 3 in all, most on /);
+    expect(await plot.getByRole("img").getAttribute("aria-label")).toMatch(/^Requests, per day: 3 total, peak on /);
     const legend = plot.getByRole("list");
-    expect(await legend.innerText()).toMatch(/Served\s+3\s+Failed\s+0/);
+    expect(await legend.innerText()).toMatch(/Success\s+3\s+Errors\s+0/);
     await plot.getByRole("img").hover();
-    await expect.poll(() => legend.innerText()).toMatch(/Served\s+0\s+Failed\s+0/);
+    await expect.poll(() => legend.innerText()).toMatch(/Success\s+0\s+Errors\s+0/);
     await page.mouse.move(0, 0);
-    await expect.poll(() => legend.innerText()).toMatch(/Served\s+3/);
-    const slider = plot.getByRole("slider", { name: "Read out requests" });
+    await expect.poll(() => legend.innerText()).toMatch(/Success\s+3/);
+    const slider = plot.getByRole("slider", { name: "Values of requests" });
     await slider.focus();
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Served 3, Failed 0$/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/^\w+ \d+, \d{4}: Success 3, Errors 0$/);
     await page.keyboard.press("ArrowLeft");
-    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Served 0, Failed 0$/);
-    await expect.poll(() => legend.innerText()).toMatch(/Served\s+0/);
+    expect(await slider.getAttribute("aria-valuetext")).toMatch(/: Success 0, Errors 0$/);
+    await expect.poll(() => legend.innerText()).toMatch(/Success\s+0/);
     await page.keyboard.press("Tab");
     await page.keyboard.press("Enter");
     const rows = plot.getByRole("region", { name: "Requests over time" }).locator("tbody tr");
     await expect.poll(() => rows.count()).toBe(7);
     expect(await rows.first().innerText()).toMatch(/^\w+ \d+, \d{4}\s+3\s+0\s+3$/);
-    await page.getByRole("region", { name: "Duration", exact: true }).getByText("Show as a table").click();
+    await page.getByRole("region", { name: "Duration", exact: true }).getByText("Show table").click();
     await page.getByRole("region", { name: "Duration over time" }).getByText("3", { exact: true }).waitFor();
     await slider.focus();
     expect(await findBarriersEverywhere(page)).toEqual([]);
@@ -191,12 +207,12 @@ describe("the page of usage", () => {
     expect(csv.name).toMatch(/^parley-usage-by-key-\d{4}-\d\d-\d\d-\d\d-to-\d{4}-\d\d-\d\d-\d\d\.csv$/);
     const [head, first] = csv.text.split("\r\n");
     expect(head).toBe(
-      "key,name,requests,failed,partial,estimated,prompt_tokens,cached_tokens,answer_tokens,reasoning_tokens,image_tokens,cost_usd",
+      "key,name,requests,errors,partial,estimated,prompt_tokens,cached_tokens,completion_tokens,reasoning_tokens,image_tokens,cost_usd",
     );
     expect(first).toBe(`${keyId},'${HOSTILE_KEY},1,0,0,0,10,2,5,1,0,9`);
     await open(page, "?by=model");
     expect((await groups(page, "model"))[1]?.[0]).toBe(HOSTILE_MODEL);
-    await page.getByRole("region", { name: "Cost", exact: true }).getByText("Show as a table").click();
+    await page.getByRole("region", { name: "Cost", exact: true }).getByText("Show table").click();
     const cost = await downloaded(page, "Cost over time");
     expect(cost.text.split("\r\n")[0]).toContain(`"""><script>alert(2)</script> (usd)"`);
     expect(cost.text.trim().split("\r\n").at(-1)).toMatch(/^\d{4}-\d\d-\d\d,9,/);
@@ -211,10 +227,10 @@ describe("the page of usage", () => {
     await page.getByRole("button", { name: "Create" }).click();
     await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
     await open(page, `?by=key&key=${keyIdOf(HOSTILE_KEY)}`);
-    await page.getByText("No request of this time is of this kind.").waitFor();
+    await page.getByText("No requests match these filters.").waitFor();
     expect(await page.getByLabel("Account", { exact: true }).count()).toBe(0);
     await open(page, "?by=account");
-    await page.getByText("Nothing was used").waitFor();
+    await page.getByText("No usage yet").waitFor();
     const call = (method: string, body: object): Promise<{ status: number; text: string }> =>
       page.evaluate(`fetch("/parley.console.v1.UsageService/${method}", {
         method: "POST",
@@ -241,15 +257,35 @@ describe("the page of usage", () => {
     await key.getByRole("button", { name: "Rotate" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Rotate key" }).click();
     await page.getByRole("button", { name: "I have saved it" }).click();
-    const successor = key.filter({ hasText: "With the keys it was rotated from" });
+    const successor = key.filter({ hasText: "Includes the keys it replaced" });
     await successor.getByText("$9.00").waitFor();
-    await key.filter({ hasText: "With the key in its place" }).getByText("$9.00").waitFor();
+    await key.filter({ hasText: "Includes the key that replaced it" }).getByText("$9.00").waitFor();
     await page.goto(`${site.product.url}/account`);
     await page.getByText("Spent this month").waitFor();
     await page.getByText(/^\$9\.\d\d$/).waitFor();
     expect(complaints).toEqual([]);
   });
 });
+
+/** Keeps, on the page, where each canvas has which text. */
+const NOTE_LABELS = `
+  globalThis.labels = [];
+  const { fillText } = CanvasRenderingContext2D.prototype;
+  CanvasRenderingContext2D.prototype.fillText = function (text, x, y) {
+    const { width, actualBoundingBoxAscent, actualBoundingBoxDescent } = this.measureText(text);
+    const left = x - ({ center: width / 2, right: width, end: width }[this.textAlign] ?? 0);
+    const box = { left, right: left + width, top: y - actualBoundingBoxAscent, bottom: y + actualBoundingBoxDescent };
+    globalThis.labels.push({ canvas: this.canvas, text, ...box });
+    return fillText.call(this, text, x, y);
+  };
+`;
+
+/** Pairs of texts on one canvas that overlap, or nearly do, one above the other; what is drawn again at its place is no pair. */
+const COLLISIONS = `globalThis.labels.filter(({ canvas }) => canvas.isConnected).flatMap((one, index, all) =>
+  all.slice(index + 1)
+    .filter((other) => other.canvas === one.canvas && (other.text !== one.text || other.left !== one.left))
+    .filter((other) => one.left < other.right && other.left < one.right && one.top < other.bottom + 6 && other.top < one.bottom + 6)
+    .map((other) => [one.text, other.text]))`;
 
 /** The files that draw charts, as far as they were loaded. */
 const CHART_FILES = `performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => /\\/chart-[^/]*\\.js$/.test(name))`;

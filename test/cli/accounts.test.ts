@@ -83,7 +83,7 @@ describe("accounts create", () => {
     ["accounts create --email a@example.com", 1, "has to be administrator for the first account"],
     ["accounts create --email nobody --role administrator", 1, "must be an e-mail address"],
     ["accounts reset-password acct_default", 2, "--password-stdin is required"],
-    ["accounts reset-password acct_default --password-stdin", 1, "it has no address"],
+    ["accounts reset-password acct_default --password-stdin", 1, "has no e-mail address"],
     ["accounts reset-password a@example.com --password-stdin", 2, "there is no account a@example.com"],
     ["accounts disable acct_none", 2, "there is no account acct_none"],
     ["accounts", 2, 'unknown command "accounts"; there are: accounts create, accounts list'],

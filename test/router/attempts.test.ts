@@ -207,7 +207,7 @@ describe("fallbacks", () => {
     const call = newCall();
     await stream(world, call);
     expect(outcomes(call.attempts)).toEqual(["a:upstream_rejected", "b:skipped", "c:served"]);
-    expect(call.attempts[1]!.reason).toBe("resting after failures");
+    expect(call.attempts[1]!.reason).toBe("circuit breaker open");
   });
 
   it("are tried at once when the primary rests, and its rest is shown when they fail too", async () => {
@@ -219,7 +219,7 @@ describe("fallbacks", () => {
     const { failure: shown } = await stream(world);
     expect(shown).toMatchObject({
       code: "upstream_unavailable",
-      message: "The upstream model rests after failures.",
+      message: "The upstream model is temporarily disabled after repeated failures (circuit breaker open).",
       retryAfterMs: 10_000,
     });
     expect(outcomes(shown!.attempts)).toEqual(["a:skipped", "b:upstream_rejected"]);
@@ -327,6 +327,31 @@ describe("time", () => {
     const { batches } = await stream(world);
     expect(batches[0]![0]!.event.value).toMatchObject({ upstreamMs: 500 });
     expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamMs: 300 + 600 });
+  });
+});
+
+describe("a backoff", () => {
+  it("is time spent waiting for upstreams, and stands between the starts of two attempts", async () => {
+    const world = createWorld({ scripts: { a: [fails(unavailable), { ...serves("hi"), pauseMs: 200 }] } });
+    const call = { ...newCall(), arrivedMs: world.clock.monotonic() - 30 };
+    const { batches } = await stream(world, call);
+    expect(call.attempts.map(({ startMs, durationMs }) => [startMs, durationMs])).toEqual([
+      [30, 0],
+      [30 + 50, 600],
+    ]);
+    expect(batches[0]![0]!.event.value).toMatchObject({ upstreamMs: 50 + 200 });
+    expect(batches.at(-1)![0]!.event.value).toMatchObject({ upstreamMs: 50 + 600 });
+  });
+
+  it("is missing before a skipped attempt, which starts when it is skipped", async () => {
+    const refused = new Failure("upstream_rejected", "No.");
+    const world = createWorld({ scripts: { a: [{ ending: refused, pauseMs: 300 }], b: [serves("hi")] } });
+    const call = { ...newCall(), arrivedMs: world.clock.monotonic() };
+    await stream(world, { ...call, reserveAnother: async () => new Failure("budget_spent", "No money.") });
+    expect(call.attempts.map(({ outcome, startMs }) => [outcome, startMs])).toEqual([
+      ["upstream_rejected", 0],
+      ["skipped", 300],
+    ]);
   });
 });
 

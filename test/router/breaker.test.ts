@@ -42,13 +42,15 @@ describe("its rest", () => {
     expect(breaker.rest).toBeUndefined();
     const sinceMs = clock.now();
     attempt("-----");
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 1_000 });
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 1_000, isProbed: false });
     clock.advance(400);
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 600 });
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 600, isProbed: false });
     clock.advance(700);
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 0 });
-    attempt("-");
-    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 2_000 });
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 0, isProbed: false });
+    const probe = admitted();
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 0, isProbed: true });
+    probe.failed(down);
+    expect(breaker.rest).toEqual({ sinceMs, remainingMs: 2_000, isProbed: false });
     clock.advance(2_000);
     attempt("+");
     expect(breaker.rest).toBeUndefined();
@@ -94,7 +96,7 @@ describe("open", () => {
     clock.advance(400);
     expect(refusal()).toMatchObject({
       code: "upstream_unavailable",
-      message: "The upstream model rests after failures.",
+      message: "The upstream model is temporarily disabled after repeated failures (circuit breaker open).",
       retryAfterMs: 600,
       transient: false,
     });

@@ -70,6 +70,7 @@ export function newCall(): TestCall {
     accountId: "acct",
     keyFamilyId: "key_1",
     attempts: [],
+    arrivedMs: 0,
     sending: () => undefined,
     uncounted: (attempt) => void uncounted.push(attempt),
     reserveAnother: async () => undefined,

@@ -25,7 +25,7 @@ beforeEach(() => {
   health = createHealthRecorder({ find: (id) => models.find((each) => each.id === id) }, clock);
 });
 
-function attempt(outcome: string, facts: Partial<Attempt> = {}): Attempt {
+function attempt(outcome: string, facts: Partial<Omit<Attempt, "$typeName">> = {}): Attempt {
   return create(AttemptSchema, { model: "words", outcome, durationMs: 10, reason: "", ...facts });
 }
 

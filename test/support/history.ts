@@ -131,7 +131,8 @@ function attemptsOf({
     outcome: failed ?? "served",
     reason: failed === undefined ? "" : "The provider did not answer.",
   };
-  const attempts = [create(AttemptSchema, { ...last, durationMs: Math.floor(durationMs * 0.9) })];
+  const startMs = fellBack ? Math.floor(durationMs * 0.1) : 0;
+  const attempts = [create(AttemptSchema, { ...last, startMs, durationMs: Math.floor(durationMs * 0.9) })];
   if (!fellBack) return attempts;
   const reason = "The provider answered with 503.";
   const first = { model: "alpha-opus-4.5", outcome: "upstream_unavailable", upstreamStatus: 503, reason };

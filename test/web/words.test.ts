@@ -51,11 +51,11 @@ describe("settings", () => {
 
   it.each([
     ["http.public_url", "", "Not set"],
-    ["database.url", "…", "Set, and not shown"],
-    ["sign_up", "closed", "Nobody: the command line makes accounts"],
+    ["database.url", "…", "Set (hidden)"],
+    ["sign_up", "closed", "Closed (accounts are created on the command line)"],
     ["timeouts.total_ms", "900000", "15 min"],
     ["ledger.retention_days", "1000", "1,000 days"],
-    ["limits.burst_seconds", "60", "As much as in 1 min"],
+    ["limits.burst_seconds", "60", "1 min of the rate"],
     ["limits.tokens_per_minute", "2000000", "2,000,000"],
     ["limits.monthly_budget_usd", "unlimited", "Unlimited"],
     ["http.listen", "127.0.0.1:8080", "127.0.0.1:8080"],

@@ -31,18 +31,18 @@ export default function Account() {
               <dd className="mt-0.5">{isAdministrator(account) ? "Administrator" : "Member"}</dd>
             </div>
             <div>
-              <dt className="text-muted">Limits of the account</dt>
+              <dt className="text-muted">Account limits</dt>
               <dd className="mt-0.5">{describeLimits(limits).join(", ") || "None"}</dd>
             </div>
             <div>
-              <dt className="text-muted">Spent this month, by all its keys</dt>
+              <dt className="text-muted">Spent this month (all keys)</dt>
               <dd className="mt-0.5">
                 <Spent micro={spending.data?.spentMicroUsd} budget={limits?.monthlyBudgetMicroUsd} />
               </dd>
             </div>
           </dl>
         </Panel>
-        <Panel title="Password" description="Changing it ends your sessions in all other browsers.">
+        <Panel title="Password" description="Changing your password signs out all other browsers.">
           <PasswordForm />
         </Panel>
         <Panel title="Sessions" description="Where you are signed in.">
@@ -110,10 +110,15 @@ function PasswordForm() {
             name="new_password"
             type="password"
             autoComplete="new-password"
-            hint="At least 12 characters. Four unrelated words are a good one."
+            hint="At least 12 characters. Four unrelated words work well."
             error={errors("new_password")}
           />
-          <Submit look="primary" label="Change password" done="Changed. Other browsers are signed out." {...change} />
+          <Submit
+            look="primary"
+            label="Change password"
+            done="Password changed. Other browsers were signed out."
+            {...change}
+          />
         </div>
       )}
     </Form>

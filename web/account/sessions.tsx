@@ -33,13 +33,13 @@ export function Sessions() {
           busy={signOut.isPending}
           onClick={() => signOut.mutate()}
         >
-          Sign out elsewhere
+          Sign out other sessions
         </Button>
         <p role="status" className="text-sm text-muted">
           {signOut.isSuccess ? (
             <span className="text-good">{describeEnded(signOut.data.ended)}</span>
           ) : others.length === 0 ? (
-            "You are signed in nowhere else."
+            "No other sessions."
           ) : (
             ""
           )}
@@ -63,12 +63,12 @@ function Session({
     <li className="py-3 text-sm first:pt-0 last:pb-0">
       <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
         <bdi className="font-medium wrap-anywhere">{browser || "Unknown browser"}</bdi>
-        {current && <Badge look="good">This one</Badge>}
+        {current && <Badge look="good">This session</Badge>}
       </p>
       <p className="mt-0.5 text-muted">
-        {network === "" ? "From an unknown network" : `From ${network}`}
+        {network === "" ? "Unknown network" : network}
         {createTime && <span title={formatMoment(createTime)}>, signed in {formatFromNow(createTime)}</span>}
-        {lastUseTime && `, last used ${formatFromNow(lastUseTime)}`}
+        {lastUseTime && `, last active ${formatFromNow(lastUseTime)}`}
       </p>
     </li>
   );
@@ -80,5 +80,5 @@ function toKey({ browser, network, createTime, current }: OpenSession): string {
 }
 
 function describeEnded(count: number): string {
-  return count === 1 ? "Signed out of 1 other browser." : `Signed out of ${count} other browsers.`;
+  return count === 1 ? "Signed out of 1 other session." : `Signed out of ${count} other sessions.`;
 }

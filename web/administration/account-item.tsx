@@ -37,10 +37,10 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
             {isDisabled && <Badge look="danger">Disabled {formatFromNow(disableTime)}</Badge>}
             {isOwn && <Badge look="plain">You</Badge>}
           </h2>
-          <p className="mt-0.5 text-sm wrap-anywhere">{email || "Nobody can sign in: it has no address"}</p>
+          <p className="mt-0.5 text-sm wrap-anywhere">{email || "No e-mail address: sign-in is not possible"}</p>
           <p className="mt-0.5 flex flex-wrap gap-x-4 text-sm text-muted">
             <span>{describeKeys(workingKeys)}</span>
-            <span>{describeLimits(limits).join(", ") || "The installation’s limits"}</span>
+            <span>{describeLimits(limits).join(", ") || "Default limits"}</span>
             {createTime && <span title={formatMoment(createTime)}>Created {formatFromNow(createTime)}</span>}
           </p>
         </div>
@@ -70,5 +70,5 @@ export function AccountItem({ account, isOwn, onAct }: AccountItemProps) {
 }
 
 function describeKeys(count: bigint): string {
-  return count === 1n ? "1 working key" : `${formatCount(count)} working keys`;
+  return count === 1n ? "1 active key" : `${formatCount(count)} active keys`;
 }

@@ -29,7 +29,7 @@ const FILTERS: readonly (readonly [name: string, has: (account: Account) => bool
 /** Everybody who has an account, and what they may do. */
 export function Accounts() {
   return (
-    <Administration title="Accounts" description="Who may sign in here, and what their keys may use together.">
+    <Administration title="Accounts" description="Who can sign in, and the limits shared by their keys.">
       {() => <AccountList />}
     </Administration>
   );
@@ -66,7 +66,7 @@ function AccountList() {
         </SelectField>
       </div>
       <p role="status" className={found.length === 0 ? "py-8 text-muted" : "mb-2 text-sm text-muted"}>
-        {found.length === 0 ? "No account is like this." : describeCount(found.length)}
+        {found.length === 0 ? "No accounts match." : describeCount(found.length)}
       </p>
       {found.length > 0 && (
         <ul aria-label="Accounts" className="divide-y divide-line rounded-xl border border-line bg-surface">

@@ -26,8 +26,8 @@ export function Administration({ title, description, actions, children }: Admini
   if (!isAdministrator(useAccount())) {
     return (
       <Page title={title}>
-        <Empty title="For administrators">
-          Accounts, providers and settings are shown to administrators. Ask one of them if you need something changed.
+        <Empty title="Administrators only">
+          Only administrators can see accounts, providers and settings. Ask an administrator if you need a change.
         </Empty>
       </Page>
     );

@@ -27,13 +27,13 @@ export default function DisableAccount({ target, open, onClose }: AccountDialogP
         <>
           <bdi className="font-medium text-ink">{target.name}</bdi>{" "}
           {isDisabled
-            ? `can sign in again. ${describeKeys(keys, "will work again")}`
-            : `is signed out everywhere and cannot sign in any more. ${describeKeys(keys, "will be refused within five seconds")} Open invitations by this account end. Nothing else is deleted: enabling the account gives the rest back.`}
+            ? `can sign in again. ${describeKeys(keys, "become active again")}`
+            : `is signed out everywhere and can no longer sign in. ${describeKeys(keys, "stop working within 5 seconds")} Pending invitations by this account are revoked. Nothing else is deleted; you can enable the account again.`}
           {!isDisabled && isOwn && " This is your own account: you will be signed out."}
         </>
       }
       action={`${act} account`}
-      doing="One moment …"
+      doing={isDisabled ? "Enabling …" : "Disabling …"}
       look={isDisabled ? "primary" : "danger"}
       act={change}
       onClose={onClose}
@@ -42,6 +42,6 @@ export default function DisableAccount({ target, open, onClose }: AccountDialogP
 }
 
 function describeKeys(count: bigint, what: string): string {
-  if (count === 0n) return "It has no keys that this concerns.";
-  return `${count === 1n ? "Its key" : `Its ${formatCount(count)} keys`} ${what}.`;
+  if (count === 0n) return "It has no active keys.";
+  return `Its keys (${formatCount(count)}) ${what}.`;
 }

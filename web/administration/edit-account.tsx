@@ -41,7 +41,7 @@ export default function EditAccount({ target, open, onClose }: AccountDialogProp
             <RoleField defaultValue={target.role} error={errors("role")} />
             <Limits
               current={target.limits}
-              note="For all keys of the account together. Empty fields take the limits of the installation."
+              note="Shared by all keys of the account. Leave empty to use the default limits."
               errors={errors}
             />
             <DialogActions>

@@ -7,7 +7,7 @@ import { roleName } from "./roles.ts";
 
 /** Whom an invitation is for. */
 export function invited({ email }: Invitation): string {
-  return email === "" ? "Anybody with the link" : email;
+  return email === "" ? "Anyone with the link" : email;
 }
 
 /** What has become of an invitation. */
@@ -35,7 +35,7 @@ export function InvitationItem({ invitation, inviter, onRevoke }: InvitationItem
           <State invitation={invitation} />
         </h2>
         <p className="mt-0.5 text-sm wrap-anywhere text-muted">
-          As {roleName(role).toLowerCase()}, by <bdi>{inviter}</bdi>
+          {roleName(role)}, invited by <bdi>{inviter}</bdi>
           {createTime && `, ${formatFromNow(createTime)}`}
         </p>
       </div>
@@ -62,6 +62,6 @@ function State({ invitation }: { readonly invitation: Invitation }) {
     case "expired":
       return <Badge look="plain">Expired {expireTime && formatFromNow(expireTime)}</Badge>;
     case "open":
-      return <Badge look="good">Open, expires {expireTime && formatFromNow(expireTime)}</Badge>;
+      return <Badge look="good">Pending, expires {expireTime && formatFromNow(expireTime)}</Badge>;
   }
 }

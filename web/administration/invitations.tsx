@@ -21,19 +21,19 @@ const SHOWN = 50;
 export function Invitations() {
   const [creation, setCreation] = useState<"open" | "closed">();
   const isClosed = useQuery(sessionQuery).data?.signUpMode === SignUpMode.CLOSED;
-  const invite = isClosed ? undefined : <Button onClick={() => setCreation("open")}>Invite somebody</Button>;
+  const invite = isClosed ? undefined : <Button onClick={() => setCreation("open")}>Invite</Button>;
   return (
     <Administration
       title="Invitations"
-      description="Links that let somebody make an account, once and within seven days."
+      description="One-time links to create an account. They expire after 7 days."
       actions={invite}
     >
       {() => (
         <>
           {isClosed && (
             <p className="mb-5 rounded-lg bg-warn-soft px-4 py-3 text-sm text-warn">
-              Sign-up is closed, so that an invitation could not be used. <code className="font-mono">sign_up</code> in
-              the configuration file says so.
+              Sign-up is closed, so invitations cannot be used. To change this, set{" "}
+              <code className="font-mono">sign_up</code> in the configuration file.
             </p>
           )}
           <InvitationList />
@@ -59,7 +59,7 @@ function InvitationList() {
   return (
     <>
       {list.data.length === 0 ? (
-        <Empty title="No invitations">Used and expired ones are shown here for thirty days.</Empty>
+        <Empty title="No invitations">Used and expired invitations stay here for 30 days.</Empty>
       ) : (
         <ul aria-label="Invitations" className="divide-y divide-line rounded-xl border border-line bg-surface">
           {shown.visible.map((invitation) => (

@@ -31,8 +31,8 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
   return (
     <Dialog
       open={open}
-      title="Invite somebody"
-      description="You get a link to send them. Parley sends no e-mail itself."
+      title="Create an invitation"
+      description="You get a link to share. Parley does not send e-mail."
       onClose={close}
     >
       <Form fields={["email", "role"]} error={create.error} onSubmit={(form) => create.mutate(form)}>
@@ -43,7 +43,7 @@ export default function Invite({ open, onClose }: { readonly open: boolean; read
               name="email"
               type="email"
               autoComplete="off"
-              hint="Only an account with this address can then be made. Without one, anybody who has the link can use it."
+              hint="Restricts the invitation to this address. If empty, anyone with the link can use it."
               error={errors("email")}
             />
             <RoleField defaultValue={AccountRole.MEMBER} error={errors("role")} />
@@ -73,13 +73,14 @@ function LinkOnce({ open, link, email, onDone }: LinkOnceProps) {
     <Dialog
       open={open}
       sticky
-      title="The invitation’s link"
+      title="Invitation link"
       description={
         email === "" ? (
-          "Copy it now: it is shown this once. Whoever opens it within seven days can make one account."
+          "Copy the link now. It is shown only once. It creates one account and expires in 7 days."
         ) : (
           <>
-            Copy it now: it is shown this once. It makes one account, for <bdi>{email}</bdi>, within seven days.
+            Copy the link now. It is shown only once. It creates an account for <bdi>{email}</bdi> and expires in 7
+            days.
           </>
         )
       }

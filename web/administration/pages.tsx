@@ -1,4 +1,4 @@
-import { Redirect, Route, Switch } from "wouter";
+import { Route, Switch } from "wouter";
 import { PATHS } from "../paths.ts";
 import { Accounts } from "./accounts.tsx";
 import { Invitations } from "./invitations.tsx";
@@ -15,9 +15,6 @@ export default function AdministrationPages() {
       <Route path={PATHS.adminProviders} component={Providers} />
       <Route path={PATHS.adminSecurity} component={Security} />
       <Route path={PATHS.adminSettings} component={Settings} />
-      <Route>
-        <Redirect to={PATHS.adminAccounts} replace />
-      </Route>
     </Switch>
   );
 }

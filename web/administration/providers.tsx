@@ -1,11 +1,12 @@
 import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
-import { BreakerState, type ListUpstreamsResponse, type Upstream } from "../../gen/parley/console/v1/model_pb.js";
+import type { ListUpstreamsResponse } from "../../gen/parley/console/v1/model_pb.js";
 import { upstreamsQuery } from "../api/models.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { CheckField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading } from "../components/page.tsx";
+import { healthOf } from "../format/health.ts";
 import { formatTime } from "../format/time.ts";
 import { Administration } from "./administration.tsx";
 import { UpstreamItem } from "./upstream-item.tsx";
@@ -16,7 +17,7 @@ const SHOWN = 50;
 /** How the providers are doing, as the process sees it that answers. */
 export function Providers() {
   return (
-    <Administration title="Providers" description="How each upstream model is doing, and what went wrong with it.">
+    <Administration title="Providers" description="Health, latency and recent errors of each upstream model.">
       {() => <Health />}
     </Administration>
   );
@@ -27,31 +28,31 @@ function Health() {
   if (health.isPending) return <Loading what="the providers" />;
   if (health.isLoadingError) return <Unavailable error={health.error} onRetry={() => void health.refetch()} />;
   if (health.data.upstreams.length === 0) {
-    return <Empty title="No providers">The configuration of this installation names no models.</Empty>;
+    return <Empty title="No providers">No models are configured.</Empty>;
   }
   return <Upstreams {...health.data} />;
 }
 
 function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upstreams" | "since" | "time">) {
-  const [onlyTroubled, setOnlyTroubled] = useState(false);
-  const troubled = upstreams.filter(isTroubled);
-  const shown = useShown(onlyTroubled ? troubled : upstreams, SHOWN);
+  const [onlyUnhealthy, setOnlyUnhealthy] = useState(false);
+  const unhealthy = upstreams.filter((upstream) => healthOf(upstream) !== "healthy");
+  const shown = useShown(onlyUnhealthy ? unhealthy : upstreams, SHOWN);
   return (
     <>
       <div className="mb-5 flex flex-wrap items-center justify-between gap-x-6 gap-y-2">
         <p className="text-sm text-muted">
-          What this process has seen {since && `since ${formatTime(since)}`}: the last 15 minutes at most, and nothing
-          of other processes. As of {time && formatTime(time)}; asked again every 10 seconds.
+          This process only{since && `, since ${formatTime(since)}`} (at most 15 minutes). Updated{" "}
+          {time && formatTime(time)}; refreshes every 10 s.
         </p>
         <CheckField
-          label={`Only those in trouble (${troubled.length})`}
-          checked={onlyTroubled}
-          onChange={(event) => setOnlyTroubled(event.target.checked)}
+          label={`Unhealthy only (${unhealthy.length})`}
+          checked={onlyUnhealthy}
+          onChange={(event) => setOnlyUnhealthy(event.target.checked)}
         />
       </div>
       {shown.visible.length === 0 ? (
         <p role="status" className="py-8 text-muted">
-          All of them work, and none has failed lately.
+          All upstream models are healthy.
         </p>
       ) : (
         <ul aria-label="Upstream models" className="space-y-3">
@@ -63,8 +64,4 @@ function Upstreams({ upstreams, since, time }: Pick<ListUpstreamsResponse, "upst
       <More {...shown} />
     </>
   );
-}
-
-function isTroubled({ breaker, failures }: Upstream): boolean {
-  return failures > 0n || breaker?.state !== BreakerState.CLOSED;
 }

@@ -25,8 +25,8 @@ export default function RevokeInvitation({ target, open, onClose }: RevokeInvita
       title="Revoke invitation?"
       description={
         <>
-          The link for <bdi className="font-medium text-ink">{invited(target).toLowerCase()}</bdi> stops working at once
-          and goes from this list.
+          The link for <bdi className="font-medium text-ink">{invited(target).toLowerCase()}</bdi> stops working
+          immediately.
         </>
       }
       action="Revoke invitation"

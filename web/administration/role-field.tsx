@@ -15,7 +15,7 @@ export function RoleField({ defaultValue, error }: RoleFieldProps) {
       label="Role"
       name="role"
       defaultValue={defaultValue}
-      hint="Administrators see and change everything; members their own keys."
+      hint="Administrators manage everything; members manage their own keys."
       error={error}
     >
       {ROLE_NAMES.map(([role, name]) => (

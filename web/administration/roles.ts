@@ -8,5 +8,5 @@ export const ROLE_NAMES = [
 
 /** What a role is called. */
 export function roleName(role: AccountRole): string {
-  return ROLE_NAMES.find(([each]) => each === role)?.[1] ?? "Not known";
+  return ROLE_NAMES.find(([each]) => each === role)?.[1] ?? "Unknown";
 }

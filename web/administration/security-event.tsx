@@ -12,7 +12,7 @@ export interface Names {
 export function SecurityEventText({ event, names }: { readonly event: SecurityEvent; readonly names: Names }) {
   const { type, accountId } = event;
   const isOfNobody = type === "sign_in_failed" && accountId === "";
-  const words = isOfNobody ? "A sign-in with an unknown address failed" : (EVENT_WORDS[type] ?? type);
+  const words = isOfNobody ? "Failed sign-in for an unknown address" : (EVENT_WORDS[type] ?? type);
   const parts = words
     .split(/(\{\w+\})/)
     .map((part) => (part.startsWith("{") ? toName(part.slice(1, -1), event, names) : part));
@@ -24,7 +24,7 @@ function toName(what: string, { actorId, accountId, network, details }: Security
   switch (what) {
     case "actor":
       // The command line has neither.
-      if (actorId === "") return network === "" ? "The command line" : "Somebody";
+      if (actorId === "") return network === "" ? "The command line" : "Unknown";
       return <Name>{names.accounts.get(actorId) ?? actorId}</Name>;
     case "account":
       return account;

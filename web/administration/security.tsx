@@ -15,10 +15,7 @@ import { SecurityEventText, type Names } from "./security-event.tsx";
 /** What happened to accounts, keys and sessions. */
 export function Security() {
   return (
-    <Administration
-      title="Security"
-      description="Who did what, when and from where, newest first. Kept for 400 days, without secrets."
-    >
+    <Administration title="Security" description="Audit log, newest first. Events are kept for 400 days.">
       {() => <Events />}
     </Administration>
   );
@@ -37,7 +34,7 @@ function Events() {
     <>
       <div className="mb-5 max-w-sm">
         <SelectField
-          label="About"
+          label="Account"
           value={accountId}
           onChange={({ target }) => setSearch(target.value === "" ? {} : { account: target.value }, { replace: true })}
         >
@@ -60,7 +57,7 @@ function EventList({ accountId, names }: { readonly accountId: string; readonly 
   if (events.isPending) return <Loading what="the events" />;
   if (events.isLoadingError) return <Unavailable error={events.error} onRetry={() => void events.refetch()} />;
   const all = events.data.pages.flatMap((page) => page.events);
-  if (all.length === 0) return <Empty title="Nothing has happened">What happens to this account will be here.</Empty>;
+  if (all.length === 0) return <Empty title="No events">Events of this account appear here.</Empty>;
   return (
     <>
       <ol aria-label="Events" className="divide-y divide-line rounded-xl border border-line bg-surface">
@@ -71,7 +68,7 @@ function EventList({ accountId, names }: { readonly accountId: string; readonly 
             </p>
             <p className="mt-0.5 flex flex-wrap gap-x-3 text-sm wrap-anywhere text-muted">
               {event.time && <span title={formatMoment(event.time)}>{formatFromNow(event.time)}</span>}
-              <span>{event.network === "" ? "On the command line" : `From ${event.network}`}</span>
+              <span>{event.network === "" ? "Command line" : `From ${event.network}`}</span>
               {describeDetails(event).map((detail) => (
                 <bdi key={detail}>{detail}</bdi>
               ))}
@@ -81,7 +78,7 @@ function EventList({ accountId, names }: { readonly accountId: string; readonly 
       </ol>
       {events.isError && (
         <div className="mt-4">
-          <Alert>The next events could not be loaded. Try again.</Alert>
+          <Alert>Could not load more events. Try again.</Alert>
         </div>
       )}
       {events.hasNextPage && (

@@ -12,10 +12,7 @@ import { describeValue, SETTING_GROUPS, settingName } from "./setting-names.ts";
 /** What this installation runs with. */
 export function Settings() {
   return (
-    <Administration
-      title="Settings"
-      description="What this installation runs with. The configuration file says it; nothing can be changed here."
-    >
+    <Administration title="Settings" description="Read-only view of the active configuration.">
       {() => <Configuration />}
     </Administration>
   );
@@ -39,14 +36,14 @@ function Configuration() {
       </Panel>
       <Panel
         title="Providers"
-        description="Under providers and models in the configuration file. Addresses and credentials are never shown."
+        description="From the providers and models sections of the configuration file. URLs and credentials are never shown."
       >
         <ul className="divide-y divide-line text-sm">
           {configuration.data.providers.map(({ name, dialect, simulated, models }) => (
             <li key={name} className="flex flex-wrap items-center gap-x-3 gap-y-1 py-2.5 first:pt-0 last:pb-0">
               <bdi className="font-medium wrap-anywhere">{name}</bdi>
               <span className="text-muted">
-                speaks {dialect}, {models === 1 ? "1 model" : `${models} models`}
+                {dialect} dialect, {models === 1 ? "1 model" : `${models} models`}
               </span>
               {simulated && <Badge look="warn">Simulated</Badge>}
             </li>
@@ -72,22 +69,22 @@ function Installation({ of }: { readonly of: GetConfigurationResponse }) {
   const { file, version, nodeVersion, database, databaseVersion, rates } = of;
   return (
     <dl className="divide-y divide-line text-sm">
-      <Row name="Configuration file">{file === "" ? "None: everything is as it comes" : file}</Row>
+      <Row name="Configuration file">{file === "" ? "None (using defaults)" : file}</Row>
       <Row name="Version">
         Parley {version} on Node {nodeVersion}
       </Row>
       <Row name="Database">
         {database === "postgres" ? "PostgreSQL" : "SQLite"}, schema {databaseVersion}
       </Row>
-      <Row name="Rates are counted">{RATES[rates] ?? rates}</Row>
+      <Row name="Rate limits stored in">{RATES[rates] ?? rates}</Row>
     </dl>
   );
 }
 
 const RATES: Readonly<Record<string, string>> = {
-  memory: "In memory, for all workers together",
-  redis: "In Redis, for all processes together",
-  postgres: "In PostgreSQL, for all processes together",
+  memory: "Memory (shared by all workers)",
+  redis: "Redis (shared by all processes)",
+  postgres: "PostgreSQL (shared by all processes)",
 };
 
 /** One line: what it is called, where it stands in the file, and what it is. */

@@ -1,5 +1,5 @@
 import type { Upstream, UpstreamFailure } from "../../gen/parley/console/v1/model_pb.js";
-import { BreakerBadge } from "../components/breaker-badge.tsx";
+import { HealthBadge } from "../components/health-badge.tsx";
 import { Fact } from "../components/fact.tsx";
 import { Fold } from "../components/fold.tsx";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
@@ -12,7 +12,7 @@ import { formatPreciseMoment, formatTime } from "../format/time.ts";
 
 /** How one upstream model is doing. */
 export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
-  const { provider, name, modelIds, breaker, attempts, failures, skipped, outcomes, lastFailures } = upstream;
+  const { provider, name, modelIds, attempts, failures, skipped, outcomes, lastFailures } = upstream;
   const isOtherwise = modelIds.length !== 1 || modelIds[0] !== name;
   return (
     <li className="rounded-xl border border-line bg-surface p-5">
@@ -20,24 +20,24 @@ export function UpstreamItem({ upstream }: { readonly upstream: Upstream }) {
         <span className="wrap-anywhere">
           <bdi>{provider}</bdi> / <code className="font-mono">{name}</code>
         </span>
-        <BreakerBadge breaker={breaker} attempts={attempts} failures={failures} />
+        <HealthBadge of={upstream} />
       </h2>
-      {isOtherwise && <p className="mt-1 text-sm wrap-anywhere text-muted">Asked for as {modelIds.join(", ")}</p>}
+      {isOtherwise && <p className="mt-1 text-sm wrap-anywhere text-muted">Requested as {modelIds.join(", ")}</p>}
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm lg:grid-cols-4">
-        <Fact name="Failures">{formatShare(failures, attempts)}</Fact>
-        <Fact name="First content">{formatLatency(upstream.firstContent, attempts)}</Fact>
-        <Fact name="Whole answers">{formatLatency(upstream.duration, attempts)}</Fact>
-        <Fact name="Passed over">{describeTimes(skipped)}</Fact>
+        <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>
+        <Fact name="Time to first token">{formatLatency(upstream.firstContent, attempts)}</Fact>
+        <Fact name="Total duration">{formatLatency(upstream.duration, attempts)}</Fact>
+        <Fact name="Skipped">{describeTimes(skipped)}</Fact>
       </dl>
       {outcomes.some(({ outcome }) => outcome !== "served") && (
         <p className="mt-3 text-sm text-muted">
-          Attempts ended as{" "}
+          Attempts:{" "}
           {outcomes.map(({ outcome, count }) => `${outcomeOf(outcome).label} (${formatCount(count)})`).join(", ")}.
         </p>
       )}
       {lastFailures.length > 0 && (
         <div className="mt-4">
-          <Fold title="Last failures" summary={`${lastFailures.length}`} isOpen={false}>
+          <Fold title="Recent errors" summary={`${lastFailures.length}`} isOpen={false}>
             <ol className="divide-y divide-line text-sm">
               {Array.from(lastFailures.entries(), ([index, failure]) => (
                 <Failure key={`${failure.completionId} ${index}`} failure={failure} />
@@ -62,7 +62,7 @@ function Failure({ failure }: { readonly failure: UpstreamFailure }) {
       <p className="flex flex-wrap items-baseline gap-x-3 gap-y-1">
         <span title={time && formatPreciseMoment(time)}>{time && formatTime(time)}</span>
         <OutcomeBadge code={outcome} />
-        {upstreamStatus !== undefined && <span>Status {upstreamStatus}</span>}
+        {upstreamStatus !== undefined && <span>HTTP {upstreamStatus}</span>}
       </p>
       <p className="mt-0.5 wrap-anywhere text-muted">
         <bdi>{reason}</bdi>

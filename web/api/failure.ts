@@ -18,7 +18,7 @@ export function readFailure(error: unknown): Failing | undefined {
   return { message: isOurs(failure) ? failure.rawMessage : UNREACHABLE, fields };
 }
 
-const UNREACHABLE = "Parley does not answer. Check that it runs and that you are connected, then try again.";
+const UNREACHABLE = "Can’t reach Parley. Check your connection and that Parley is running.";
 
 /** Whether an error says that the password has to be given again first. */
 export function needsPassword(error: ConnectError): boolean {
@@ -29,6 +29,12 @@ export function needsPassword(error: ConnectError): boolean {
 export function isTransient(error: unknown): boolean {
   const failure = ConnectError.from(error);
   return failure.code === Code.Unavailable || !isOurs(failure);
+}
+
+/** Whether no answer of Parley has arrived: it is not running, or something between refuses. */
+export function isUnreachable(error: unknown): boolean {
+  const failure = ConnectError.from(error);
+  return failure.code !== Code.Canceled && !isOurs(failure);
 }
 
 /** Whether Parley itself has answered: what the browser and proxies say is not meant for people. */

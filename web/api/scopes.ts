@@ -17,7 +17,7 @@ export interface Scopes {
   readonly accounts: Choices | undefined;
 }
 
-const OUTCOMES: Choices = [["failed", "All that failed"], ...REQUEST_OUTCOMES];
+const OUTCOMES: Choices = [["failed", "All errors"], ...REQUEST_OUTCOMES];
 
 /** What there is to narrow down to, as far as it is known; keys only of this account, if one is named. */
 export function useScopes(accountId: string): Scopes {
@@ -32,7 +32,7 @@ export function useScopes(accountId: string): Scopes {
     models: models.map(({ id }) => [id, id]),
     keys: keys
       .filter((key) => accountId === "" || key.accountId === accountId)
-      .map((key) => [key.id, `${key.name}${ownerOf(key)}${key.state === KeyState.ACTIVE ? "" : " (ended)"}`]),
+      .map((key) => [key.id, `${key.name}${ownerOf(key)}${key.state === KeyState.ACTIVE ? "" : " (inactive)"}`]),
     outcomes: OUTCOMES,
     accounts: isAll
       ? accounts.map(({ id, name, email }) => [id, email === "" ? name : `${name} (${email})`])

@@ -29,6 +29,16 @@ export function isAdministrator({ role }: Account): boolean {
   return role === AccountRole.ADMINISTRATOR;
 }
 
+/** What is known of the invitation of a link. */
+export function invitationQuery(token: string) {
+  return queryOptions({
+    queryKey: ["invitation", token],
+    queryFn: ({ signal }) => sessions.getInvitation({ token }, { signal }),
+    enabled: token !== "",
+    staleTime: 60_000,
+  });
+}
+
 /** Takes note of a session that has just begun, or got a new cookie. */
 export function enter(session: Session | undefined): void {
   queryClient.setQueryData(sessionQuery.queryKey, (known): GetSessionResponse | undefined =>

@@ -1,6 +1,7 @@
-import { Component, type ReactNode } from "react";
-import { Button } from "./button.tsx";
-import { Page } from "./page.tsx";
+import { Component, type ReactNode, useEffect, useState } from "react";
+import { isReachable, useReconnect } from "../api/reconnect.ts";
+import { Apology, Unreachable } from "./alert.tsx";
+import { Page, Starting } from "./page.tsx";
 
 interface BreakageProps {
   /** The page that is shown: another one may be whole. */
@@ -13,7 +14,7 @@ interface BreakageState {
   readonly isBroken: boolean;
 }
 
-/** Stands in for a page that cannot be shown: its files cannot be had, or are gone after an update, or it has a fault. */
+/** Stands in for a page that cannot be shown: its files cannot be loaded, or are gone after an update, or it has a fault. */
 export class Breakage extends Component<BreakageProps, BreakageState> {
   override state = { path: this.props.path, isBroken: false };
 
@@ -26,18 +27,38 @@ export class Breakage extends Component<BreakageProps, BreakageState> {
   }
 
   override render(): ReactNode {
-    if (!this.state.isBroken) return this.props.children;
+    return this.state.isBroken ? <Broken /> : this.props.children;
+  }
+}
+
+const reload = (): void => location.reload();
+
+/** Reloads by itself only where Parley could not be reached: a page with a fault would be reloaded for ever. */
+function Broken() {
+  const [isLost, setLost] = useState<boolean>();
+  useEffect(() => {
+    const stop = new AbortController();
+    const look = async (): Promise<void> => {
+      const found = await isReachable(stop.signal);
+      if (!stop.signal.aborted) setLost(!found);
+    };
+    void look();
+    return () => stop.abort();
+  }, []);
+  useReconnect(isLost === true, reload);
+  if (isLost === undefined) return <Starting />;
+  if (isLost) {
     return (
-      <Page title="Out of reach">
-        <div role="alert" className="rounded-xl border border-line bg-surface px-6 py-10 text-center">
-          <p className="mx-auto max-w-md text-muted">
-            This page could not be shown. Check that Parley runs and that you are connected, then load it again.
-          </p>
-          <Button look="secondary" className="mt-5" onClick={() => location.reload()}>
-            Load it again
-          </Button>
-        </div>
+      <Page title="No connection">
+        <Unreachable onRetry={reload} />
       </Page>
     );
   }
+  return (
+    <Page title="Something went wrong">
+      <Apology action="Reload" onAct={reload}>
+        This page could not be loaded. Parley may have been updated: reload the page.
+      </Apology>
+    </Page>
+  );
 }

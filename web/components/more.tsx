@@ -24,7 +24,7 @@ export function More({ hidden, showMore }: Pick<Shown<unknown>, "hidden" | "show
   return (
     <div className="mt-4 text-center">
       <Button look="secondary" onClick={showMore}>
-        Show more ({formatCount(hidden)} left)
+        Show more ({formatCount(hidden)} remaining)
       </Button>
     </div>
   );

@@ -3,11 +3,11 @@ import { outcomeOf } from "../format/outcomes.ts";
 
 interface OutcomeBadgeProps {
   readonly code: string;
-  /** It was turned away before any model was asked. */
+  /** It was refused before any upstream call. */
   readonly refused?: boolean;
 }
 
-/** What became of a request or an attempt. */
+/** The status of a request or an attempt. */
 export function OutcomeBadge({ code, refused = false }: OutcomeBadgeProps) {
   const { label, look } = outcomeOf(code);
   return <Badge look={look}>{refused ? `Refused: ${label.charAt(0).toLowerCase()}${label.slice(1)}` : label}</Badge>;

@@ -11,96 +11,97 @@ export interface FailureAdvice {
 /** Every failure code, as it stands in the request log, in `parley.attempts`, and in upper case in gRPC's `ErrorInfo`. */
 export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   invalid_request: {
-    means: "The request cannot be understood, or a value in it is out of range.",
-    todo: "Correct the field in `error.param`; the message says what would be right.",
+    means: "The request is malformed, or a value is out of range.",
+    todo: "Fix the field named in `error.param`; the message says what is allowed.",
     retry: "no",
   },
   request_too_large: {
-    means: "The request is larger than Parley reads.",
-    todo: "Send less than 32 MiB: smaller pictures and files, or a shorter conversation.",
+    means: "The request body is too large.",
+    todo: "Keep the body below 32 MiB: send smaller images and files, or a shorter conversation.",
     retry: "no",
   },
   unauthenticated: {
     means:
-      "There is no API key in the request, or it is not valid: mistyped, revoked, expired, or of a disabled account. It also ends a completion in flight when its key stops being valid.",
+      "The API key is missing or invalid: mistyped, revoked, expired, or its account is disabled. A completion in flight also ends with this error when its key becomes invalid.",
     todo: "Send a valid key: `Authorization: Bearer sk_parley_…`.",
     retry: "no",
   },
   permission_denied: {
     means:
-      "The key is valid, but may not use the model or do what was asked; a completion in flight ends with it when its key loses either.",
-    todo: "Use a key that has the model or the capability that the message names, or have it added to this one.",
+      "The key is valid but lacks permission for the model or the capability. A completion in flight also ends with this error when its key loses the permission.",
+    todo: "Use a key with the model or capability that the message names, or add it to this key.",
     retry: "no",
   },
   model_not_found: {
-    means: "There is no model of this name, as `model` or among `fallback_models`.",
-    todo: "Choose one of `GET /v1/models`.",
+    means: "The model in `model` or `fallback_models` does not exist.",
+    todo: "Use a model listed by `GET /v1/models`.",
     retry: "no",
   },
   not_found: {
-    means: "There is nothing at this address, or it has another method.",
-    todo: "Correct the path or the method (`Allow` says which).",
+    means: "No endpoint matches the path and method.",
+    todo: "Fix the path or the method (the `Allow` header lists the allowed methods).",
     retry: "no",
   },
   rate_limited: {
-    means: "The key or its account has used up its requests, tokens or parallel requests for the moment.",
-    todo: "Wait as `retry-after` says, then send the request again; send fewer at a time.",
+    means:
+      "The key or its account has reached its limit of requests per minute, tokens per minute or concurrent requests.",
+    todo: "Retry after the `retry-after` delay, and reduce the request rate.",
     retry: "after a wait",
   },
   budget_spent: {
-    means: "The budget of the key or of its account is spent for this month.",
-    todo: "Raise the budget, or wait for the next month.",
+    means: "The monthly budget of the key or its account is exhausted.",
+    todo: "Raise the budget, or wait until it resets next month.",
     retry: "no",
   },
   overloaded: {
-    means: "Parley itself cannot take this now.",
-    todo: "Wait as `retry-after` says, then send the request again.",
+    means: "Parley is at capacity or temporarily unavailable.",
+    todo: "Retry after the `retry-after` delay.",
     retry: "after a wait",
   },
   upstream_rejected: {
-    means: "The provider refused the request; the message says why.",
-    todo: "Change what the message names. With `context_length_exceeded`: shorten the conversation, or use a model with a larger context window.",
+    means: "The provider rejected the request; the message says why.",
+    todo: "Fix what the message names. For `context_length_exceeded`, shorten the conversation or use a model with a larger context window.",
     retry: "no",
   },
   upstream_rate_limited: {
-    means: "The provider limits how much this installation may send.",
-    todo: "Wait as `retry-after` says, or name `fallback_models`.",
+    means: "The provider rate-limits this installation.",
+    todo: "Retry after the `retry-after` delay, or set `fallback_models`.",
     retry: "after a wait",
   },
   upstream_unavailable: {
     means:
-      "The provider cannot be reached, is failing, has too much to do (`upstream_overloaded`), or all connections to it are in use.",
-    todo: "Wait as `retry-after` says, or name `fallback_models`.",
+      "The provider is unreachable, failing or overloaded (`upstream_overloaded`), its circuit breaker is open, or all connections to it are in use.",
+    todo: "Retry after the `retry-after` delay, or set `fallback_models`.",
     retry: "after a wait",
   },
   upstream_timeout: {
-    means: "The provider was silent for too long.",
-    todo: "Try again, ask for a stream or for fewer tokens, or name `fallback_models`.",
+    means: "The provider did not respond in time.",
+    todo: "Retry, stream the response, request fewer tokens, or set `fallback_models`.",
     retry: "after a wait",
   },
   upstream_protocol: {
-    means: "The provider’s answer was cut short or could not be read.",
-    todo: "Try again once, or name `fallback_models`; tell the operator when it stays so.",
+    means: "The provider’s response was truncated or could not be parsed.",
+    todo: "Retry once, or set `fallback_models`. If it persists, contact the operator.",
     retry: "once",
   },
   upstream_refused_us: {
-    means: "The provider does not accept what Parley is configured with: its credential, or the model’s name there.",
-    todo: "Tell the operator, and name `fallback_models` of another provider meanwhile.",
+    means: "The provider rejected Parley’s configuration: the credential or the upstream model name.",
+    todo: "Contact the operator. Meanwhile, set `fallback_models` of another provider.",
     retry: "no",
   },
   deadline_exceeded: {
-    means: "The time that the caller gave the request has passed.",
-    todo: "Give it more time, ask for a stream, or for fewer tokens.",
+    means: "The deadline set by the client has passed.",
+    todo: "Set a longer deadline, stream the response, or request fewer tokens.",
     retry: "once",
   },
   cancelled: {
-    means: "The caller left before the answer was complete.",
-    todo: "Nothing, if that was meant. Otherwise look for a timeout in the client or in a proxy before Parley.",
+    means: "The client disconnected before the response was complete.",
+    todo: "Nothing, if intended. Otherwise check the timeouts of the client and of proxies in front of Parley.",
     retry: "once",
   },
   internal: {
-    means: "A fault in Parley.",
-    todo: "Report it to the operator with the `x-request-id`.",
+    means: "An internal error in Parley.",
+    todo: "Report it to the operator, with the `x-request-id`.",
     retry: "once",
   },
 };

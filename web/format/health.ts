@@ -1,20 +1,48 @@
-import type { Latency } from "../../gen/parley/console/v1/model_pb.js";
+import { type Breaker, BreakerState, type Latency } from "../../gen/parley/console/v1/model_pb.js";
 import { formatDuration } from "./duration.ts";
 import { formatCount } from "./number.ts";
 
 const PERCENT = new Intl.NumberFormat("en", { style: "percent", maximumFractionDigits: 1 });
 
-/** How long something takes: `Half in 310 ms, 95% in 1.2 s (of 24)`. `attempts` is how many there were, also failed ones. */
-export function formatLatency(latency: Latency | undefined, attempts: bigint): string {
-  if (latency === undefined || latency.count === 0n) return attempts === 0n ? "Not asked lately" : "None lately";
-  const { count, p50Ms, p95Ms } = latency;
-  if (count === 1n) return `${formatDuration(p50Ms)} (of 1)`;
-  return `Half in ${formatDuration(p50Ms)}, 95% in ${formatDuration(p95Ms)} (of ${formatCount(count)})`;
+/** A model or an upstream model, as far as its health goes. */
+export interface Observed {
+  readonly breaker?: Breaker | undefined;
+  /** Recent calls, and how many of them failed. */
+  readonly attempts: bigint;
+  readonly failures: bigint;
 }
 
-/** How many of some: `3 of 24 (12.5%)`. */
+export type Health = "healthy" | "degraded" | "failing" | "circuit open" | "ready to retry" | "recovering" | "unknown";
+
+/** From this share of failed calls on a model is degraded, although its circuit is closed. */
+const DEGRADED_SHARE = 0.1;
+
+/** The health of a model: by its circuit breaker, and by its error rate while the circuit is closed. */
+export function healthOf({ breaker, attempts, failures }: Observed): Health {
+  switch (breaker?.state) {
+    case BreakerState.OPEN:
+      return "circuit open";
+    case BreakerState.HALF_OPEN:
+      return breaker.probeInFlight ? "recovering" : "ready to retry";
+    case BreakerState.CLOSED:
+      if (failures > 0n && failures === attempts) return "failing";
+      return Number(failures) / Math.max(Number(attempts), 1) >= DEGRADED_SHARE ? "degraded" : "healthy";
+    default:
+      return "unknown";
+  }
+}
+
+/** How long something takes: `p50 310 ms · p95 1.2 s (24 requests)`. `attempts` includes failed ones. */
+export function formatLatency(latency: Latency | undefined, attempts: bigint): string {
+  if (latency === undefined || latency.count === 0n) return attempts === 0n ? "No recent traffic" : "No recent data";
+  const { count, p50Ms, p95Ms } = latency;
+  if (count === 1n) return `${formatDuration(p50Ms)} (1 request)`;
+  return `p50 ${formatDuration(p50Ms)} · p95 ${formatDuration(p95Ms)} (${formatCount(count)} requests)`;
+}
+
+/** An error rate: `12.5% (3 of 24)`. */
 export function formatShare(part: bigint, whole: bigint): string {
-  if (whole === 0n) return "Not asked lately";
-  if (part === 0n) return `None of ${formatCount(whole)}`;
-  return `${formatCount(part)} of ${formatCount(whole)} (${PERCENT.format(Number(part) / Number(whole))})`;
+  if (whole === 0n) return "No recent traffic";
+  if (part === 0n) return `0% (0 of ${formatCount(whole)})`;
+  return `${PERCENT.format(Number(part) / Number(whole))} (${formatCount(part)} of ${formatCount(whole)})`;
 }

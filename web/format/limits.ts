@@ -21,7 +21,7 @@ export function describeLimits(limits: Limits | undefined): string[] {
   return [
     requestsPerMinute === undefined ? [] : `${formatShort(requestsPerMinute)} requests/min`,
     tokensPerMinute === undefined ? [] : `${formatShort(tokensPerMinute)} tokens/min`,
-    concurrentRequests === undefined ? [] : `${formatShort(concurrentRequests)} at once`,
+    concurrentRequests === undefined ? [] : `${formatShort(concurrentRequests)} concurrent`,
     monthlyBudgetMicroUsd === undefined ? [] : `${formatMicroUsd(monthlyBudgetMicroUsd)}/month`,
   ].flat();
 }

@@ -1,33 +1,33 @@
-/** How people call what became of a request or an attempt; `failure-advice.ts` says what to do about it. */
+/** The label of the status of a request or an attempt; `failure-advice.ts` says what to do about it. */
 export interface Outcome {
   readonly label: string;
   readonly look: "good" | "warn" | "danger" | "plain";
 }
 
 const OUTCOMES: Readonly<Record<string, Outcome>> = {
-  served: { label: "Served", look: "good" },
-  invalid_request: { label: "Invalid", look: "warn" },
-  request_too_large: { label: "Too large", look: "warn" },
-  unauthenticated: { label: "Not authenticated", look: "warn" },
-  permission_denied: { label: "Not permitted", look: "warn" },
-  model_not_found: { label: "Unknown model", look: "warn" },
-  not_found: { label: "Unknown address", look: "warn" },
+  served: { label: "Success", look: "good" },
+  invalid_request: { label: "Invalid request", look: "warn" },
+  request_too_large: { label: "Request too large", look: "warn" },
+  unauthenticated: { label: "Unauthenticated", look: "warn" },
+  permission_denied: { label: "Permission denied", look: "warn" },
+  model_not_found: { label: "Model not found", look: "warn" },
+  not_found: { label: "Not found", look: "warn" },
   rate_limited: { label: "Rate limited", look: "warn" },
-  budget_spent: { label: "Budget spent", look: "warn" },
-  overloaded: { label: "Overloaded", look: "danger" },
+  budget_spent: { label: "Budget exceeded", look: "warn" },
+  overloaded: { label: "Gateway overloaded", look: "danger" },
   upstream_rejected: { label: "Rejected by provider", look: "danger" },
-  upstream_rate_limited: { label: "Provider limits us", look: "danger" },
+  upstream_rate_limited: { label: "Rate limited by provider", look: "danger" },
   upstream_unavailable: { label: "Provider unavailable", look: "danger" },
-  upstream_timeout: { label: "Provider timed out", look: "danger" },
-  upstream_protocol: { label: "Unreadable answer", look: "danger" },
-  upstream_refused_us: { label: "Provider refused us", look: "danger" },
-  deadline_exceeded: { label: "Deadline passed", look: "warn" },
+  upstream_timeout: { label: "Provider timeout", look: "danger" },
+  upstream_protocol: { label: "Invalid provider response", look: "danger" },
+  upstream_refused_us: { label: "Provider auth error", look: "danger" },
+  deadline_exceeded: { label: "Deadline exceeded", look: "warn" },
   cancelled: { label: "Cancelled", look: "plain" },
-  internal: { label: "Fault in Parley", look: "danger" },
+  internal: { label: "Gateway error", look: "danger" },
   skipped: { label: "Skipped", look: "plain" },
 };
 
-/** Every outcome that a request can have, in the order in which people look for them. */
+/** Every outcome that a request can have, in display order. */
 export const REQUEST_OUTCOMES: readonly (readonly [code: string, label: string])[] = Object.entries(OUTCOMES)
   .filter(([code]) => code !== "skipped")
   .map(([code, { label }]) => [code, label]);

@@ -35,9 +35,9 @@ export function readChoices(form: Written): Choices {
   const isAll = form.get("models") === "all";
   const ids = form.all("model");
   // Neither all nor any is what the service would say too, in words that suit no form.
-  if (!isAll && ids.length === 0) throw failureOfField("models", "choose at least one model, or all");
+  if (!isAll && ids.length === 0) throw failureOfField("models", "select at least one model, or all models");
   const capabilities = form.all("capability").map((value): KeyCapability => Number(value));
-  if (capabilities.length === 0) throw failureOfField("capabilities", "choose at least one");
+  if (capabilities.length === 0) throw failureOfField("capabilities", "select at least one");
   return {
     name: form.get("name"),
     models: isAll ? { all: true } : { ids },

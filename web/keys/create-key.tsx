@@ -46,14 +46,14 @@ export default function CreateKey({ open, onClose }: { readonly open: boolean; r
   };
   if (create.data?.key !== undefined) {
     return (
-      <SecretOnce open={open} title="Your new key" made={{ ...create.data, key: create.data.key }} onDone={close} />
+      <SecretOnce open={open} title="API key created" made={{ ...create.data, key: create.data.key }} onDone={close} />
     );
   }
   return (
     <Dialog
       open={open}
-      title="Create a key"
-      description="One for each program or person: then each can be followed, and ended, alone."
+      title="Create API key"
+      description="Use a separate key per app or person, so you can track and revoke each one."
       onClose={close}
     >
       <Form
@@ -63,7 +63,13 @@ export default function CreateKey({ open, onClose }: { readonly open: boolean; r
       >
         {(errors) => (
           <>
-            <TextField label="Name" name="name" autoComplete="off" hint="What it is for." error={errors("name")} />
+            <TextField
+              label="Name"
+              name="name"
+              autoComplete="off"
+              hint="The app or person that uses the key."
+              error={errors("name")}
+            />
             <Owner error={errors("account_id")} />
             <SelectField label="Expires" name="lifetime" error={errors("lifetime")}>
               {LIFETIMES.map(([value, label]) => (
@@ -97,7 +103,7 @@ function Owner({ error }: { readonly error: string | undefined }) {
   const { data = [] } = useQuery({ ...accountsQuery, enabled: isAdministrator(account) });
   if (data.length < 2) return null;
   return (
-    <SelectField label="For" name="account_id" error={error} defaultValue={account.id}>
+    <SelectField label="Account" name="account_id" error={error} defaultValue={account.id}>
       {data.map(({ id, name, email }) => (
         <option key={id} value={id}>
           {id === account.id ? `${name} (you)` : email === "" ? name : `${name}, ${email}`}

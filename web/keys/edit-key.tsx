@@ -32,7 +32,7 @@ export default function EditKey({ target, open, onClose }: KeyDialogProps) {
     <Dialog
       open={open}
       title="Edit key"
-      description="Changes hold for the next request. Answers that are being written break off where the key no longer allows them."
+      description="Changes apply to new requests. Streams in flight that the key no longer permits are cancelled."
       onClose={onClose}
     >
       <Form fields={CHOICE_FIELDS} error={update.error} onSubmit={(form) => update.mutate({ key: target, form })}>
@@ -41,7 +41,7 @@ export default function EditKey({ target, open, onClose }: KeyDialogProps) {
             <TextField label="Name" name="name" autoComplete="off" defaultValue={target.name} error={errors("name")} />
             {isLocked && (
               <p id="locked" className="text-sm text-muted">
-                An administrator has limited this key. Only administrators can change its permissions and limits.
+                Locked by an administrator. Only administrators can change its permissions and limits.
               </p>
             )}
             <fieldset disabled={isLocked} aria-describedby={isLocked ? "locked" : undefined} className="space-y-5">

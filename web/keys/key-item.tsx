@@ -63,11 +63,11 @@ export function KeyItem({ value: key, owner, isSuccessor, onAct }: KeyItemProps)
         </Fact>
         <Fact name="Spent this month">
           <Spent micro={key.monthSpentMicroUsd} budget={key.limits?.monthlyBudgetMicroUsd} />
-          {isSuccessor && <p className="mt-1 text-muted">With the keys it was rotated from</p>}
-          {isRotated && <p className="mt-1 text-muted">With the key in its place</p>}
+          {isSuccessor && <p className="mt-1 text-muted">Includes the keys it replaced</p>}
+          {isRotated && <p className="mt-1 text-muted">Includes the key that replaced it</p>}
         </Fact>
-        <Fact name="May use">{describePermissions(key)}</Fact>
-        <Fact name="Limits">{describeLimits(key.limits).join(", ") || "The account’s"}</Fact>
+        <Fact name="Permissions">{describePermissions(key)}</Fact>
+        <Fact name="Limits">{describeLimits(key.limits).join(", ") || "Account limits"}</Fact>
       </dl>
     </li>
   );
@@ -76,7 +76,7 @@ export function KeyItem({ value: key, owner, isSuccessor, onAct }: KeyItemProps)
 function State({ value: { state, expireTime, revokeTime, replacedBy } }: { readonly value: Key }) {
   if (state === KeyState.REVOKED) return <Badge look="danger">Revoked {revokeTime && formatFromNow(revokeTime)}</Badge>;
   if (state === KeyState.EXPIRED) return <Badge look="plain">Expired {expireTime && formatFromNow(expireTime)}</Badge>;
-  if (replacedBy !== "") return <Badge look="warn">Rotated, ends {expireTime && formatFromNow(expireTime)}</Badge>;
+  if (replacedBy !== "") return <Badge look="warn">Rotated, expires {expireTime && formatFromNow(expireTime)}</Badge>;
   if (expireTime !== undefined) return <Badge look="good">Active, expires {formatFromNow(expireTime)}</Badge>;
   return <Badge look="good">Active</Badge>;
 }
@@ -86,5 +86,5 @@ function describePermissions({ models, capabilities }: Key): string {
   const which = models?.all === true ? "All models" : ids.length > 2 ? `${ids.length} models` : ids.join(", ");
   const isLimited = capabilities.length < CAPABILITY_NAMES.length;
   const names = CAPABILITY_NAMES.filter(([capability]) => capabilities.includes(capability)).map(([, name]) => name);
-  return isLimited ? `${which}; only ${names.join(", ").toLowerCase()}` : which;
+  return isLimited ? `${which}; ${names.join(", ").toLowerCase()}` : which;
 }

@@ -34,7 +34,7 @@ export default function Keys() {
   return (
     <Page
       title="Keys"
-      description={isAdministrator(account) ? "The API keys of all accounts." : "Your API keys."}
+      description={isAdministrator(account) ? "API keys of all accounts." : "Your API keys."}
       actions={<Button onClick={create}>Create key</Button>}
     >
       <KeyList onCreate={create} />
@@ -89,18 +89,18 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       )}
       {active.length === 0 && sought.trim() !== "" ? (
         <p role="status" className="py-8 text-muted">
-          No key in use has this in its name, its owner’s or its secret’s ends.
+          No active key matches.
         </p>
       ) : active.length === 0 ? (
-        <Empty title="No keys in use">
-          <p>A key lets a program use the models. Its secret is shown once, when it is made.</p>
+        <Empty title="No active keys">
+          <p>Apps authenticate with an API key. Its secret is shown once, when you create it.</p>
           <Button className="mt-5" onClick={onCreate}>
             Create your first key
           </Button>
         </Empty>
       ) : (
         <>
-          <ul aria-label="Keys in use" className="space-y-3">
+          <ul aria-label="Active keys" className="space-y-3">
             {shown.visible.map(toItem)}
           </ul>
           <More {...shown} />
@@ -109,11 +109,11 @@ function KeyList({ onCreate }: { readonly onCreate: () => void }) {
       {ended.length > 0 && (
         <section className="mt-8">
           <Button look="quiet" size="small" aria-expanded={withEnded} onClick={() => setWithEnded(!withEnded)}>
-            {withEnded ? "Hide" : "Show"} {ended.length} ended {ended.length === 1 ? "key" : "keys"}
+            {withEnded ? "Hide" : "Show"} {ended.length} inactive {ended.length === 1 ? "key" : "keys"}
           </Button>
           {withEnded && (
             <>
-              <ul aria-label="Ended keys" className="mt-3 space-y-3">
+              <ul aria-label="Inactive keys" className="mt-3 space-y-3">
                 {shownEnded.visible.map(toItem)}
               </ul>
               <More {...shownEnded} />

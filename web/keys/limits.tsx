@@ -8,7 +8,7 @@ import { writeUsd } from "../format/money.ts";
 export const LIMIT_FIELDS = [
   ["limits.requests_per_minute", "Requests per minute", "requestsPerMinute"],
   ["limits.tokens_per_minute", "Tokens per minute", "tokensPerMinute"],
-  ["limits.concurrent_requests", "Requests at the same time", "concurrentRequests"],
+  ["limits.concurrent_requests", "Concurrent requests", "concurrentRequests"],
 ] as const;
 
 export const BUDGET_FIELD = "limits.monthly_budget_micro_usd";
@@ -20,12 +20,12 @@ interface LimitsProps {
   readonly errors: (field: string) => string | undefined;
 }
 
-const OF_A_KEY = "Empty fields set no limit here. The limits of the account hold in any case.";
+const OF_A_KEY = "Leave empty for no key limit. Account limits always apply.";
 
 /** How much a key or an account may use. */
 export function Limits({ current, note = OF_A_KEY, errors }: LimitsProps) {
   const names = [...LIMIT_FIELDS.map(([name]) => name), BUDGET_FIELD];
-  const [first = "None of its own", ...others] = describeLimits(current);
+  const [first = "None", ...others] = describeLimits(current);
   return (
     <Fold
       title="Limits"
@@ -46,7 +46,7 @@ export function Limits({ current, note = OF_A_KEY, errors }: LimitsProps) {
           />
         ))}
         <TextField
-          label="Budget per month, in USD"
+          label="Monthly budget (USD)"
           name={BUDGET_FIELD}
           inputMode="decimal"
           autoComplete="off"

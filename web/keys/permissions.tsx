@@ -7,7 +7,7 @@ import { Fold } from "../components/fold.tsx";
 /** What capabilities are called. */
 export const CAPABILITY_NAMES: readonly (readonly [capability: KeyCapability, name: string])[] = [
   [KeyCapability.CHAT, "Chat"],
-  [KeyCapability.IMAGES, "Generated images"],
+  [KeyCapability.IMAGES, "Image generation"],
 ];
 
 interface PermissionsProps {
@@ -25,7 +25,7 @@ export function Permissions({ models, current, errors }: PermissionsProps) {
   return (
     <Fold
       title="Permissions"
-      summary={isAll ? "All models" : "Chosen models"}
+      summary={isAll ? "All models" : "Selected models"}
       isOpen={modelError !== undefined || capabilityError !== undefined}
     >
       <FieldGroup label="Models" error={modelError}>
@@ -38,7 +38,7 @@ export function Permissions({ models, current, errors }: PermissionsProps) {
             onChange={() => setAll(true)}
             className="size-4.5"
           />
-          All, also those that are added later
+          All models, including future ones
         </label>
         <label className="flex min-h-9 items-center gap-3 text-[0.9375rem]">
           <input
@@ -49,7 +49,7 @@ export function Permissions({ models, current, errors }: PermissionsProps) {
             onChange={() => setAll(false)}
             className="size-4.5"
           />
-          Only these
+          Selected models only
         </label>
         {!isAll && (
           <div className="ml-2 border-l border-line pl-5">
@@ -65,7 +65,7 @@ export function Permissions({ models, current, errors }: PermissionsProps) {
           </div>
         )}
       </FieldGroup>
-      <FieldGroup label="May be used for" error={capabilityError}>
+      <FieldGroup label="Capabilities" error={capabilityError}>
         {CAPABILITY_NAMES.map(([capability, name]) => (
           <CheckField
             key={capability}

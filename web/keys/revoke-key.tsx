@@ -24,7 +24,7 @@ export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
     },
   });
   const { lastUseTime } = target;
-  const use = lastUseTime === undefined ? "It was never used." : `It was last used ${formatFromNow(lastUseTime)}.`;
+  const use = lastUseTime === undefined ? "Never used." : `Last used ${formatFromNow(lastUseTime)}.`;
   return (
     <ConfirmDialog
       open={open}
@@ -32,8 +32,8 @@ export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
       description={
         <>
           <bdi className="font-medium text-ink">{target.name}</bdi> (<code className="font-mono">{target.display}</code>
-          ) ends at once, and cannot be brought back: programs that use it are refused, and answers that are being
-          written break off. {use}
+          ) stops working immediately and cannot be restored. Requests with it are refused and streams in flight are
+          cancelled. {use}
         </>
       }
       action="Revoke key"
@@ -45,11 +45,11 @@ export default function RevokeKey({ target, open, onClose }: KeyDialogProps) {
         <CheckField
           label={
             <>
-              End what it was rotated from as well:{" "}
+              Also revoke the keys it replaced:{" "}
               {predecessors.map(({ id, display, expireTime }) => (
                 <span key={id} className="block">
                   <code className="font-mono">{display}</code>
-                  {expireTime !== undefined && `, which would end ${formatFromNow(expireTime)}`}
+                  {expireTime !== undefined && `, expires ${formatFromNow(expireTime)}`}
                 </span>
               ))}
             </>

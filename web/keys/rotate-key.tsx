@@ -9,10 +9,10 @@ import type { KeyDialogProps } from "./dialog-props.ts";
 import { SecretOnce } from "./secret.tsx";
 
 const GRACES = [
-  [RotationGrace.ONE_HOUR, "For another hour"],
-  [RotationGrace.ONE_DAY, "For another 24 hours"],
-  [RotationGrace.SEVEN_DAYS, "For another 7 days"],
-  [RotationGrace.NONE, "Not at all: it ends now"],
+  [RotationGrace.ONE_HOUR, "For 1 more hour"],
+  [RotationGrace.ONE_DAY, "For 24 more hours"],
+  [RotationGrace.SEVEN_DAYS, "For 7 more days"],
+  [RotationGrace.NONE, "Revoke immediately"],
 ] as const;
 
 /** Makes a key anew and shows its secret; the old one goes on for a while. */
@@ -25,7 +25,7 @@ export default function RotateKey({ target, open, onClose }: KeyDialogProps) {
     return (
       <SecretOnce
         open={open}
-        title="Your rotated key"
+        title="API key rotated"
         made={{ ...rotate.data, key: rotate.data.key }}
         onDone={onClose}
       />
@@ -37,8 +37,8 @@ export default function RotateKey({ target, open, onClose }: KeyDialogProps) {
       title="Rotate key"
       description={
         <>
-          A new key with the name, permissions and limits of <bdi className="font-medium text-ink">{target.name}</bdi>{" "}
-          takes its place.
+          Creates a new secret with the name, permissions and limits of{" "}
+          <bdi className="font-medium text-ink">{target.name}</bdi>.
         </>
       }
       onClose={onClose}
@@ -47,10 +47,10 @@ export default function RotateKey({ target, open, onClose }: KeyDialogProps) {
         {(errors) => (
           <>
             <SelectField
-              label="The old key works"
+              label="Keep the old key active"
               name="grace"
               defaultValue={RotationGrace.ONE_DAY}
-              hint="Long enough to give the new one to everything that uses it."
+              hint="Grace period to deploy the new key."
               error={errors("grace")}
             >
               {GRACES.map(([grace, label]) => (

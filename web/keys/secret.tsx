@@ -27,7 +27,7 @@ export function SecretOnce({ open, title, made: { key, secret }, onDone }: Secre
       wide
       sticky
       title={title}
-      description="Copy it now: it is shown this once and cannot be read again."
+      description="Copy the key now. It is shown only once."
       onClose={onDone}
     >
       <div className="flex flex-wrap items-center gap-3 rounded-lg border border-line bg-sunken p-3">

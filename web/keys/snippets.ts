@@ -18,7 +18,7 @@ export interface Snippet {
 export const SNIPPETS: readonly Snippet[] = [
   {
     name: "curl",
-    needs: "In a shell",
+    needs: "Shell",
     write: ({ origin, secret, model }) => `curl ${origin}/v1/chat/completions \\
   -H 'authorization: Bearer ${secret}' \\
   -H 'content-type: application/json' \\
@@ -26,7 +26,7 @@ export const SNIPPETS: readonly Snippet[] = [
   },
   {
     name: "Environment",
-    needs: "For everything that reads OpenAI’s variables",
+    needs: "For tools that read OpenAI’s environment variables",
     write: ({ origin, secret }) => `export OPENAI_BASE_URL='${origin}/v1'
 export OPENAI_API_KEY='${secret}'`,
   },
@@ -124,7 +124,7 @@ func main() {
   },
   {
     name: "buf curl",
-    needs: "In a checkout of Parley, for its contract",
+    needs: "In a checkout of Parley, which has the .proto files",
     write: ({ origin, secret, model }) => `buf curl --protocol connect --schema proto \\
   --header 'authorization: Bearer ${secret}' \\
   --data '{"model": "${model}", "messages": [{"role": "ROLE_USER", "content": [{"text": "Hello!"}]}]}' \\

@@ -1,12 +1,26 @@
 import { useSyncExternalStore } from "react";
+import type { Query } from "@tanstack/react-query";
+import { isUnreachable } from "../api/failure.ts";
 import { queryClient } from "../api/query-client.ts";
+import { useReconnect } from "../api/reconnect.ts";
 
-/** Says so while something that is shown could not be asked for again. */
+const REASONS = {
+  current: "",
+  unreachable: "Can’t reach Parley. Retrying… ",
+  failed: "Could not refresh this page. Retrying… ",
+} as const;
+
+/** Says so while something that is shown could not be refreshed, and refreshes it once Parley can be reached again. */
 export function Outdated() {
-  const isOutdated = useSyncExternalStore(subscribe, hasOutdated);
+  const state = useSyncExternalStore(subscribe, readState);
+  const isOutdated = state !== "current";
+  useReconnect(
+    isOutdated,
+    () => void queryClient.refetchQueries({ type: "active", predicate: isStale }, { cancelRefetch: false }),
+  );
   return (
     <p role="status" className={isOutdated ? "mb-5 rounded-lg bg-warn-soft px-4 py-2.5 text-sm text-warn" : "sr-only"}>
-      {isOutdated && "Parley does not answer at the moment: what is shown may be out of date."}
+      {isOutdated && `${REASONS[state]}The data may be out of date.`}
     </p>
   );
 }
@@ -15,10 +29,16 @@ function subscribe(changed: () => void): () => void {
   return queryClient.getQueryCache().subscribe(changed);
 }
 
-function hasOutdated(): boolean {
-  const shown = queryClient
+function readState(): keyof typeof REASONS {
+  const stale = queryClient
     .getQueryCache()
     .getAll()
-    .filter((query) => query.isActive());
-  return shown.some(({ state }) => state.status === "error" && state.data !== undefined);
+    .filter((query) => query.isActive() && isStale(query));
+  if (stale.length === 0) return "current";
+  return stale.some(({ state }) => isUnreachable(state.error)) ? "unreachable" : "failed";
+}
+
+/** Whether its data is from before a failure. */
+function isStale({ state }: Query): boolean {
+  return state.status === "error" && state.data !== undefined;
 }

@@ -23,8 +23,8 @@ export default function PasswordDialog({ open }: { readonly open: boolean }) {
   return (
     <Dialog
       open={open}
-      title="Re-enter your password"
-      description="You have been signed in for a while. This makes sure that it is still you."
+      title="Confirm your password"
+      description="You signed in a while ago. Confirm your password to continue."
       onClose={close}
     >
       <Form fields={["password"]} error={confirm.error} onSubmit={(written) => confirm.mutate(written.get("password"))}>

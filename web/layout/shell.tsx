@@ -33,7 +33,7 @@ export function Shell({ children }: { readonly children: ReactNode }) {
         href="#main"
         className="sr-only focus:not-sr-only focus:fixed focus:top-3 focus:left-3 focus:z-10 focus:rounded-lg focus:bg-accent focus:px-4 focus:py-2 focus:text-on-accent"
       >
-        Skip to the page
+        Skip to content
       </a>
       <header className="border-b border-line bg-surface lg:border-r lg:border-b-0">
         <div className="flex flex-col px-4 py-3 lg:sticky lg:top-0 lg:h-dvh lg:px-5 lg:py-6">

@@ -12,11 +12,11 @@ function reads({ inputModalities }: Model, modality: Modality): boolean {
 
 /** What people look for in a model, as it is shown. */
 export const ABILITIES: readonly (readonly [name: string, has: (model: Model) => boolean])[] = [
-  ["Makes images", (model) => makes(model, Modality.IMAGE)],
-  ["Makes speech", (model) => makes(model, Modality.AUDIO)],
-  ["Reads images", (model) => reads(model, Modality.IMAGE)],
-  ["Hears audio", (model) => reads(model, Modality.AUDIO)],
-  ["Calls tools", ({ capabilities }) => capabilities?.tools === true],
+  ["Image output", (model) => makes(model, Modality.IMAGE)],
+  ["Audio output", (model) => makes(model, Modality.AUDIO)],
+  ["Vision", (model) => reads(model, Modality.IMAGE)],
+  ["Audio", (model) => reads(model, Modality.AUDIO)],
+  ["Tool calling", ({ capabilities }) => capabilities?.tools === true],
   ["Structured output", ({ capabilities }) => capabilities?.jsonSchema === true],
-  ["Reasons", ({ capabilities }) => capabilities?.reasoning === true],
+  ["Reasoning", ({ capabilities }) => capabilities?.reasoning === true],
 ];

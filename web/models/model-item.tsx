@@ -1,7 +1,7 @@
 import type { Model, ModelPrice } from "../../gen/parley/console/v1/model_pb.js";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { Badge } from "../components/badge.tsx";
-import { BreakerBadge } from "../components/breaker-badge.tsx";
+import { HealthBadge } from "../components/health-badge.tsx";
 import { CopyButton } from "../components/copy-button.tsx";
 import { Fact } from "../components/fact.tsx";
 import { TextLink } from "../components/text-link.tsx";
@@ -12,7 +12,7 @@ import { ABILITIES, makes } from "./abilities.ts";
 
 /** One model in the list. */
 export function ModelItem({ model }: { readonly model: Model }) {
-  const { id, description, provider, preview, price, breaker, attempts, failures, firstContent } = model;
+  const { id, description, provider, preview, price, attempts, failures, firstContent } = model;
   const abilities = ABILITIES.filter(([, has]) => has(model)).map(([name]) => name);
   const query = `?model=${encodeURIComponent(id)}`;
   return (
@@ -21,11 +21,11 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <div className="min-w-0">
           <h2 className="flex flex-wrap items-center gap-x-3 gap-y-1">
             <code className="font-mono text-base font-semibold wrap-anywhere">{id}</code>
-            <BreakerBadge breaker={breaker} attempts={attempts} failures={failures} />
+            <HealthBadge of={model} />
             {preview && <Badge look="plain">Preview</Badge>}
           </h2>
           <p className="mt-1 text-sm wrap-anywhere text-muted">
-            <bdi>{description}</bdi> · from <bdi>{provider}</bdi>
+            <bdi>{description}</bdi> · <bdi>{provider}</bdi>
           </p>
         </div>
         <CopyButton text={id} what={`the name ${id}`} />
@@ -33,12 +33,12 @@ export function ModelItem({ model }: { readonly model: Model }) {
       <p className="mt-3 text-sm">{abilities.join(" · ") || "Text only"}</p>
       <dl className="mt-4 grid grid-cols-2 gap-x-6 gap-y-3 text-sm sm:grid-cols-3">
         <Fact name="Context">{formatShort(model.contextWindow)} tokens</Fact>
-        <Fact name="Longest answer">{formatShort(model.maxOutputTokens)} tokens</Fact>
-        <Fact name="Per million tokens">
-          {price === undefined ? "Not known" : <Price price={price} model={model} />}
+        <Fact name="Max output">{formatShort(model.maxOutputTokens)} tokens</Fact>
+        <Fact name="Price per 1M tokens">
+          {price === undefined ? "Not configured" : <Price price={price} model={model} />}
         </Fact>
-        <Fact name="First content now">{formatLatency(firstContent, attempts)}</Fact>
-        <Fact name="Failures now">{formatShare(failures, attempts)}</Fact>
+        <Fact name="Time to first token">{formatLatency(firstContent, attempts)}</Fact>
+        <Fact name="Error rate">{formatShare(failures, attempts)}</Fact>
       </dl>
       <p className="mt-auto flex flex-wrap gap-x-5 gap-y-2 pt-4 text-sm">
         <TextLink to={`/playground${query}`} label={`Try it: ${id}`}>
@@ -47,7 +47,7 @@ export function ModelItem({ model }: { readonly model: Model }) {
         <TextLink to={`/requests${query}`} label={`Requests for ${id}`}>
           Requests
         </TextLink>
-        <TextLink to={`/usage${query}`} label={`Usage of ${id}`}>
+        <TextLink to={`/usage${query}`} label={`Usage for ${id}`}>
           Usage
         </TextLink>
       </p>
@@ -58,10 +58,10 @@ export function ModelItem({ model }: { readonly model: Model }) {
 function Price({ price, model }: { readonly price: ModelPrice; readonly model: Model }) {
   const { inputMicroUsd, cachedInputMicroUsd, outputMicroUsd, imageMicroUsd } = price;
   const lines = [
-    `${formatMicroUsd(inputMicroUsd)} in`,
-    ...(cachedInputMicroUsd === inputMicroUsd ? [] : [`${formatMicroUsd(cachedInputMicroUsd)} cached`]),
-    `${formatMicroUsd(outputMicroUsd)} out`,
-    ...(makes(model, Modality.IMAGE) ? [`${formatMicroUsd(imageMicroUsd)} images`] : []),
+    `${formatMicroUsd(inputMicroUsd)} input`,
+    ...(cachedInputMicroUsd === inputMicroUsd ? [] : [`${formatMicroUsd(cachedInputMicroUsd)} cached input`]),
+    `${formatMicroUsd(outputMicroUsd)} output`,
+    ...(makes(model, Modality.IMAGE) ? [`${formatMicroUsd(imageMicroUsd)} image output`] : []),
   ];
   return lines.map((line) => (
     <span key={line} className="block">

@@ -1,11 +1,12 @@
 import { useState } from "react";
 import { useQuery } from "@tanstack/react-query";
-import { BreakerState, type Model } from "../../gen/parley/console/v1/model_pb.js";
+import type { Model } from "../../gen/parley/console/v1/model_pb.js";
 import { modelsQuery } from "../api/models.ts";
 import { Unavailable } from "../components/alert.tsx";
 import { SelectField, TextField } from "../components/field.tsx";
 import { More, useShown } from "../components/more.tsx";
 import { Empty, Loading, Page } from "../components/page.tsx";
+import { healthOf } from "../format/health.ts";
 import { hasWords } from "../format/search.ts";
 import { ABILITIES } from "./abilities.ts";
 import { ModelItem } from "./model-item.tsx";
@@ -22,13 +23,13 @@ const REFRESH_MS = 15_000;
 export default function Models() {
   const models = useQuery({ ...modelsQuery, refetchInterval: REFRESH_MS, refetchOnMount: "always" });
   return (
-    <Page title="Models" description="What a request may name as its model, and how each is doing now.">
+    <Page title="Models" description="Available models, prices and current health.">
       {models.isPending ? (
         <Loading what="the models" />
       ) : models.isLoadingError ? (
         <Unavailable error={models.error} onRetry={() => void models.refetch()} />
       ) : models.data.length === 0 ? (
-        <Empty title="No models">The configuration of this installation names none.</Empty>
+        <Empty title="No models">No models are configured.</Empty>
       ) : (
         <ModelList models={models.data} />
       )}
@@ -64,7 +65,7 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
         </div>
       )}
       <p role="status" className={found.length === 0 ? "py-8 text-muted" : "sr-only"}>
-        {found.length === 0 ? "No model is like this." : `${found.length} of ${models.length} models`}
+        {found.length === 0 ? "No models match." : `${found.length} of ${models.length} models`}
       </p>
       {found.length > 0 && (
         <ul aria-label="Models" className="grid grid-cols-1 gap-3 xl:grid-cols-2">
@@ -80,6 +81,6 @@ function ModelList({ models }: { readonly models: readonly Model[] }) {
 
 const FILTERS: typeof ABILITIES = [
   ...ABILITIES,
-  ["Is working now", ({ breaker }) => breaker?.state === BreakerState.CLOSED],
-  ["Rests or is probed", ({ breaker }) => breaker?.state !== BreakerState.CLOSED],
+  ["Healthy", (model) => healthOf(model) === "healthy"],
+  ["Unhealthy", (model) => healthOf(model) !== "healthy"],
 ];

@@ -28,12 +28,8 @@ export function AnswerView({ answer, isGrowing }: { readonly answer: Answer; rea
       {calls.map((call) => (
         <CallView key={call.id} call={call} />
       ))}
-      {finish?.finishReason === FinishReason.LENGTH && (
-        <Badge look="warn">Cut off: the limit of tokens was reached</Badge>
-      )}
-      {finish?.finishReason === FinishReason.CONTENT_FILTER && (
-        <Badge look="warn">The model or its provider declined</Badge>
-      )}
+      {finish?.finishReason === FinishReason.LENGTH && <Badge look="warn">Truncated: max tokens reached</Badge>}
+      {finish?.finishReason === FinishReason.CONTENT_FILTER && <Badge look="warn">Stopped by content filter</Badge>}
     </div>
   );
 }
@@ -42,14 +38,14 @@ function Picture({ image: { source, mediaType }, number }: { readonly image: Ima
   // The page loads nothing from elsewhere: an address is only shown.
   if (source.case !== "data") return <p className="text-sm wrap-anywhere text-muted">Image at {source.value}</p>;
   const [, kind] = /^image\/(\w+)$/.exec(mediaType) ?? [];
-  if (kind === undefined) return <p className="text-sm wrap-anywhere text-muted">An image of the type {mediaType}</p>;
+  if (kind === undefined) return <p className="text-sm wrap-anywhere text-muted">Image of type {mediaType}</p>;
   const { value: data } = source;
   return (
     <figure>
       <DataImage
         mediaType={mediaType}
         data={data}
-        alt={`Made by the model, ${number}`}
+        alt={`Generated image ${number}`}
         className="max-h-96 max-w-full rounded-lg"
       />
       <figcaption className="-ml-3">
@@ -81,7 +77,7 @@ function CallView({ call }: { readonly call: Call }) {
   return (
     <div className="rounded-lg border border-line">
       <p className="border-b border-line px-3 py-2 text-sm">
-        Calls <code className="font-mono font-medium wrap-anywhere">{call.name}</code>
+        Tool call: <code className="font-mono font-medium wrap-anywhere">{call.name}</code>
       </p>
       <pre tabIndex={0} aria-label="Arguments" className="max-h-60 overflow-auto p-3 font-mono text-[0.8125rem]">
         {pretty(call.arguments)}

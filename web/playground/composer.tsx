@@ -21,9 +21,7 @@ export function Composer() {
   const send = (): void => {
     if (isRunning) return;
     const isAble = !isWaiting && (isSaid || canGoOn);
-    setError(
-      isAble ? undefined : isWaiting ? "The model waits for the results of its calls." : "Write something first.",
-    );
+    setError(isAble ? undefined : isWaiting ? "Send the tool results first." : "Enter a message first.");
     if (isAble) workspace.send();
   };
   const attach = async (files: readonly File[]): Promise<void> => {

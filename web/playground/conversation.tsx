@@ -33,7 +33,7 @@ export function Conversation() {
         className="max-h-[max(20rem,60dvh)] overflow-y-auto px-4 py-4 sm:px-5"
       >
         {isFresh ? (
-          <p className="py-8 text-center text-[0.9375rem] text-muted">Write a message below to begin.</p>
+          <p className="py-8 text-center text-[0.9375rem] text-muted">Send a message to start.</p>
         ) : (
           <ol className="space-y-5">
             {turns.map((turn, index) => (

@@ -1,6 +1,9 @@
 /** What is asked for besides the conversation, as it was chosen and written. */
 export interface Draft {
-  /** Empty until one is chosen. */
+  /** What a person or a link has chosen; empty for no choice. */
+  readonly chosenKeyId: string;
+  readonly chosenModel: string;
+  /** What the request is sent with: the choice where it works, see `resolveSetup`. Empty until it is known. */
   readonly keyId: string;
   readonly model: string;
   readonly fallbacks: readonly string[];
@@ -11,7 +14,16 @@ export interface Draft {
   readonly tools: string;
 }
 
-export const EMPTY_DRAFT: Draft = { keyId: "", model: "", fallbacks: [], system: "", parameters: {}, tools: "" };
+export const EMPTY_DRAFT: Draft = {
+  chosenKeyId: "",
+  chosenModel: "",
+  keyId: "",
+  model: "",
+  fallbacks: [],
+  system: "",
+  parameters: {},
+  tools: "",
+};
 
 /** A number with the range that the contract gives it. */
 export interface NumberParameter {

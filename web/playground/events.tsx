@@ -15,14 +15,14 @@ export function Events({ run: { state, events, furtherEvents } }: { readonly run
     <div className="space-y-3">
       <div className="flex items-start justify-between gap-4">
         <p className="text-sm text-muted">
-          The messages of the stream as they arrived: <code className="font-mono">parley.v1.CompletionChunk</code> as
-          JSON, after the milliseconds since the request was sent. Images are shortened.
-          {isRunning && ` As long as it runs, the latest ${LATEST}.`}
+          Stream messages in order of arrival: <code className="font-mono">parley.v1.CompletionChunk</code> as JSON,
+          with the time since the request in milliseconds. Images are truncated.
+          {isRunning && ` While running: the latest ${LATEST}.`}
           {furtherEvents > 0 && ` ${formatCount(furtherEvents)} more are not shown.`}
         </p>
         <CopyButton text={text} what="the events" />
       </div>
-      <Code label="Events" text={text === "" ? "Nothing has arrived." : text} />
+      <Code label="Events" text={text === "" ? "No events yet." : text} />
     </div>
   );
 }

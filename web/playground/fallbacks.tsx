@@ -32,7 +32,7 @@ export function Fallbacks({ models, model, error }: FallbacksProps) {
                   <Button
                     look="quiet"
                     size="small"
-                    aria-label={`Try ${id} earlier`}
+                    aria-label={`Move ${id} up`}
                     onClick={() => change(moved(fallbacks, index))}
                   >
                     Up
@@ -52,18 +52,18 @@ export function Fallbacks({ models, model, error }: FallbacksProps) {
         </ol>
       )}
       {left.length === 0 && fallbacks.length === 0 && (
-        <p className="text-sm text-muted">This key may use no other model.</p>
+        <p className="text-sm text-muted">This key has no other models.</p>
       )}
       {left.length > 0 && fallbacks.length < MAX && (
         <SelectField
           label="Add a model"
           value=""
           error={error}
-          hint="Tried in this order when the one before fails before it has said anything."
+          hint="Tried in order if a model fails before sending its first token."
           onChange={(event) => change([...fallbacks, event.target.value])}
         >
           <option value="" disabled>
-            Choose …
+            Select …
           </option>
           {left.map(({ id }) => (
             <option key={id} value={id}>

@@ -18,15 +18,15 @@ export function Inspector() {
   if (run === undefined) return null;
   const attempts = attemptsOf(run);
   const tabs: readonly (readonly [name: string, panel: ReactNode])[] = [
-    ["Answer", <Facts key="facts" run={run} />],
+    ["Response", <Facts key="facts" run={run} />],
     ["Request", <RequestCode key="request" request={run.request} />],
     ["Events", <Events key="events" run={run} />],
     ...(attempts.length > 1 ? [["Attempts", <Attempts key="attempts" attempts={attempts} />] as const] : []),
   ];
   return (
-    <section aria-label="The latest answer in detail" className="rounded-xl border border-line bg-surface p-4 sm:p-5">
-      <Tabs.Root defaultValue="Answer">
-        <TabList label="The latest answer" names={tabs.map(([name]) => name)} />
+    <section aria-label="Latest response" className="rounded-xl border border-line bg-surface p-4 sm:p-5">
+      <Tabs.Root defaultValue="Response">
+        <TabList label="Latest response" names={tabs.map(([name]) => name)} />
         {tabs.map(([name, panel]) => (
           <Tabs.Panel key={name} value={name} className="mt-4">
             {panel}
@@ -37,7 +37,7 @@ export function Inspector() {
   );
 }
 
-const STATES = { running: "Running", done: "Complete", stopped: "Stopped", failed: "Failed" } as const;
+const STATES = { running: "Running", done: "Completed", stopped: "Stopped", failed: "Failed" } as const;
 
 function Facts({ run }: { readonly run: Run }) {
   const { answer, state, requestId, startedMs, firstMs, endedMs } = run;
@@ -46,17 +46,17 @@ function Facts({ run }: { readonly run: Run }) {
   const clamped = report?.clamped ?? [];
   return (
     <dl className="grid grid-cols-2 gap-x-6 gap-y-3 text-sm sm:grid-cols-4">
-      <Fact name="State">{STATES[state]}</Fact>
+      <Fact name="Status">{STATES[state]}</Fact>
       <Fact name="Finish reason">{finish === undefined ? "–" : describeFinish(finish)}</Fact>
       <Fact name="Model">{model || "–"}</Fact>
       <Fact name="Cost">{report?.costMicroUsd === undefined ? "–" : formatMicroUsd(report.costMicroUsd)}</Fact>
       <Fact name="Prompt tokens">{usage === undefined ? "–" : formatCount(usage.promptTokens)}</Fact>
-      <Fact name="Answer tokens">{usage === undefined ? "–" : formatCount(usage.completionTokens)}</Fact>
-      <Fact name="First token">{firstMs === undefined ? "–" : formatDuration(firstMs - startedMs)}</Fact>
-      <Fact name="Took">{endedMs === undefined ? "–" : formatDuration(endedMs - startedMs)}</Fact>
-      {omitted.length > 0 && <Fact name="Left out, the provider has no place for it">{omitted.join(", ")}</Fact>}
+      <Fact name="Completion tokens">{usage === undefined ? "–" : formatCount(usage.completionTokens)}</Fact>
+      <Fact name="Time to first token">{firstMs === undefined ? "–" : formatDuration(firstMs - startedMs)}</Fact>
+      <Fact name="Duration">{endedMs === undefined ? "–" : formatDuration(endedMs - startedMs)}</Fact>
+      {omitted.length > 0 && <Fact name="Omitted (not supported by the provider)">{omitted.join(", ")}</Fact>}
       {clamped.length > 0 && (
-        <Fact name="Moved into the provider’s range">
+        <Fact name="Clamped to the provider’s range">
           {clamped.map(({ field, from, to }) => `${field} ${from} → ${to}`).join(", ")}
         </Fact>
       )}

@@ -31,7 +31,7 @@ function Facts({ run, nowMs }: { readonly run: Run; readonly nowMs: number }) {
   const unknown = run.state === "running" ? "…" : "–";
   return (
     <dl className="flex flex-wrap gap-x-5 gap-y-1 text-sm tabular-nums">
-      <Fact name="First token">{firstMs === undefined ? unknown : formatDuration(firstMs - startedMs)}</Fact>
+      <Fact name="Time to first token">{firstMs === undefined ? unknown : formatDuration(firstMs - startedMs)}</Fact>
       <Fact name="Tokens/s">{perSecond ?? unknown}</Fact>
       <Fact name="Elapsed">{formatDuration(nowMs - startedMs)}</Fact>
     </dl>
@@ -54,5 +54,5 @@ function tokensPerSecond({ answer, firstMs, endedMs }: Run, nowMs: number): stri
   const counted = answer.usage?.completionTokens;
   const estimated = (answer.text.length + answer.reasoning.length) / CHARS_PER_TOKEN;
   const rate = Math.round(((counted ?? estimated) / spanMs) * 1000);
-  return counted === undefined ? `about ${rate}` : String(rate);
+  return counted === undefined ? `~${rate}` : String(rate);
 }

@@ -27,7 +27,7 @@ export function Parameters({ errors }: ParametersProps) {
   return (
     <Fold
       title="Parameters"
-      summary={changed === 0 ? "The model’s own" : `${changed} changed`}
+      summary={changed === 0 ? "Defaults" : `${changed} changed`}
       isOpen={[...all, ...others].some((field) => errors(field) !== undefined)}
     >
       <div className="grid grid-cols-2 items-start gap-x-3 gap-y-4">
@@ -44,7 +44,7 @@ export function Parameters({ errors }: ParametersProps) {
         ))}
       </div>
       <div className="grid gap-4 sm:grid-cols-2 lg:grid-cols-1">
-        <TextAreaField label="Stop sequences" hint="One on each line, at most 4" rows={2} {...written("stop")} />
+        <TextAreaField label="Stop sequences" hint="One per line, at most 4" rows={2} {...written("stop")} />
         {CHOICES.map(({ field, label, words }) => (
           <SelectField key={field} label={label} {...written(field)}>
             <option value="">Default</option>
@@ -57,7 +57,7 @@ export function Parameters({ errors }: ParametersProps) {
         ))}
         {parameters.response_format === "json_schema" && (
           <TextAreaField
-            label="JSON schema of the answer"
+            label="JSON schema"
             rows={6}
             spellCheck={false}
             className="font-mono text-[0.8125rem]!"
@@ -68,27 +68,27 @@ export function Parameters({ errors }: ParametersProps) {
           <>
             <TextField
               label="Aspect ratio"
-              hint="Such as 1:1, 16:9 or 9:16"
+              hint="For example 1:1, 16:9 or 9:16"
               placeholder="Default"
               {...written("image_config.aspect_ratio")}
             />
             <TextField
               label="Image size"
-              hint="Such as 1K, 2K or 4K"
+              hint="For example 1K, 2K or 4K"
               placeholder="Default"
               {...written("image_config.image_size")}
             />
           </>
         )}
         <CheckField
-          label="Refuse what the provider would leave out"
+          label="Strict mode: fail if a parameter is unsupported"
           checked={parameters.strict === "yes"}
           onChange={(event) => workspace.parameter("strict", event.target.checked ? "yes" : "")}
         />
       </div>
       {changed > 0 && (
         <Button look="quiet" size="small" onClick={() => workspace.draft({ parameters: {} })}>
-          Back to the defaults
+          Reset to defaults
         </Button>
       )}
     </Fold>

@@ -29,17 +29,16 @@ export async function readPictures(files: readonly File[], before: readonly Pict
     const read = await readPicture(file);
     const together = pictures.reduce((sum, { data }) => sum + data.length, 0);
     if (typeof read === "string") error ??= read;
-    else if (together + read.data.length > MAX_TOGETHER)
-      error ??= "Together these are more than 11 MB, which is too much.";
+    else if (together + read.data.length > MAX_TOGETHER) error ??= "The images exceed 11 MB in total.";
     else pictures.push({ ...read, id: (pictures.at(-1)?.id ?? 0) + 1 });
   }
   return { pictures, error };
 }
 
 async function readPicture(file: File): Promise<Omit<Picture, "id"> | string> {
-  if (file.size > MAX_BYTES) return `${file.name} is larger than 5 MB.`;
+  if (file.size > MAX_BYTES) return `${file.name} exceeds 5 MB.`;
   const data = new Uint8Array(await file.arrayBuffer());
   const mediaType = MAGIC.find(([, offset, bytes]) => bytes.every((byte, index) => data[offset + index] === byte))?.[0];
-  if (mediaType === undefined) return `${file.name} is not a PNG, JPEG, GIF or WebP picture.`;
+  if (mediaType === undefined) return `${file.name} is not a PNG, JPEG, GIF or WebP image.`;
   return { name: file.name, mediaType, data };
 }

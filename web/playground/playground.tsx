@@ -1,6 +1,6 @@
 import { useEffect } from "react";
 import { useQuery } from "@tanstack/react-query";
-import { Link } from "wouter";
+import { Link, useSearchParams } from "wouter";
 import { type Key, KeyState } from "../../gen/parley/console/v1/key_pb.js";
 import type { ModelSetting } from "../../gen/parley/console/v1/settings_pb.js";
 import { keysQuery } from "../api/keys.ts";
@@ -14,6 +14,7 @@ import { Composer } from "./composer.tsx";
 import { Conversation } from "./conversation.tsx";
 import { Inspector } from "./inspector.tsx";
 import { Settings } from "./settings.tsx";
+import { resolveSetup } from "./setup.ts";
 import { useWorkspace, workspace } from "./workspace.ts";
 
 /** Where a model is tried with one of the account's own keys. */
@@ -21,7 +22,7 @@ export default function Playground() {
   return (
     <Page
       title="Playground"
-      description="Try a model as one of your keys. Its permissions, limits and budget count, as for any program."
+      description="Try a model with one of your API keys. The key’s permissions, limits and budget apply."
     >
       <Table />
     </Page>
@@ -36,40 +37,49 @@ function Table() {
   if (keys.isLoadingError) return <Unavailable error={keys.error} onRetry={() => void keys.refetch()} />;
   if (settings.isLoadingError) return <Unavailable error={settings.error} onRetry={() => void settings.refetch()} />;
   const own = keys.data.filter(({ accountId, state }) => accountId === account.id && state === KeyState.ACTIVE);
-  const [first] = own;
+  const [first, ...others] = own;
   if (first === undefined) {
     return (
-      <Empty title="No key to try with">
-        <p>The playground asks as one of your own keys, under its permissions and limits.</p>
+      <Empty title="No active key">
+        <p>The playground sends requests with one of your API keys.</p>
         <Link href={PATHS.keys} className={`mt-5 ${buttonClass("primary")}`}>
           Create a key
         </Link>
       </Empty>
     );
   }
-  return <Workbench keys={own} first={first} models={settings.data.models} />;
+  return <Workbench keys={[first, ...others]} models={settings.data.models} />;
 }
 
 interface WorkbenchProps {
-  readonly keys: readonly Key[];
-  readonly first: Key;
+  readonly keys: readonly [Key, ...Key[]];
   readonly models: readonly ModelSetting[];
 }
 
-function Workbench({ keys, first, models }: WorkbenchProps) {
+function Workbench({ keys, models }: WorkbenchProps) {
   const draft = useWorkspace((state) => state.draft);
-  const key = keys.find(({ id }) => id === draft.keyId) ?? first;
-  const usable = models.filter(({ id }) => key.models?.all === true || key.models?.ids.includes(id) === true);
-  const model = usable.find(({ id }) => id === draft.model) ?? usable.find(({ images }) => !images) ?? usable[0];
+  const [search, setSearch] = useSearchParams();
+  const linked = search.get("model") ?? "";
+  useEffect(() => {
+    if (linked !== "") workspace.draft({ chosenModel: linked, chosenKeyId: "" });
+  }, [linked]);
+  const { key, usable, model, notice } = resolveSetup({ keys, models, draft });
   const [keyId, modelId, makesImages] = [key.id, model?.id ?? "", model?.images === true];
-  // What is shown is what is asked, also where nobody has chosen and where a choice has become impossible.
+  // The request is sent with what is shown, also where a choice is missing or has become impossible.
   useEffect(() => {
     if (keyId !== draft.keyId || modelId !== draft.model) workspace.draft({ keyId, model: modelId });
     if (!makesImages && draft.parameters.modalities === "image") workspace.parameter("modalities", "");
   }, [keyId, modelId, makesImages, draft]);
   return (
     <div className="grid items-start gap-6 lg:grid-cols-[17rem_minmax(0,1fr)]">
-      <Settings keys={keys} current={key} models={usable} model={model} />
+      <Settings
+        keys={keys}
+        current={key}
+        models={usable}
+        model={model}
+        notice={notice}
+        onModel={(id) => setSearch({ model: id }, { replace: true })}
+      />
       <div className="min-w-0 space-y-4">
         <Conversation />
         <Composer />

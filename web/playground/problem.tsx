@@ -10,7 +10,7 @@ import { useWorkspace, workspace } from "./workspace.ts";
 export function Problem() {
   const error = useWorkspace(({ refusal, run }) => refusal ?? run?.error);
   const run = useWorkspace((state) => state.run);
-  if (run?.state === "stopped") return <Again text="You stopped this answer." label="Answer again" />;
+  if (run?.state === "stopped") return <Again text="You stopped this response." label="Regenerate" />;
   const failing = error == null ? undefined : readFailure(error);
   if (failing === undefined) return null;
   const failure = ConnectError.from(error);

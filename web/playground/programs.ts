@@ -15,7 +15,7 @@ const EXTRAS: ReadonlySet<string> = new Set(["fallback_models", "image_config", 
 export const PROGRAMS: readonly Program[] = [
   {
     name: "curl",
-    needs: "In a shell where PARLEY_API_KEY is set",
+    needs: "Shell, with PARLEY_API_KEY set",
     // A quoted here-document takes everything as it is, and arguments may only be so long.
     write: (request, origin) => `curl -N '${origin}/v1/chat/completions' \\
   -H "authorization: Bearer $PARLEY_API_KEY" \\

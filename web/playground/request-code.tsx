@@ -17,7 +17,7 @@ export function RequestCode({ request }: { readonly request: CompletionRequest }
     <div className="space-y-3">
       <div className="flex flex-wrap items-end justify-between gap-3">
         <div className="w-40">
-          <SelectField label="Written as" value={name} onChange={(event) => setName(event.target.value)}>
+          <SelectField label="Language" value={name} onChange={(event) => setName(event.target.value)}>
             {PROGRAMS.map((other) => (
               <option key={other.name}>{other.name}</option>
             ))}
@@ -26,9 +26,9 @@ export function RequestCode({ request }: { readonly request: CompletionRequest }
         <CopyButton text={text} what={`the request as ${name}`} />
       </div>
       <p className="text-sm text-muted">
-        {program.needs}. The same request over the OpenAI-compatible endpoint, with the secret of your key from the
+        {program.needs}. Sends the same request to the OpenAI-compatible endpoint, with the API key from the
         environment.
-        {shown !== text && " Images are shortened here; the copy has them whole."}
+        {shown !== text && " Images are truncated here but complete in the copy."}
       </p>
       <Code label="Request" text={shown} />
     </div>

@@ -15,10 +15,13 @@ interface SettingsProps {
   /** Those that the key may use. */
   readonly models: readonly ModelSetting[];
   readonly model: ModelSetting | undefined;
+  /** Why the model is not the chosen one. */
+  readonly notice: string | undefined;
+  readonly onModel: (id: string) => void;
 }
 
 /** As whom, of which model and how. */
-export function Settings({ keys, current, models, model }: SettingsProps) {
+export function Settings({ keys, current, models, model, notice, onModel }: SettingsProps) {
   const draft = useWorkspace((state) => state.draft);
   const errors = useFieldErrors();
   return (
@@ -29,7 +32,7 @@ export function Settings({ keys, current, models, model }: SettingsProps) {
           value={current.id}
           error={errors("key_id")}
           hint={<code className="font-mono">{current.display}</code>}
-          onChange={(event) => workspace.draft({ keyId: event.target.value })}
+          onChange={(event) => workspace.draft({ chosenKeyId: event.target.value })}
         >
           {keys.map(({ id, name }) => (
             <option key={id} value={id}>
@@ -37,20 +40,25 @@ export function Settings({ keys, current, models, model }: SettingsProps) {
             </option>
           ))}
         </SelectField>
-        <SelectField
-          label="Model"
-          value={model?.id}
-          error={errors("model")}
-          hint={models.length === 0 ? "This key may use none of the models there are." : undefined}
-          onChange={(event) => workspace.draft({ model: event.target.value })}
-        >
-          {models.map(({ id }) => (
-            <option key={id}>{id}</option>
-          ))}
-        </SelectField>
+        <div>
+          <SelectField
+            label="Model"
+            value={model?.id}
+            error={errors("model")}
+            hint={models.length === 0 ? "This key has no usable models." : undefined}
+            onChange={(event) => onModel(event.target.value)}
+          >
+            {models.map(({ id }) => (
+              <option key={id}>{id}</option>
+            ))}
+          </SelectField>
+          <p role="status" className={notice === undefined ? "sr-only" : "mt-1.5 text-sm wrap-anywhere text-warn"}>
+            {notice}
+          </p>
+        </div>
         {model?.images === true && (
           <CheckField
-            label="The answer may hold images"
+            label="Generate images"
             checked={draft.parameters.modalities === "image"}
             onChange={(event) => workspace.parameter("modalities", event.target.checked ? "image" : "")}
           />
@@ -59,7 +67,7 @@ export function Settings({ keys, current, models, model }: SettingsProps) {
       </div>
       <Fold title="System message" summary={draft.system === "" ? "None" : "Set"} isOpen={false}>
         <TextAreaField
-          label="What the model should know and be"
+          label="Instructions for the model"
           rows={5}
           value={draft.system}
           onChange={(event) => workspace.draft({ system: event.target.value })}
@@ -77,8 +85,8 @@ function Tools({ error }: { readonly error: string | undefined }) {
   return (
     <Fold title="Tools" summary={tools.trim() === "" ? "None" : "Set"} isOpen={error !== undefined}>
       <TextAreaField
-        label="Functions, as JSON"
-        hint="As OpenAI’s clients write them."
+        label="Functions (JSON)"
+        hint="OpenAI tools format."
         rows={10}
         spellCheck={false}
         className="font-mono text-[0.8125rem]!"
@@ -88,7 +96,7 @@ function Tools({ error }: { readonly error: string | undefined }) {
       />
       {tools.trim() === "" && (
         <Button look="quiet" size="small" onClick={() => workspace.draft({ tools: TOOLS_EXAMPLE })}>
-          Insert an example
+          Insert example
         </Button>
       )}
     </Fold>

@@ -19,7 +19,7 @@ export function ToolResults({ calls }: { readonly calls: readonly Call[] }) {
         <TextAreaField
           key={id}
           label={`Result of ${name}`}
-          hint="What the function would return, as text or JSON."
+          hint="The function’s return value, as text or JSON."
           rows={2}
           value={texts[index]}
           onChange={(event) => setTexts(texts.toSpliced(index, 1, event.target.value))}

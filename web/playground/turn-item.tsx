@@ -32,7 +32,7 @@ export const TurnItem = memo(function TurnItem({ turn, isFixed, isLast, isGrowin
           )}
         </h3>
         {!isFixed && !isEdited && (
-          <div className="-mr-3 flex shrink-0" role="group" aria-label={`This turn of ${name}`}>
+          <div className="-mr-3 flex shrink-0" role="group" aria-label={`Message of ${name}`}>
             {isLast && turn.role === "assistant" && (
               <Button look="quiet" size="small" onClick={() => workspace.retry()}>
                 Retry

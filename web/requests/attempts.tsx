@@ -1,50 +1,44 @@
 import type { LoggedRequest } from "../../gen/parley/console/v1/request_pb.js";
-import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import { formatDuration } from "../format/duration.ts";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
 import { outcomeOf } from "../format/outcomes.ts";
+import { type TimelineEntry, toTimeline } from "./timeline.ts";
 
 /** Bars have the colours of the badges. */
 const BARS = { good: "bg-good", warn: "bg-warn", danger: "bg-danger", plain: "bg-edge" } as const;
 
 /** The attempts in their order, each with its place in the request's time. */
-export function Attempts({ request: { attempts, durationMs, firstContentMs } }: { readonly request: LoggedRequest }) {
-  const triedMs = attempts.reduce((sum, attempt) => sum + attempt.durationMs, 0);
-  const totalMs = Math.max(durationMs, triedMs, 1);
-  const begins = attempts.map((_, index) => attempts.slice(0, index).reduce((sum, each) => sum + each.durationMs, 0));
+export function Attempts({ request }: { readonly request: LoggedRequest }) {
+  const { entries, firstToken } = toTimeline(request);
+  const { durationMs, firstContentMs } = request;
   return (
     <>
       <ol className="space-y-4">
-        {attempts.map((attempt, index) => (
+        {entries.map((entry, index) => (
           // An attempt has no name of its own, and the list never changes.
           // oxlint-disable-next-line react/no-array-index-key
           <li key={index}>
-            <AttemptItem
-              attempt={attempt}
-              from={begins[index]! / totalMs}
-              to={(begins[index]! + attempt.durationMs) / totalMs}
-            />
+            <AttemptItem entry={entry} firstToken={index === entries.length - 1 ? firstToken : undefined} />
           </li>
         ))}
       </ol>
       <p className="mt-4 flex flex-wrap justify-between gap-x-4 border-t border-line pt-2 text-xs text-muted tabular-nums">
         <span aria-hidden>0 ms</span>
-        {firstContentMs !== undefined && <span>First content after {formatDuration(firstContentMs)}</span>}
-        <span>{formatDuration(durationMs)} in all</span>
+        {firstContentMs !== undefined && <span>First token after {formatDuration(firstContentMs)}</span>}
+        <span>{formatDuration(durationMs)} total</span>
       </p>
     </>
   );
 }
 
 interface AttemptItemProps {
-  readonly attempt: Attempt;
-  /** Where its bar begins and ends, from 0 to 1. */
-  readonly from: number;
-  readonly to: number;
+  readonly entry: TimelineEntry;
+  /** Where the first token is marked, from 0 to 1. */
+  readonly firstToken: number | undefined;
 }
 
-function AttemptItem({ attempt, from, to }: AttemptItemProps) {
-  const { model, outcome, upstreamStatus, reason, durationMs } = attempt;
+function AttemptItem({ entry: { attempt, from, to, wait }, firstToken }: AttemptItemProps) {
+  const { model, outcome, upstreamStatus, reason, startMs, durationMs } = attempt;
   const isSkipped = outcome === "skipped";
   return (
     <>
@@ -55,17 +49,27 @@ function AttemptItem({ attempt, from, to }: AttemptItemProps) {
         </p>
         {!isSkipped && (
           <p className="text-muted tabular-nums">
-            {upstreamStatus !== undefined && `Status ${upstreamStatus} · `}
-            {formatDuration(durationMs)}
+            {upstreamStatus !== undefined && `HTTP ${upstreamStatus} · `}
+            {wait !== undefined && `waited ${formatDuration(wait.ms)} · `}
+            started at {formatDuration(startMs)} · took {formatDuration(durationMs)}
           </p>
         )}
       </div>
-      <div className="mt-1.5 h-2 overflow-hidden rounded-full bg-sunken" aria-hidden>
+      <div className="relative mt-1.5 h-2 overflow-hidden rounded-full bg-sunken" aria-hidden>
+        {wait !== undefined && (
+          <div
+            className="absolute inset-y-0 my-auto h-0.5 bg-edge"
+            style={{ left: `${wait.from * 100}%`, width: `${(from - wait.from) * 100}%` }}
+          />
+        )}
         {!isSkipped && (
           <div
-            className={`h-full min-w-1 rounded-full ${BARS[outcomeOf(outcome).look]}`}
-            style={{ marginLeft: `${Math.min(from, 0.99) * 100}%`, width: `${(to - from) * 100}%` }}
+            className={`absolute inset-y-0 min-w-1 rounded-full ${BARS[outcomeOf(outcome).look]}`}
+            style={{ left: `${Math.min(from, 0.99) * 100}%`, width: `${(to - from) * 100}%` }}
           />
+        )}
+        {firstToken !== undefined && (
+          <div className="absolute inset-y-0 w-0.5 bg-surface" style={{ left: `${firstToken * 100}%` }} />
         )}
       </div>
       {reason !== "" && (

@@ -22,10 +22,10 @@ export function Facts({ request }: { readonly request: LoggedRequest }) {
       <Fact name="Completion ID">
         <Copied text={id} what="the completion ID" />
       </Fact>
-      <Fact name="Model asked for">
-        <bdi>{requestedModel || "Not known: the request could not be read"}</bdi>
+      <Fact name="Requested model">
+        <bdi>{requestedModel || "Unknown: the request could not be parsed"}</bdi>
       </Fact>
-      <Fact name="Model that answered">
+      <Fact name="Served by">
         <bdi>{servedModel || "None"}</bdi>
       </Fact>
       <Fact name="Key">
@@ -39,15 +39,13 @@ export function Facts({ request }: { readonly request: LoggedRequest }) {
       <Fact name="Account">
         <Owner id={request.accountId} />
       </Fact>
-      <Fact name="Came in by">
+      <Fact name="Endpoint">
         {ENTRANCES[entrance] ?? entrance}
-        {streamed ? ", streamed" : ", as a whole"}
+        {streamed ? " (streamed)" : " (not streamed)"}
       </Fact>
-      <Fact name="Duration">
-        {formatDuration(durationMs)}
-        {firstContentMs !== undefined && `, first content after ${formatDuration(firstContentMs)}`}
-      </Fact>
-      <Fact name="Arrived">{startTime && formatPreciseMoment(startTime)}</Fact>
+      <Fact name="Duration">{formatDuration(durationMs)}</Fact>{" "}
+      {firstContentMs !== undefined && <Fact name="Time to first token">{formatDuration(firstContentMs)}</Fact>}
+      <Fact name="Started">{startTime && formatPreciseMoment(startTime)}</Fact>
       <Fact name="Ended">{endTime && formatPreciseMoment(endTime)}</Fact>
     </dl>
   );

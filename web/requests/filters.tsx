@@ -19,9 +19,9 @@ export function Filters({ filter, onChange }: FiltersProps) {
     <div className="space-y-3">
       <div className={`grid grid-cols-2 gap-x-3 gap-y-3 ${accounts ? "lg:grid-cols-4" : "lg:grid-cols-3"}`}>
         <Choose
-          label="Outcome"
+          label="Status"
           value={outcome}
-          all="All outcomes"
+          all="All statuses"
           choices={outcomes}
           onChange={(value) => onChange({ outcome: value })}
         />
@@ -70,5 +70,5 @@ function describeTime({ sinceMs, untilMs }: LogFilter): string {
   const since = sinceMs === undefined ? "" : formatMoment(timestampFromMs(sinceMs));
   const until = untilMs === undefined ? "" : formatMoment(timestampFromMs(untilMs));
   if (since === "") return until === "" ? "" : `Ended before ${until}.`;
-  return until === "" ? `Ended since ${since}.` : `Ended from ${since} to ${until}.`;
+  return until === "" ? `Ended after ${since}.` : `Ended between ${since} and ${until}.`;
 }

@@ -25,8 +25,8 @@ function Limit({
     <div>
       <dt className="text-muted">{name}</dt>
       <dd className="mt-0.5">
-        {formatCount(remaining)} of {formatCount(limit)} left
-        <span className="text-muted"> · all back in {formatDuration(Number(resetMs))}</span>
+        {formatCount(remaining)} of {formatCount(limit)} remaining
+        <span className="text-muted"> · resets in {formatDuration(Number(resetMs))}</span>
         <span className="mt-1.5 block h-1.5 overflow-hidden rounded-full bg-line" aria-hidden>
           <span className={`block h-full rounded-full ${look}`} style={{ width: `${left * 100}%` }} />
         </span>

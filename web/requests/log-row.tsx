@@ -14,7 +14,7 @@ import { OutcomeBadge } from "../components/outcome-badge.tsx";
 const GRID =
   "grid gap-x-4 lg:grid-cols-[5.5rem_minmax(0,1.4fr)_minmax(0,1fr)_10.5rem_5.5rem_5rem_5rem] lg:items-baseline lg:gap-y-0";
 
-const COLUMNS = ["Time", "Model", "Key", "Outcome", "Tokens", "Cost", "Duration"] as const;
+const COLUMNS = ["Time", "Model", "Key", "Status", "Tokens", "Cost", "Duration"] as const;
 
 /** The names of the columns; only heard on a phone. */
 export function LogHead() {
@@ -84,7 +84,8 @@ export function LogRow({ request, owner }: LogRowProps) {
         {formatDuration(durationMs)}
         {firstContentMs !== undefined && (
           <span className="text-xs whitespace-nowrap text-muted max-lg:before:content-['_·_'] lg:block">
-            first <span className="sr-only">content after </span>
+            <span aria-hidden>TTFT </span>
+            <span className="sr-only">time to first token </span>
             {formatDuration(firstContentMs)}
           </span>
         )}
@@ -101,13 +102,13 @@ function Cell({ className, children }: { readonly className: string; readonly ch
   );
 }
 
-/** The model that answered, the one in whose place it did, and how the request came in. */
+/** The model that served the request, the requested one if it was a fallback, and the endpoint. */
 function Model({ request }: { readonly request: LoggedRequest }) {
   const { requestedModel, servedModel, entrance, streamed } = request;
   const isFallback = servedModel !== "" && servedModel !== requestedModel;
   return (
     <>
-      <bdi className="line-clamp-2 font-medium">{servedModel || requestedModel || "Not readable"}</bdi>
+      <bdi className="line-clamp-2 font-medium">{servedModel || requestedModel || "Unknown"}</bdi>
       {isFallback && (
         <span className="line-clamp-2 text-xs text-warn">
           <span aria-hidden>↪ </span>fallback for <bdi>{requestedModel}</bdi>
@@ -126,9 +127,9 @@ function Tokens({ request: { promptTokens, completionTokens } }: { readonly requ
     <>
       {formatShort(promptTokens)}
       <span aria-hidden> → </span>
-      <span className="sr-only"> in, </span>
+      <span className="sr-only"> input, </span>
       {formatShort(completionTokens)}
-      <span className="sr-only"> out</span>
+      <span className="sr-only"> output</span>
     </>
   );
 }

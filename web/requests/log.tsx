@@ -40,7 +40,7 @@ export function Log({ filter, isLive: isWanted, onLive }: LogProps) {
       </div>
       {failing !== undefined && (
         <div className="mb-4">
-          <Alert>New requests do not appear by themselves. {failing.message}</Alert>
+          <Alert>Live updates stopped. {failing.message}</Alert>
         </div>
       )}
       <Announcement arrived={log.arrived} />
@@ -94,11 +94,11 @@ function Rows({ log: { list, requests }, isLive, isNarrowed }: RowsProps) {
         <div className="mt-5 text-center">
           {list.isFetchNextPageError && (
             <p role="alert" className="mb-3 text-sm text-danger">
-              That did not work. Try again.
+              Could not load more requests. Try again.
             </p>
           )}
           <Button look="secondary" busy={list.isFetchingNextPage} onClick={() => void list.fetchNextPage()}>
-            {requests.length === 0 ? "Look further back" : "Show more"}
+            {requests.length === 0 ? "Search older requests" : "Show more"}
           </Button>
         </div>
       )}
@@ -107,12 +107,12 @@ function Rows({ log: { list, requests }, isLive, isNarrowed }: RowsProps) {
 }
 
 function Nothing({ isLive, isNarrowed }: { readonly isLive: boolean; readonly isNarrowed: boolean }) {
-  if (isNarrowed) return <Empty title="No such requests">None of those that were looked at match the filters.</Empty>;
+  if (isNarrowed) return <Empty title="No matching requests">No requests match these filters.</Empty>;
   return (
     <Empty title="No requests yet">
       {isLive
-        ? "They appear here as soon as they end: use one of your keys, and look at this page."
-        : "Switch Live on, and they appear here as soon as they end."}
+        ? "Send a request with one of your keys. It appears here as soon as it completes."
+        : "Turn on Live to see requests as soon as they complete."}
     </Empty>
   );
 }

@@ -17,14 +17,14 @@ import { OutcomeBadge } from "../components/outcome-badge.tsx";
 import { adviceFor } from "../format/failure-advice.ts";
 import { Tokens } from "./tokens.tsx";
 
-/** One request: what became of it, and why. */
+/** One request: its status, attempts, cost and details. */
 export default function Request() {
   const id = useId();
   const found = useQuery(requestQuery(id));
   return (
     <Page
       title="Request"
-      description="What became of it, and why. Its prompt and its answer are not kept."
+      description="Status, timing and cost. Prompts and responses are never stored."
       actions={
         <Link href={PATHS.requests} className={buttonClass("secondary")}>
           All requests
@@ -36,9 +36,9 @@ export default function Request() {
       ) : found.isPending ? (
         <Loading what="the request" />
       ) : readFailure(found.error)?.fields.has("id") === true ? (
-        <Empty title="No such request">
-          There is none with the ID <bdi className="wrap-anywhere">{id}</bdi>, or no longer. Refused requests are
-          remembered for a while, and only by the process that has refused them.
+        <Empty title="Request not found">
+          No request has the ID <bdi className="wrap-anywhere">{id}</bdi>. Refused requests are kept only for a short
+          time, in the memory of the process that refused them.
         </Empty>
       ) : (
         <Unavailable error={found.error} onRetry={() => void found.refetch()} />
@@ -53,7 +53,10 @@ function Shown({ request }: { readonly request: LoggedRequest }) {
     <div className="space-y-5">
       <What request={request} />
       {request.attempts.length > 0 && (
-        <Panel title="Attempts" description="The models that were asked or skipped, one after the other.">
+        <Panel
+          title="Attempts"
+          description="Upstream calls in order, with retries, fallbacks and the waits between them."
+        >
           <Attempts request={request} />
         </Panel>
       )}
@@ -65,7 +68,7 @@ function Shown({ request }: { readonly request: LoggedRequest }) {
             </Panel>
           )}
           {hasLimits && (
-            <Panel title="Limits at that moment" description={describeLimits(request)}>
+            <Panel title="Rate limits at the time" description={describeLimits(request)}>
               <Limits request={request} />
             </Panel>
           )}
@@ -79,17 +82,17 @@ function Shown({ request }: { readonly request: LoggedRequest }) {
 }
 
 function describeLimits({ refused }: LoggedRequest): string {
-  const whose = "Of the key or its account, whichever was nearer to its end.";
-  return refused ? whose : `${whose} This request is already counted.`;
+  const whose = "Of the key or its account, whichever had less remaining.";
+  return refused ? whose : `${whose} Includes this request.`;
 }
 
-const SERVED = "The answer reached the caller as a whole.";
+const SERVED = "Completed.";
 
 /** The outcome, what it means and what to do about it. */
 function What({ request: { outcome, message, refused, partial, servedModel } }: { readonly request: LoggedRequest }) {
   const advice = adviceFor(outcome);
   return (
-    <Panel title="Outcome">
+    <Panel title="Status">
       <div className="space-y-3 text-[0.9375rem]">
         <p className="flex flex-wrap items-center gap-x-3 gap-y-1">
           <OutcomeBadge code={outcome} refused={refused} />
@@ -97,7 +100,7 @@ function What({ request: { outcome, message, refused, partial, servedModel } }: 
         </p>
         {message !== "" && (
           <div>
-            <p className="text-sm text-muted">The caller was told:</p>
+            <p className="text-sm text-muted">Error message returned to the client:</p>
             <p className="mt-1 rounded-lg bg-sunken px-4 py-3 wrap-anywhere whitespace-pre-wrap">
               <bdi>{message}</bdi>
             </p>
@@ -113,12 +116,14 @@ function What({ request: { outcome, message, refused, partial, servedModel } }: 
         )}
         {partial && (
           <Note>
-            The answer of <bdi className="wrap-anywhere">{servedModel}</bdi> broke off after some of it had reached the
-            caller.
+            The response of <bdi className="wrap-anywhere">{servedModel}</bdi> ended early: the client received only
+            part of it.
           </Note>
         )}
         {refused && (
-          <Note>No model was asked and nothing was spent. Refused requests are remembered for a while only.</Note>
+          <Note>
+            No upstream call was made and nothing was charged. Refused requests are kept only for a short time.
+          </Note>
         )}
       </div>
     </Panel>

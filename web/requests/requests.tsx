@@ -14,7 +14,7 @@ export default function Requests() {
   return (
     <Page
       title="Requests"
-      description={`${isAll ? "The requests of all accounts" : "Your account’s requests"}. Prompts and answers are not kept.`}
+      description={`${isAll ? "Requests of all accounts" : "Requests of your account"}. Prompts and responses are never stored.`}
     >
       <div className="space-y-4 rounded-xl border border-line bg-surface p-4 sm:p-5">
         <Filters filter={filter} onChange={change} />

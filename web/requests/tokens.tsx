@@ -9,20 +9,18 @@ export function Tokens({ request }: { readonly request: LoggedRequest }) {
   return (
     <>
       <dl className="space-y-2 text-sm tabular-nums">
-        <Count name="Prompt" count={promptTokens} />
-        <Count name="of it cached" count={cachedTokens} isPart />
-        <Count name="Answer" count={completionTokens} />
-        <Count name="of it reasoning" count={reasoningTokens} isPart />
-        <Count name="of it images" count={imageTokens} isPart />
+        <Count name="Prompt tokens" count={promptTokens} />
+        <Count name="cached" count={cachedTokens} isPart />
+        <Count name="Completion tokens" count={completionTokens} />
+        <Count name="reasoning" count={reasoningTokens} isPart />
+        <Count name="images" count={imageTokens} isPart />
         <div className="flex justify-between gap-4 border-t border-line pt-2 font-semibold">
           <dt>Cost</dt>
           <dd>{formatMicroUsd(costMicroUsd)}</dd>
         </div>
       </dl>
       {estimated && (
-        <p className="mt-3 text-sm text-muted">
-          Estimated from the texts: the provider said nothing about tokens, or was stopped before it did.
-        </p>
+        <p className="mt-3 text-sm text-muted">Estimated from text length: the provider reported no token usage.</p>
       )}
     </>
   );

@@ -9,14 +9,14 @@ import { PATHS } from "../paths.ts";
 export default function Invited() {
   const { name, email } = useAccount();
   return (
-    <Page title="You are signed in already">
-      <Panel title="This link invites somebody to make an account">
+    <Page title="Already signed in">
+      <Panel title="This invitation is for a new account">
         <p className="text-[0.9375rem]">
-          You are signed in as <bdi className="font-medium">{name}</bdi> ({email}), and the invitation is for a new
-          account. To use it yourself, sign out first: this page then goes on with it.
+          You are signed in as <bdi className="font-medium">{name}</bdi> ({email}). Sign out to create a new account
+          with this invitation.
         </p>
         <div className="mt-5 flex flex-wrap items-center gap-x-5 gap-y-3">
-          <SignOutButton>Sign out and accept it</SignOutButton>
+          <SignOutButton>Sign out and continue</SignOutButton>
           <TextLink to={PATHS.keys}>Stay signed in</TextLink>
         </div>
       </Panel>

@@ -1,11 +1,12 @@
-import { useMutation } from "@tanstack/react-query";
-import { useState } from "react";
+import { useMutation, useQuery } from "@tanstack/react-query";
+import { type ReactNode, useState } from "react";
 import { Link } from "wouter";
 import { type GetSessionResponse, SignUpMode } from "../../gen/parley/console/v1/session_pb.js";
-import { enter, sessions } from "../api/session.ts";
+import { enter, invitationQuery, sessions } from "../api/session.ts";
 import { Button } from "../components/button.tsx";
 import { TextField } from "../components/field.tsx";
 import { Form, type Written } from "../components/form.tsx";
+import { Starting } from "../components/page.tsx";
 import { PATHS } from "../paths.ts";
 import { Entrance } from "./entrance.tsx";
 import { forgetLinkTokens, readLinkToken } from "./link-token.ts";
@@ -21,7 +22,7 @@ export default function SignUp({
     return (
       <Entrance
         title="Set up Parley"
-        description="Nobody has an account here yet, and sign-up is closed. The first administrator is made on the command line of the machine that runs Parley."
+        description="There are no accounts yet, and sign-up is closed. Create the first administrator on the command line of the server."
       >
         <code className="block rounded-lg border border-line bg-sunken p-3 font-mono text-sm wrap-anywhere">
           npx parley accounts create --role administrator --email ADDRESS --password-stdin
@@ -33,12 +34,12 @@ export default function SignUp({
     return (
       <Entrance
         title="Set up Parley"
-        description="Nobody has an account here yet. Yours will be the administrator’s: it sees and changes everything, and takes over the keys that exist."
+        description="Create the first account. It becomes the administrator and takes over all existing keys."
       >
         <SignUpForm
           invitationToken={invitationToken}
           asksForSetupToken={needsSetupToken && invitationToken === ""}
-          action="Create the administrator"
+          action="Create administrator"
         />
       </Entrance>
     );
@@ -54,28 +55,60 @@ export default function SignUp({
   if (signUpMode !== SignUpMode.OPEN && invitationToken === "") {
     const description =
       signUpMode === SignUpMode.INVITED
-        ? "Accounts are made with an invitation. Open the link that an administrator has sent you."
-        : "New accounts are made by those who run this installation, on its command line.";
+        ? "Sign-up is by invitation only. Open the link that an administrator sent you."
+        : "Sign-up is closed. Ask an administrator to create an account for you.";
     return (
-      <Entrance title="Sign-up is not open" description={description} footer={footer}>
-        <p className="text-sm text-muted">If you were invited, make sure that the whole link was opened.</p>
+      <Entrance title="Sign-up is not available" description={description} footer={footer}>
+        <p className="text-sm text-muted">If you have an invitation, check that you opened the complete link.</p>
+      </Entrance>
+    );
+  }
+  if (invitationToken !== "") return <Acceptance token={invitationToken} footer={footer} />;
+  return (
+    <Entrance title="Create an account" footer={footer}>
+      <SignUpForm invitationToken="" asksForSetupToken={false} action="Create account" />
+    </Entrance>
+  );
+}
+
+/** The form of somebody with an invitation, or why the invitation cannot be used. */
+function Acceptance({ token, footer }: { readonly token: string; readonly footer: ReactNode }) {
+  const invitation = useQuery(invitationQuery(token));
+  if (invitation.isPending) return <Starting />;
+  if (invitation.data?.valid === false) {
+    return (
+      <Entrance
+        title="This invitation is not valid"
+        description="It was already used or revoked, or it has expired."
+        footer={footer}
+      >
+        <p className="text-sm text-muted">
+          Check that you opened the complete link, or ask an administrator for a new one.
+        </p>
       </Entrance>
     );
   }
   return (
-    <Entrance title={invitationToken === "" ? "Create an account" : "Accept your invitation"} footer={footer}>
-      <SignUpForm invitationToken={invitationToken} asksForSetupToken={false} action="Create account" />
+    <Entrance title="Accept your invitation" footer={footer}>
+      <SignUpForm
+        invitationToken={token}
+        email={invitation.data?.email}
+        asksForSetupToken={false}
+        action="Create account"
+      />
     </Entrance>
   );
 }
 
 interface SignUpFormProps {
   readonly invitationToken: string;
+  /** The address that the invitation is for. */
+  readonly email?: string | undefined;
   readonly asksForSetupToken: boolean;
   readonly action: string;
 }
 
-function SignUpForm({ invitationToken, asksForSetupToken, action }: SignUpFormProps) {
+function SignUpForm({ invitationToken, email, asksForSetupToken, action }: SignUpFormProps) {
   const signUp = useMutation({
     mutationFn: (written: Written) =>
       sessions.signUp({
@@ -94,12 +127,19 @@ function SignUpForm({ invitationToken, asksForSetupToken, action }: SignUpFormPr
     <Form fields={["email", "name", "password"]} error={signUp.error} onSubmit={(written) => signUp.mutate(written)}>
       {(errors) => (
         <>
-          <TextField label="E-mail" name="email" type="email" autoComplete="username" error={errors("email")} />
+          <TextField
+            label="E-mail"
+            name="email"
+            type="email"
+            autoComplete="username"
+            defaultValue={email}
+            error={errors("email")}
+          />
           <TextField
             label="Name (optional)"
             name="name"
             autoComplete="name"
-            hint="How others see you. Without one, the part of your address before the @."
+            hint="Display name. Defaults to the part of your e-mail address before the @."
             error={errors("name")}
           />
           <TextField
@@ -107,7 +147,7 @@ function SignUpForm({ invitationToken, asksForSetupToken, action }: SignUpFormPr
             name="password"
             type="password"
             autoComplete="new-password"
-            hint="At least 12 characters. Four unrelated words are a good one."
+            hint="At least 12 characters. Four unrelated words work well."
             error={errors("password")}
           />
           {asksForSetupToken && (
@@ -117,11 +157,11 @@ function SignUpForm({ invitationToken, asksForSetupToken, action }: SignUpFormPr
               autoComplete="off"
               spellCheck={false}
               defaultValue={readLinkToken("setup")}
-              hint="Parley prints it when it starts, in the link to this page. It is filled in when that link is opened."
+              hint="Parley prints it at startup, as part of the link to this page. Opening that link fills it in."
             />
           )}
           <Button type="submit" busy={signUp.isPending} className="w-full">
-            {signUp.isPending ? "Creating the account …" : action}
+            {signUp.isPending ? "Creating account …" : action}
           </Button>
         </>
       )}

@@ -63,7 +63,9 @@ export function drawChart(
         {
           ...axis,
           grid: { show: false },
-          size: 28,
+          // Keeps the labels below the lowest one of the other axis, which stands beside its line.
+          gap: 14,
+          size: 36,
           incrs: TICKS_MS.filter((tickMs) => tickMs >= stepMs),
           space: 64,
           values: (_plot, splits) => splits.map((atMs) => shortStep(atMs, stepMs)),

@@ -34,8 +34,8 @@ export function DataTable(content: TableContent) {
   return (
     <details className="group mt-3" onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary className="-ml-3 inline-flex min-h-9 items-center rounded-lg px-3 text-sm font-medium text-accent hover:bg-accent-soft">
-        <span className="group-open:hidden">Show as a table</span>
-        <span className="hidden group-open:inline">Hide the table</span>
+        <span className="group-open:hidden">Show table</span>
+        <span className="hidden group-open:inline">Hide table</span>
       </summary>
       {isOpen && (
         <div className="mt-2">

@@ -40,7 +40,7 @@ export function Figures({ now, before, length }: FiguresProps) {
         length={length}
       />
       <Figure
-        name="Failed"
+        name="Error rate"
         value={PERCENT.format(failedShare(now))}
         title={formatCount(now.failed)}
         change={pointsOf(now, before)}
@@ -67,7 +67,7 @@ interface FigureProps {
 }
 
 const ARROWS = { up: "▲", down: "▼", none: "" } as const;
-const WORDS = { up: "more than", down: "less than", none: "as" } as const;
+const WORDS = { up: "higher than", down: "lower than", none: "as" } as const;
 
 function Figure({ name, value, title, change: { direction, text }, length, isFailure = false }: FigureProps) {
   const colour = !isFailure || direction === "none" ? "text-muted" : direction === "up" ? "text-danger" : "text-good";
@@ -85,7 +85,7 @@ function Figure({ name, value, title, change: { direction, text }, length, isFai
         ) : (
           <span className="sr-only">
             {" "}
-            {WORDS[direction]} in the {length} before
+            {WORDS[direction]} the previous {length}
           </span>
         )}
       </dd>
@@ -95,19 +95,19 @@ function Figure({ name, value, title, change: { direction, text }, length, isFai
 
 /** A change in parts of what was before. */
 function changeOf(now: number, before: number): Change {
-  if (now === before) return { direction: "none", text: now === 0 ? "None, as before" : "As before" };
-  if (before === 0) return { direction: "none", text: "None before" };
+  if (now === before) return { direction: "none", text: now === 0 ? "–" : "No change" };
+  if (before === 0) return { direction: "none", text: "–" };
   const ratio = now / before - 1;
-  if (Math.abs(ratio) < 0.005) return { direction: "none", text: "About as before" };
-  const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)} times` : WHOLE_PERCENT.format(Math.abs(ratio));
+  if (Math.abs(ratio) < 0.005) return { direction: "none", text: "No change" };
+  const text = Math.abs(ratio) >= 10 ? `${POINTS.format(now / before)}×` : WHOLE_PERCENT.format(Math.abs(ratio));
   return { direction: ratio > 0 ? "up" : "down", text };
 }
 
 /** A change of the share that failed, in hundredths of the whole. */
 function pointsOf(now: UsageSums, before: UsageSums): Change {
-  if (before.completions === 0n) return { direction: "none", text: "None before" };
+  if (before.completions === 0n) return { direction: "none", text: "–" };
   const points = (failedShare(now) - failedShare(before)) * 100;
-  if (Math.abs(points) < 0.05) return { direction: "none", text: "As before" };
+  if (Math.abs(points) < 0.05) return { direction: "none", text: "No change" };
   return { direction: points > 0 ? "up" : "down", text: `${POINTS.format(Math.abs(points))} points` };
 }
 

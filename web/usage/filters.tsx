@@ -18,7 +18,7 @@ export function Filters({ view, onChange }: FiltersProps) {
   return (
     <div className="mb-5 grid grid-cols-2 gap-3 sm:grid-cols-3">
       <SelectField
-        label="Time"
+        label="Period"
         value={view.days}
         onChange={(event) => onChange({ days: Number(event.target.value) as View["days"] })}
       >
@@ -29,7 +29,7 @@ export function Filters({ view, onChange }: FiltersProps) {
         ))}
       </SelectField>
       <SelectField
-        label="Split by"
+        label="Group by"
         value={view.by}
         onChange={(event) => onChange({ by: event.target.value as Grouping })}
       >
@@ -40,9 +40,9 @@ export function Filters({ view, onChange }: FiltersProps) {
         ))}
       </SelectField>
       <Choose
-        label="Outcome"
+        label="Status"
         value={view.outcome}
-        all="All outcomes"
+        all="All statuses"
         choices={outcomes}
         onChange={(outcome) => onChange({ outcome })}
       />

@@ -43,23 +43,23 @@ export function GroupsTable({ rows, total, filter, by }: GroupsTableProps) {
   return (
     <Panel
       title={`By ${name.toLowerCase()}`}
-      description="In the whole time, the dearest first. A name leads to its requests."
+      description="Total for the period, highest cost first. Click a name to see its requests."
     >
       <Table {...content} />
     </Panel>
   );
 }
 
-const MEASURES = ["Requests", "Failed", "Prompt tokens", "Answer tokens", "Cost"];
+const MEASURES = ["Requests", "Errors", "Prompt tokens", "Completion tokens", "Cost"];
 
 const CSV_COLUMNS = [
   "requests",
-  "failed",
+  "errors",
   "partial",
   "estimated",
   "prompt_tokens",
   "cached_tokens",
-  "answer_tokens",
+  "completion_tokens",
   "reasoning_tokens",
   "image_tokens",
   "cost_usd",

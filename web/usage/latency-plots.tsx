@@ -30,22 +30,22 @@ interface Wait {
 const WAITS: readonly Wait[] = [
   {
     title: "Duration",
-    description: "From a request’s arrival to the end of its answer.",
+    description: "From request start to end of response.",
     of: ({ durationMs }) => durationMs,
     file: "duration",
   },
   {
-    title: "First content",
-    description: "From a request’s arrival to the first content of its stream.",
+    title: "Time to first token",
+    description: "From request start to the first token of the stream.",
     of: ({ firstContentMs }) => firstContentMs,
-    file: "first-content",
+    file: "time-to-first-token",
   },
 ];
 
 const SHARES = [
-  ["p50", "Half of them (p50)"],
-  ["p95", "95 of 100 (p95)"],
-  ["p99", "99 of 100 (p99)"],
+  ["p50", "p50"],
+  ["p95", "p95"],
+  ["p99", "p99"],
 ] as const;
 
 interface LatencyPlotsProps {
@@ -56,7 +56,7 @@ interface LatencyPlotsProps {
 /** How long served requests took, over time. */
 export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
   const known = useQuery(latencyQuery(filter, step));
-  if (known.isPending) return <Loading what="how long requests took" rows={1} />;
+  if (known.isPending) return <Loading what="latency" rows={1} />;
   if (known.isLoadingError) return <Unavailable error={known.error} onRetry={() => void known.refetch()} />;
   const { latency, ...asked } = known.data;
   if (latency.overall === undefined) return null;
@@ -68,9 +68,8 @@ export function LatencyPlots({ filter, step }: LatencyPlotsProps) {
         ))}
       </div>
       <p className="text-sm text-muted">
-        Of {formatCount(latency.overall.served)} served requests
-        {latency.since && ` that ended since ${formatMoment(timestampMs(latency.since))}`}. The latest 50,000 requests
-        are looked at, and no more.
+        Based on {formatCount(latency.overall.served)} successful requests{" "}
+        {latency.since && ` since ${formatMoment(timestampMs(latency.since))}`}, from the latest 50,000 requests.
       </p>
     </>
   );
@@ -105,7 +104,7 @@ function WaitPlot({ wait, latency: { points, overall }, filter, step }: WaitPlot
       title={wait.title}
       description={wait.description}
       content={content}
-      gist={`${wait.title} over time. Of the whole time: ${said}. The table below has all values.`}
+      gist={`${wait.title} over time. Whole period: ${said}. The table below has all values.`}
       formatFull={formatDuration}
       overall={({ name }) => (name === SHARES[0][1] ? whole?.p50 : whole?.p95)}
       table={tableOf(wait, points, { content, filter })}
@@ -129,7 +128,7 @@ function tableOf(
     columns: [
       { id: "step", name: stepMs < DAY_MS ? "Hour (UTC)" : "Day (UTC)" },
       ...SHARES.map(([id, name]) => ({ id, name })),
-      { id: "served", name: "Served" },
+      { id: "served", name: "Successful requests" },
     ],
     rows: known.toReversed().map(({ atMs, served, percentiles }) => ({
       id: String(atMs),
@@ -140,7 +139,7 @@ function tableOf(
     csv: {
       name: fileName([file, stepMs < DAY_MS ? "per-hour" : "per-day"], filter),
       rows: () => [
-        [stepMs < DAY_MS ? "hour_utc" : "day_utc", "p50_ms", "p95_ms", "p99_ms", "served"],
+        [stepMs < DAY_MS ? "hour_utc" : "day_utc", "p50_ms", "p95_ms", "p99_ms", "successful_requests"],
         ...known.map(({ atMs, served, percentiles: { p50, p95, p99 } }) => [
           isoStep(atMs, stepMs),
           ...[p50, p95, p99].map((ms) => Math.round(ms * 10) / 10),

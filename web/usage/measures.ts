@@ -33,8 +33,8 @@ export const MEASURES: readonly Measure[] = [
     title: "Requests",
     of: ({ completions }) => completions,
     parts: [
-      ["Served", ({ completions, failed }) => completions - failed, 1],
-      ["Failed", ({ failed }) => failed, "failed"],
+      ["Success", ({ completions, failed }) => completions - failed, 1],
+      ["Errors", ({ failed }) => failed, "failed"],
     ],
     formatShort,
     format: formatCount,
@@ -45,8 +45,8 @@ export const MEASURES: readonly Measure[] = [
     title: "Tokens",
     of: tokensOf,
     parts: [
-      ["Prompts", ({ promptTokens }) => promptTokens, 1],
-      ["Answers", ({ completionTokens }) => completionTokens, 2],
+      ["Prompt tokens", ({ promptTokens }) => promptTokens, 1],
+      ["Completion tokens", ({ completionTokens }) => completionTokens, 2],
     ],
     formatShort,
     format: formatCount,

@@ -3,11 +3,11 @@ import type { Grouping } from "./view.ts";
 
 /** What the groupings are called. */
 export const GROUPING_NAMES: Readonly<Record<Grouping, string>> = {
-  none: "Nothing",
+  none: "None",
   model: "Model",
   key: "Key",
   account: "Account",
-  outcome: "Outcome",
+  outcome: "Status",
 };
 
 /** What a group is called; the one without a name is all those that there was no room for. */

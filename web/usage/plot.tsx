@@ -55,16 +55,16 @@ export function Plot({ title, description, content, gist, formatFull, overall, t
     <Panel title={title} {...(description !== undefined && { description })}>
       <Legend
         series={content.series}
-        moment={at === undefined ? "The whole time" : fullStep(at, content.stepMs)}
+        moment={at === undefined ? "Whole period" : fullStep(at, content.stepMs)}
         read={read}
       />
       <Canvas key={theme} content={content} gist={gist} step={step} onStep={setStep} />
       <input
         type="range"
-        aria-label={`Read out ${title.toLowerCase()}`}
+        aria-label={`Values of ${title.toLowerCase()}`}
         aria-valuetext={
           at === undefined
-            ? "The whole time"
+            ? "Whole period"
             : `${fullStep(at, content.stepMs)}: ${content.series.map((series) => `${series.name} ${read(series)}`).join(", ")}`
         }
         min={0}
@@ -140,7 +140,7 @@ function Canvas({ content, gist, step, onStep }: CanvasProps) {
     };
   }, [content, onStep]);
   useEffect(() => chart.current?.mark(step), [step]);
-  if (isMissing) return <p className="text-sm text-muted">This chart could not be loaded. Its table has all values.</p>;
+  if (isMissing) return <p className="text-sm text-muted">Could not load the chart. The table has all values.</p>;
   return (
     <div role="img" aria-label={gist} className="relative h-55 overflow-hidden">
       {/* Outside the layout: the picture of a wide page would keep it from becoming narrow. */}

@@ -50,7 +50,7 @@ function describe({ title, format }: Measure, { steps, stepMs, series }: ChartCo
   const split = by === "none" ? "" : ` by ${GROUPING_NAMES[by].toLowerCase()}`;
   const each = stepMs < DAY_MS ? "per hour" : "per day";
   return (
-    `${title}${split}, ${each}: ${format(sum(totals))} in all, most on ${fullStep(steps[most]!, stepMs)} ` +
+    `${title}${split}, ${each}: ${format(sum(totals))} total, peak on ${fullStep(steps[most]!, stepMs)} ` +
     `with ${format(totals[most]!)}. The table below has all values.`
   );
 }

@@ -22,7 +22,10 @@ export default function Usage() {
   const [view, change] = useView();
   const isAll = isAdministrator(useAccount());
   return (
-    <Page title="Usage" description={isAll ? "What all accounts have used." : "What your account has used."}>
+    <Page
+      title="Usage"
+      description={isAll ? "Requests, tokens and cost of all accounts." : "Requests, tokens and cost of your account."}
+    >
       <Filters view={view} onChange={change} />
       <Report view={view} />
     </Page>
@@ -41,8 +44,8 @@ function Report({ view }: { readonly view: View }) {
     <div className="space-y-6" aria-busy={sums.isPlaceholderData}>
       <Figures now={total} before={previous} length={view.days === 1 ? "24 hours" : `${view.days} days`} />
       {total.completions === 0n ? (
-        <Empty title="Nothing was used">
-          {isNarrowed ? "No request of this time is of this kind." : "No request has arrived in this time."}
+        <Empty title="No usage yet">
+          {isNarrowed ? "No requests match these filters." : "No requests in this period."}
         </Empty>
       ) : (
         <>
@@ -62,8 +65,8 @@ function Report({ view }: { readonly view: View }) {
         </>
       )}
       <p className="text-sm text-muted">
-        {formatSpan(filter)}, compared with the same length of time before. Requests count when they start, by hours and
-        days in UTC.
+        {formatSpan(filter)}, compared with the previous period of the same length. Requests count when they start;
+        hours and days are in UTC.
       </p>
     </div>
   );

@@ -310,7 +310,7 @@ export declare type Completion = Message<"parley.v1.Completion"> & {
   usage?: Usage | undefined;
 
   /**
-   * How the answer came about.
+   * Attempts and cost.
    *
    * @generated from field: parley.v1.Report report = 6;
    */
@@ -416,7 +416,7 @@ export declare type CompletionChunk = Message<"parley.v1.CompletionChunk"> & {
     case: "usage";
   } | {
     /**
-     * Last: how the answer came about.
+     * Last: attempts and cost.
      *
      * @generated from field: parley.v1.Report report = 5;
      */
@@ -466,7 +466,7 @@ export declare type CompletionStart = Message<"parley.v1.CompletionStart"> & {
   attempts: Attempt[];
 
   /**
-   * Milliseconds spent waiting for upstreams until the first content.
+   * Milliseconds spent waiting for upstreams until the first content: all attempts, and the backoff between them.
    *
    * @generated from field: double upstream_ms = 5;
    */

@@ -11,7 +11,7 @@ import type { Message } from "@bufbuild/protobuf";
 export declare const file_parley_v1_report: GenFile;
 
 /**
- * How an answer came about: which upstream models were tried, and what of the request was not honoured.
+ * Attempts and cost of a completion: the upstream models that were tried, and the request fields that were not honoured.
  *
  * @generated from message parley.v1.Report
  */
@@ -45,7 +45,7 @@ export declare type Report = Message<"parley.v1.Report"> & {
   costMicroUsd?: bigint | undefined;
 
   /**
-   * Milliseconds spent waiting for upstreams, all attempts together.
+   * Milliseconds spent waiting for upstreams: all attempts, and the backoff between them.
    *
    * @generated from field: double upstream_ms = 5;
    */
@@ -98,6 +98,13 @@ export declare type Attempt = Message<"parley.v1.Attempt"> & {
    * @generated from field: int32 duration_ms = 5;
    */
   durationMs: number;
+
+  /**
+   * When it began, in milliseconds since the request arrived.
+   *
+   * @generated from field: int32 start_ms = 6;
+   */
+  startMs: number;
 };
 
 /**

@@ -60,6 +60,7 @@ export function attempt(of: Attempt): object {
     outcome: of.outcome,
     upstream_status: of.upstreamStatus ?? null,
     reason: of.reason,
+    start_ms: of.startMs,
     duration_ms: of.durationMs,
   };
 }

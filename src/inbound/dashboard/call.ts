@@ -51,7 +51,7 @@ export function actorOf(context: Pick<HandlerContext, "values">): Actor {
 /** An ID that narrows a question down; undefined when it is left out. Throws `invalid_request` for a text that cannot be one. */
 export function readId(field: string, text: string): string | undefined {
   if (text === "" || isId(text)) return text === "" ? undefined : text;
-  throw invalidField(field, "is not an ID");
+  throw invalidField(field, "is not a valid ID");
 }
 
 /**
@@ -61,5 +61,5 @@ export function readId(field: string, text: string): string | undefined {
 export function accountInView({ account }: SignedIn, asked: string): string | undefined {
   if (account.role === "administrator") return readId("account_id", asked);
   if (asked === "" || asked === account.id) return account.id;
-  throw new Failure("permission_denied", "Other accounts are for administrators.");
+  throw new Failure("permission_denied", "Only administrators can access other accounts.");
 }

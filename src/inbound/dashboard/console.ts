@@ -76,6 +76,8 @@ export interface Console {
   handles(path: string): boolean;
   /** Answers one request, whatever it is. Never throws. */
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+  /** Answers a browser's request for a page that does not exist; false for any other request, which is not answered. */
+  handleMissing(request: IncomingMessage, response: ServerResponse, requestId: string): boolean;
   /** Ends the streams that would go on for ever, now and from now on; everything else is still answered. */
   drain(): void;
 }
@@ -110,6 +112,10 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, 
       if (pages.handles(path)) return pages.handle(path, request, response);
       for (const [name, value] of headers) response.setHeader(name, value);
       void rpcs.answer({ request, response, path, requestId });
+    },
+    handleMissing(request, response, requestId) {
+      response.setHeader("x-request-id", requestId);
+      return pages.handleMissing(request, response);
     },
     drain: () => rpcs.drain(),
   };

@@ -28,9 +28,9 @@ export function createCsrfCheck(publicUrl: URL | undefined): (request: RequestHe
     const { host = "", origin } = headers;
     const site = headers["sec-fetch-site"];
     checkHost(host, publicUrl);
-    if (method !== "POST") throw new Failure("invalid_request", "The console's services are called with POST.");
+    if (method !== "POST") throw new Failure("invalid_request", "The dashboard's services accept only POST.");
     if (site !== undefined ? site !== "same-origin" : origin !== undefined && !isOwnOrigin(origin, host, publicUrl)) {
-      throw forbidden("The console's services are only for its own pages");
+      throw forbidden("The dashboard's services accept calls from its own pages only");
     }
     const type = headers["content-type"] ?? "";
     if (!(streams ? STREAM_TYPE : UNARY_TYPE).test(type)) throw new Failure("invalid_request", wrongType(streams));
@@ -49,10 +49,11 @@ function wrongType(streams: boolean): string {
 /** Throws a Failure for a host that somebody else can give a name to: anything but an IP address, localhost and the public URL's. */
 export function checkHost(host: string, publicUrl: URL | undefined): void {
   if (isOwnHost(host, publicUrl)) return;
-  throw forbidden(`The console is not served for the host "${host.slice(0, 100)}"`);
+  throw forbidden(`The dashboard is not served for the host "${host.slice(0, 100)}"`);
 }
 
-function isOwnHost(host: string, publicUrl: URL | undefined): boolean {
+/** Whether the host of a request is one that nobody else can give a name to. */
+export function isOwnHost(host: string, publicUrl: URL | undefined): boolean {
   if (publicUrl !== undefined && host.toLowerCase() === publicUrl.host) return true;
   const { hostname } = new URL(`http://${host}`);
   return hostname === "localhost" || isIP(hostname.replace(/^\[(.*)\]$/, "$1")) !== 0;
@@ -67,5 +68,5 @@ function isOwnOrigin(origin: string, host: string, publicUrl: URL | undefined): 
 }
 
 function forbidden(what: string): Failure {
-  return new Failure("permission_denied", `${what}. Is http.public_url set to the address that people use?`);
+  return new Failure("permission_denied", `${what}. Set http.public_url to the address that people use.`);
 }

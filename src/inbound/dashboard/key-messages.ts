@@ -84,9 +84,9 @@ export function fromModelSelection(
   { all, ids }: ModelSelection,
   known: ReadonlySet<string>,
 ): readonly string[] | "all" {
-  if (all === ids.length > 0) throw invalidField("models", "say either all or the models' IDs");
+  if (all === ids.length > 0) throw invalidField("models", "set either all or the IDs of models");
   const stranger = ids.find((id) => !known.has(id));
-  if (stranger !== undefined) throw invalidField("models.ids", `there is no model ${stranger.slice(0, 64)}`);
+  if (stranger !== undefined) throw invalidField("models.ids", `unknown model ${stranger.slice(0, 64)}`);
   return all ? "all" : ids;
 }
 
@@ -101,7 +101,7 @@ export function fromCapabilitySelection({ capabilities }: CapabilitySelection): 
 
 /** The provider options that a request names. Throws `invalid_request` for contradictory ones and for one that is none. */
 export function fromOptionSelection({ byBudget, options }: ProviderOptionSelection): KeyRecord["options"] {
-  if (byBudget && options.length > 0) throw invalidField("provider_options", "say either by_budget or the options");
+  if (byBudget && options.length > 0) throw invalidField("provider_options", "set either by_budget or the options");
   if (byBudget) return "default";
   return options.map((asked) => {
     const found = Object.entries(PROVIDER_OPTIONS).find(([, message]) => message === asked);

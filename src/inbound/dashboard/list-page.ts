@@ -36,6 +36,6 @@ export function readMoment<N extends string>(
 ): ({ readonly [K in N]: number } & { readonly id: string }) | undefined {
   if (token === "") return undefined;
   const [, ms, id] = /^(\d{1,15}) ([\w-]{0,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
-  if (ms === undefined || id === undefined) throw invalidField("page_token", "is not one that a page ended with");
+  if (ms === undefined || id === undefined) throw invalidField("page_token", "is not a valid page token");
   return { [time]: Number(ms), id } as { readonly [K in N]: number } & { readonly id: string };
 }

@@ -75,6 +75,7 @@ function toBreakerMessage({ rest, nowMs }: Condition): MessageInitShape<typeof B
     state: rest.remainingMs > 0 ? BreakerState.OPEN : BreakerState.HALF_OPEN,
     restStartTime: timestampFromMs(rest.sinceMs),
     restEndTime: timestampFromMs(nowMs + Math.round(rest.remainingMs)),
+    probeInFlight: rest.isProbed,
   };
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { Failure } from "../../core/failure.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
-import { checkHost } from "./csrf.ts";
+import { checkHost, isOwnHost } from "./csrf.ts";
 import { pageHeaders } from "./security-headers.ts";
 import { isPagePath } from "../../../web/paths.ts";
 
@@ -11,10 +11,11 @@ export interface Pages {
   handles(path: string): boolean;
   /** Answers one request for such a path. Never throws. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): void;
+  /** Answers a browser's request for a page that does not exist; false for a request of anything else, which is not answered. */
+  handleMissing(request: IncomingMessage, response: ServerResponse): boolean;
 }
 
-const NOT_BUILT =
-  "The dashboard is not built. `npm run build:web`, in Parley's folder, builds it or says why it cannot; restart Parley then.\n";
+const NOT_BUILT = "The dashboard is not built. Run `npm run build:web` in Parley's folder, then restart Parley.\n";
 
 /**
  * Serves the built files: one page at every address that the app in it knows, never stored because it names the files of its
@@ -22,12 +23,15 @@ const NOT_BUILT =
  */
 export function createPages(files: BuiltFiles | undefined, publicUrl: URL | undefined): Pages {
   const headers = pageHeaders(publicUrl?.protocol === "https:");
+  const isFile = (path: string): boolean => files?.has(path.slice(1)) === true && path.startsWith("/assets/");
+  const icon = findIcon(files);
   return {
-    handles: (path) => isPagePath(path) || (files?.has(path.slice(1)) === true && path.startsWith("/assets/")),
+    handles: (path) =>
+      isPagePath(path) || isFile(path) || isSlashed(path) || (path === ICON_PATH && icon !== undefined),
     handle(path, request, response) {
       for (const [name, value] of headers) response.setHeader(name, value);
       const isPage = isPagePath(path);
-      response.setHeader("cache-control", isPage ? "no-store" : "public, max-age=31536000, immutable");
+      response.setHeader("cache-control", isFile(path) ? "public, max-age=31536000, immutable" : "no-store");
       try {
         checkHost(request.headers.host ?? "", publicUrl);
       } catch (reason) {
@@ -35,13 +39,47 @@ export function createPages(files: BuiltFiles | undefined, publicUrl: URL | unde
       }
       if (request.method !== "GET" && request.method !== "HEAD") {
         response.setHeader("allow", "GET, HEAD");
-        return sendText(response, 405, "Pages are read with GET.\n");
+        return sendText(response, 405, "Use GET or HEAD.\n");
       }
-      const file = files?.get(isPage ? "index.html" : path.slice(1));
+      if (isSlashed(path)) return sendTo(response, path.slice(0, -1) + queryOf(request));
+      const file = path === ICON_PATH ? icon : files?.get(isPage ? "index.html" : path.slice(1));
       if (file === undefined) return sendText(response, 503, NOT_BUILT);
       sendFile(request, response, file);
     },
+    handleMissing(request, response) {
+      const page = files?.get("index.html");
+      const isRead = request.method === "GET" || request.method === "HEAD";
+      if (page === undefined || !isRead || !/\btext\/html\b/.test(request.headers.accept ?? "")) return false;
+      if (!isOwnHost(request.headers.host ?? "", publicUrl)) return false;
+      for (const [name, value] of headers) response.setHeader(name, value);
+      response.setHeader("cache-control", "no-store");
+      response.writeHead(404, { "content-type": page.type, "content-length": page.content.length }).end(page.content);
+      return true;
+    },
   };
+}
+
+/** Where browsers look for an icon without being told. */
+const ICON_PATH = "/favicon.ico";
+
+/** The icon that the page names too. */
+function findIcon(files: BuiltFiles | undefined): BuiltFile | undefined {
+  for (const [name, file] of files ?? []) if (/^assets\/mark-[\w-]+\.svg$/.test(name)) return file;
+  return undefined;
+}
+
+/** Whether it is a page's address with a slash at its end. */
+function isSlashed(path: string): boolean {
+  return path.length > 1 && path.endsWith("/") && isPagePath(path.slice(0, -1));
+}
+
+function queryOf({ url = "" }: IncomingMessage): string {
+  const at = url.indexOf("?");
+  return at === -1 ? "" : url.slice(at);
+}
+
+function sendTo(response: ServerResponse, location: string): void {
+  response.writeHead(308, { location, "content-length": 0 }).end();
 }
 
 function sendFile({ headers }: IncomingMessage, response: ServerResponse, file: BuiltFile): void {

@@ -39,7 +39,7 @@ export function createPlaygroundService({
         const { signal, expiresMs } = open;
         const principal = await findPrincipal({ keys, clock }, keyId, signedInOf(context).account.id);
         open.authenticated(principal);
-        if (request === undefined) throw invalidField("completion", "is missing");
+        if (request === undefined) throw invalidField("completion", "is required");
         const completionId = newCompletionId();
         const own = {
           signal: leaving(signal),

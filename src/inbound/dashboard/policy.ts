@@ -59,6 +59,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     signIn: ANYBODY,
     signOut: ANYBODY,
     getSession: ANYBODY,
+    getInvitation: ANYBODY,
     reauthenticate: SIGNED_IN,
     // Asks for the password itself.
     changePassword: SIGNED_IN,
@@ -91,7 +92,8 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
 /** Throws `unauthenticated` or `permission_denied` for somebody who may not call an RPC with this policy. */
 export function admit({ who, fresh }: Policy, signedIn: SignedIn | undefined, nowMs: number): void {
   if (who === "anybody") return;
-  if (signedIn === undefined) throw new Failure("unauthenticated", "Nobody is signed in, or the session has ended.");
+  if (signedIn === undefined)
+    throw new Failure("unauthenticated", "You are not signed in, or your session has expired.");
   if (who === "administrator") requireAdministrator(signedIn);
   if (fresh) requireFresh(signedIn, nowMs);
 }

@@ -5,5 +5,5 @@ import { invalidField } from "../../core/failure.ts";
 export function readTime(field: string, time: Timestamp): number {
   const atMs = timestampMs(time);
   if (Number.isSafeInteger(atMs) && atMs >= 0) return atMs;
-  throw invalidField(field, "is not a time after 1970");
+  throw invalidField(field, "must be a time after 1970");
 }

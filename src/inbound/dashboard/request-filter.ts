@@ -16,7 +16,7 @@ const MAX_MODEL_CHARS = 256;
 export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn): LogFilter {
   const { accountId = "", keyId = "", model = "", outcome = "", since, until } = filter ?? {};
   if (model.length > MAX_MODEL_CHARS || /\p{Cc}/u.test(model) || !model.isWellFormed())
-    throw invalidField("filter.model", "is not a model's ID");
+    throw invalidField("filter.model", "is not a model ID");
   return {
     accountId: accountInView(signedIn, accountId),
     keyId: readId("filter.key_id", keyId),
@@ -30,7 +30,7 @@ export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn
 function readOutcome(outcome: string): LogQuery["outcome"] {
   if (outcome === "served" || outcome === "failed" || Object.hasOwn(FAILURE_TABLE, outcome))
     return outcome as LogQuery["outcome"];
-  throw invalidField("filter.outcome", "must be served, failed or a failure's code");
+  throw invalidField("filter.outcome", "must be served, failed or a failure code");
 }
 
 /** Whether an entry is one of those that are asked for, as the ledger itself would say, but for the time. */

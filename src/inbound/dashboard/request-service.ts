@@ -54,14 +54,14 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
       const refused = entry?.completionId === id ? undefined : feed.find(id, accountId);
       const isIt = refused?.entry.completionId === id || (refused?.entry.endedAtMs ?? -1) >= (entry?.endedAtMs ?? 0);
       const [found] = isIt ? [refused] : await complete(entry === undefined ? [] : [entry]);
-      if (found === undefined) throw invalidField("id", "there is no such request, or no longer");
+      if (found === undefined) throw invalidField("id", "request not found");
       return { request: toRequestMessage(found) };
     },
 
     watch({ filter }, context) {
       return streams.run(context, async function* ({ open: { signal } }) {
-        if (filter?.since !== undefined) throw invalidField("filter.since", "cannot be watched for");
-        if (filter?.until !== undefined) throw invalidField("filter.until", "cannot be watched for");
+        if (filter?.since !== undefined) throw invalidField("filter.since", "is not supported by live updates");
+        if (filter?.until !== undefined) throw invalidField("filter.until", "is not supported by live updates");
         for await (const { requests, skipped } of watchRequests(
           ports,
           readFilter(filter, signedInOf(context)),

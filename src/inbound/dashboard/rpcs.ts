@@ -68,7 +68,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   const knock = ({ request, path }: RpcExchange): RpcPolicy => {
     const policy = policies.get(path);
     ports.csrf(request, policy ?? UNKNOWN);
-    if (policy === undefined) throw new Failure("not_found", `There is nothing at ${path.slice(0, 256)}.`);
+    if (policy === undefined) throw new Failure("not_found", `Not found: ${path.slice(0, 256)}`);
     return policy;
   };
 
@@ -140,8 +140,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
 function takePlace(places: ConcurrencyLimit, accountId: string): () => void {
   const release = places.take(accountId);
   if (release !== undefined) return release;
-  const what = `This account has ${places.most} calls under way already`;
-  throw new Failure("rate_limited", `${what}. Try again when one of them has ended.`, { retryAfterMs: 1_000 });
+  const what = `This account has reached the maximum of ${places.most} concurrent dashboard calls`;
+  throw new Failure("rate_limited", `${what}. Try again when one completes.`, { retryAfterMs: 1_000 });
 }
 
 /** Reverse proxies of the nginx family would otherwise hold messages back. */
@@ -152,6 +152,6 @@ async function lookUp(access: AccessContext, sessionId: string): Promise<SignedI
   try {
     return await findSession(access, sessionId);
   } catch (cause) {
-    throw new Failure("overloaded", "Sessions cannot be checked at the moment. Try again shortly.", { cause });
+    throw new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.", { cause });
   }
 }

@@ -9,6 +9,7 @@ import {
 } from "../../../gen/parley/console/v1/session_pb.js";
 import type { SessionRecord } from "../../access/account-store.ts";
 import type { AccessContext, SignUpMode } from "../../access/context.ts";
+import { findInvitation } from "../../access/invitations.ts";
 import { rememberBrowser } from "../../access/known-browsers.ts";
 import { changePassword } from "../../access/password-change.ts";
 import {
@@ -65,6 +66,11 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
         needsAdministrator: !claimed,
         needsSetupToken: !claimed && (access.isExposed || isForwarded),
       };
+    },
+
+    async getInvitation({ token }) {
+      const invitation = access.signUp === "closed" ? undefined : await findInvitation(access, token);
+      return { valid: invitation !== undefined, email: invitation?.email ?? "" };
     },
 
     async reauthenticate({ password }, context) {

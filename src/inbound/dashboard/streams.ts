@@ -47,8 +47,8 @@ export class Streams {
   #take(accountId: string): () => void {
     const release = this.#places.take(accountId);
     if (release !== undefined) return release;
-    const what = `This account has ${MAX_PER_ACCOUNT} live pages or answers open already`;
-    throw new Failure("rate_limited", `${what}. Close one of them, or wait for an answer to end.`);
+    const what = `This account has reached the maximum of ${MAX_PER_ACCOUNT} live pages and playground responses`;
+    throw new Failure("rate_limited", `${what}. Close one, or wait for a response to complete.`);
   }
 
   /** Ends the call when its session ends. Returns what stops looking. */
@@ -80,9 +80,9 @@ export class Streams {
   async #check({ sessionId, signedIn: before }: ConsoleCall): Promise<"confirmed" | "unknown" | Failure> {
     try {
       const now = await peekSession(this.#access, sessionId!);
-      if (now === undefined) return new Failure("unauthenticated", "The session has ended.");
+      if (now === undefined) return new Failure("unauthenticated", "Your session has expired.");
       if (now.account.role === before!.account.role) return "confirmed";
-      return new Failure("permission_denied", "The role of this account has changed. Load the page again.");
+      return new Failure("permission_denied", "The role of this account has changed. Reload the page.");
     } catch {
       return "unknown";
     }
@@ -90,5 +90,5 @@ export class Streams {
 }
 
 function uncheckable(): Failure {
-  return new Failure("overloaded", "Sessions cannot be checked at the moment. Try again shortly.");
+  return new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.");
 }

@@ -31,6 +31,8 @@ export interface Mounted {
   handles(path: string): boolean;
   /** Answers one request, whatever it is. Never throws. */
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
+  /** Answers a browser's request for a page that does not exist; false for any other request, which is not answered. */
+  handleMissing(request: IncomingMessage, response: ServerResponse, requestId: string): boolean;
   /** The server is about to stop: ends what would go on for ever. */
   drain(): void;
 }
@@ -156,7 +158,11 @@ class Front {
     refuseAmbiguous(request);
     if (this.#console?.handles(path)) return this.#console.handle(request, exchange.response, exchange.requestId);
     const { route, allow } = findRoute(path, request.method ?? "");
-    if (route === undefined) return this.#notFound(exchange, allow);
+    if (route === undefined) {
+      const isOfApi = allow !== undefined || isForPages(`${path}/`);
+      if (!isOfApi && this.#console?.handleMissing(request, exchange.response, exchange.requestId) === true) return;
+      return this.#notFound(exchange, allow);
+    }
     await this.#run(exchange, route);
   }
 

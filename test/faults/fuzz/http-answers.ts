@@ -41,7 +41,7 @@ export function flawOfAnswer(answer: RawResponse): string | undefined {
     return status === 200 ? flawOfConnectEnd(body) : `a Connect stream with ${status}`;
   if (status === 200) return type.startsWith("application/json") && !isJson(body) ? `no JSON: ${body}` : undefined;
   // A page of the dashboard, for people: they have come by a name that it is not served under.
-  if (status === 403 && body.startsWith("The console is not served for the host")) return undefined;
+  if (status === 403 && body.startsWith("The dashboard is not served for the host")) return undefined;
   if (type !== "application/json") return `${status} is no JSON but ${type}: ${body}`;
   return isJson(body) ? flawOfRefusal(answer) : `no JSON: ${body}`;
 }

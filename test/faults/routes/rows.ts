@@ -58,6 +58,7 @@ export const CONSOLE_ROWS: Readonly<Record<string, ConsoleRow>> = {
   "SessionService/SignIn": { who: "anybody" },
   "SessionService/SignOut": { who: "anybody" },
   "SessionService/GetSession": { who: "anybody" },
+  "SessionService/GetInvitation": { who: "anybody" },
   "SessionService/Reauthenticate": { who: "signed in" },
   "SessionService/ChangePassword": { who: "signed in" },
   "SessionService/ListSessions": { who: "signed in" },

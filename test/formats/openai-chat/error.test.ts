@@ -35,7 +35,16 @@ describe("an error body", () => {
         type: "service_unavailable",
         param: null,
         code: "upstream_timeout",
-        attempts: [{ model: "a", outcome: "upstream_timeout", upstream_status: 504, reason: "Late.", duration_ms: 9 }],
+        attempts: [
+          {
+            model: "a",
+            outcome: "upstream_timeout",
+            upstream_status: 504,
+            reason: "Late.",
+            start_ms: 0,
+            duration_ms: 9,
+          },
+        ],
       },
     ],
   ])("%s", (_, failure, error) => {

@@ -214,8 +214,8 @@ it("the parley object says how the answer came about", () => {
   const completion = create(CompletionSchema, {
     report: {
       attempts: [
-        { model: "a", outcome: "skipped", reason: "resting after failures" },
-        { model: "b", outcome: "served", upstreamStatus: 200, durationMs: 12 },
+        { model: "a", outcome: "skipped", reason: "circuit breaker open", startMs: 3 },
+        { model: "b", outcome: "served", upstreamStatus: 200, startMs: 4, durationMs: 12 },
       ],
       omitted: ["seed"],
       clamped: [{ field: "temperature", from: 1.5, to: 1 }],
@@ -225,8 +225,15 @@ it("the parley object says how the answer came about", () => {
   expect(JSON.parse(JSON.stringify(toChatCompletion(completion)))).toMatchObject({
     parley: {
       attempts: [
-        { model: "a", outcome: "skipped", upstream_status: null, reason: "resting after failures", duration_ms: 0 },
-        { model: "b", outcome: "served", upstream_status: 200, reason: "", duration_ms: 12 },
+        {
+          model: "a",
+          outcome: "skipped",
+          upstream_status: null,
+          reason: "circuit breaker open",
+          start_ms: 3,
+          duration_ms: 0,
+        },
+        { model: "b", outcome: "served", upstream_status: 200, reason: "", start_ms: 4, duration_ms: 12 },
       ],
       omitted: ["seed"],
       clamped: [{ field: "temperature", from: 1.5, to: 1 }],

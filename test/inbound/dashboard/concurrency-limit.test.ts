@@ -24,7 +24,9 @@ it("an account has at most 32 calls under way, and others have theirs", async ()
   await expect.poll(() => waiting.length).toBe(32);
   const { code, rawMessage } = await errorOf(ada.usage.getLatency({}));
   expect(code).toBe(Code.ResourceExhausted);
-  expect(rawMessage).toBe("This account has 32 calls under way already. Try again when one of them has ended.");
+  expect(rawMessage).toBe(
+    "This account has reached the maximum of 32 concurrent dashboard calls. Try again when one completes.",
+  );
   expect(await bob.usage.getLatency({})).toBeDefined();
   // What anybody may call: signing out above all.
   expect((await ada.session.getSession({})).session?.account?.id).toBe(ada.id);

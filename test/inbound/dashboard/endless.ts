@@ -71,6 +71,7 @@ export async function startEndless() {
       corsOrigins: [],
       console: {
         handles: () => true,
+        handleMissing: () => false,
         handle: (request, response, requestId) =>
           void rpcs.answer({ request, response, path: request.url!, requestId }),
         drain: () => rpcs.drain(),

@@ -95,7 +95,7 @@ describe("keys", () => {
       const error = await errorOf(act);
       expect([error.code, error.rawMessage]).toEqual([
         Code.InvalidArgument,
-        "This account has 1,000 keys that work, which is the most. Revoke some first.",
+        "This account has reached the maximum of 1,000 active keys. Revoke a key first.",
       ]);
     }
     await ada.key.create({ name: "another account's" });

@@ -69,7 +69,7 @@ describe("models", () => {
     for (let ms = 1; ms <= 20; ms += 1) complete("served", ms);
     complete("upstream_unavailable");
     const nowMs = site.access.clock.now();
-    site.rests.set("words", { sinceMs: nowMs - 7_000, remainingMs: 3_000 });
+    site.rests.set("words", { sinceMs: nowMs - 7_000, remainingMs: 3_000, isProbed: false });
     const { models } = await ada.model.list({});
     expect(models[0]).toMatchObject({
       attempts: 21n,
@@ -79,9 +79,14 @@ describe("models", () => {
     });
     expect(timestampMs(models[0]!.breaker!.restStartTime!)).toBe(nowMs - 7_000);
     expect(timestampMs(models[0]!.breaker!.restEndTime!)).toBe(nowMs + 3_000);
-    site.rests.set("words", { sinceMs: nowMs - 7_000, remainingMs: 0 });
+    site.rests.set("words", { sinceMs: nowMs - 7_000, remainingMs: 0, isProbed: false });
+    expect((await ada.model.list({})).models[0]?.breaker).toMatchObject({
+      state: BreakerState.HALF_OPEN,
+      probeInFlight: false,
+    });
+    site.rests.set("words", { sinceMs: nowMs - 7_000, remainingMs: 0, isProbed: true });
     const [words, pictures] = (await ada.model.list({})).models;
-    expect(words?.breaker?.state).toBe(BreakerState.HALF_OPEN);
+    expect(words?.breaker).toMatchObject({ state: BreakerState.HALF_OPEN, probeInFlight: true });
     expect(pictures?.breaker?.state).toBe(BreakerState.CLOSED);
   });
 

@@ -10,6 +10,7 @@ import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 const PAGE = "<!doctype html><title>Parley</title>";
 const SCRIPT = "console.log('a script that is long enough to be worth compressing')".repeat(20);
 const ASSET = "/assets/main-1a2b.js";
+const ICON = "<svg/>";
 
 const folder = mkdtempSync(join(tmpdir(), "parley-pages-"));
 let site: ConsoleUnderTest;
@@ -20,6 +21,7 @@ beforeAll(async () => {
   writeFileSync(join(folder, "index.html"), PAGE);
   writeFileSync(join(folder, "built.json"), "{}");
   writeFileSync(join(folder, ASSET), SCRIPT);
+  writeFileSync(join(folder, "assets/mark-1a2b.svg"), ICON);
   writeFileSync(join(folder, `${ASSET}.br`), brotliCompressSync(SCRIPT));
   writeFileSync(join(folder, `${ASSET}.gz`), gzipSync(SCRIPT));
   site = await startConsole({ files: await readBuiltFiles(folder) });
@@ -42,8 +44,51 @@ describe("the pages", () => {
     expect(await site.send(`/requests/${id}`, { method: "GET" })).toMatchObject({ status: 200, text: PAGE });
   });
 
-  it.each(["/requests/", "/requests/a/b", `/requests/${"a".repeat(401)}`, "/keys/a"])("are not at %s", async (path) => {
+  it.each(["/requests/a/b", `/requests/${"a".repeat(401)}`, "/keys/a", "/keys//"])("are not at %s", async (path) => {
     expect((await site.send(path, { method: "GET" })).status).toBe(404);
+  });
+
+  it.each([
+    ["/keys/", "/keys"],
+    ["/docs/?x=1", "/docs?x=1"],
+    ["/admin/accounts/", "/admin/accounts"],
+    ["/requests/", "/requests"],
+    ["/requests/chatcmpl-1/?a=/b/", "/requests/chatcmpl-1?a=/b/"],
+  ])("are where %s leads to", async (path, location) => {
+    const { status, headers } = await site.send(path, { method: "GET" });
+    expect({ status, location: headers["location"] }).toEqual({ status: 308, location });
+  });
+
+  it("have an icon where browsers look for one", async () => {
+    const { status, headers, text } = await site.send("/favicon.ico", { method: "GET" });
+    expect({ status, type: headers["content-type"], text }).toEqual({ status: 200, type: "image/svg+xml", text: ICON });
+  });
+
+  it.each(["/nonsense", "/keys/a", "/login", "/a/b/c", "/admin/nothing"])(
+    "say to a browser at %s that there is none",
+    async (path) => {
+      const accept = "text/html,application/xhtml+xml,*/*;q=0.8";
+      const { status, headers, text } = await site.send(path, { method: "GET", headers: { accept } });
+      expect({ status, text }).toEqual({ status: 404, text: PAGE });
+      expect(headers).toMatchObject({ "content-type": "text/html; charset=utf-8", "cache-control": "no-store" });
+      expect(headers["content-security-policy"]).toContain("default-src 'none'");
+    },
+  );
+
+  it("are no answer to a browser that asks the API, another method or another host", async () => {
+    const accept = "text/html";
+    for (const [path, method, headers] of [
+      ["/v1/nothing", "GET", { accept }],
+      ["/v1", "GET", { accept }],
+      ["/nonsense", "POST", { accept }],
+      ["/nonsense", "GET", { accept, host: "evil.example" }],
+      ["/nonsense", "GET", { accept: "*/*" }],
+    ] as const) {
+      const { status, text } = await site.send(path, { method, headers });
+      expect({ path, status }).toEqual({ path, status: 404 });
+      expect(JSON.parse(text)).toHaveProperty("error.type", "not_found_error");
+    }
+    expect((await unbuilt.send("/nonsense", { method: "GET", headers: { accept } })).status).toBe(404);
   });
 
   it("carry a policy that lets nothing in from elsewhere, and no other page around them", async () => {
@@ -98,15 +143,7 @@ describe("the pages", () => {
   });
 
   it("leave all other addresses as they were", async () => {
-    for (const path of [
-      "/nope",
-      "/keys/",
-      "/index.html",
-      "/built.json",
-      `${ASSET}.br`,
-      "/assets/../index.html",
-      "/assets",
-    ]) {
+    for (const path of ["/nope", "/index.html", "/built.json", `${ASSET}.br`, "/assets/../index.html", "/assets"]) {
       const { status, text } = await site.send(path, { method: "GET" });
       expect({ path, status }).toEqual({ path, status: 404 });
       expect(JSON.parse(text)).toHaveProperty("error.type", "not_found_error");

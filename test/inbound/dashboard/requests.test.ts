@@ -140,7 +140,7 @@ describe("one request", () => {
     const eve = await site.signedUp("eve");
     for (const id of ["req_ofBob", kept.completionId, "no"]) {
       const { code, rawMessage } = await errorOf(eve.request.get({ id }));
-      expect([code, rawMessage]).toEqual([Code.InvalidArgument, "id: there is no such request, or no longer."]);
+      expect([code, rawMessage]).toEqual([Code.InvalidArgument, "id: request not found."]);
     }
     for (const id of ["", "a\0b", "x".repeat(129)])
       expect((await errorOf(ada.request.get({ id }))).code).toBe(Code.InvalidArgument);

@@ -128,7 +128,13 @@ describe("accounts and invitations", () => {
     });
     expect((await ada.account.listInvitations({})).invitations).toEqual([invitation]);
     const bob = site.browser();
+    const stranger = site.browser();
+    const valid = { valid: true, email: "bob@example.com" };
+    expect(await stranger.session.getInvitation({ token })).toMatchObject(valid);
+    for (const wrong of ["", "guessed", "x".repeat(43)])
+      expect(await stranger.session.getInvitation({ token: wrong })).toMatchObject({ valid: false, email: "" });
     await bob.session.signUp({ email: "bob@example.com", password: PASSWORD, invitationToken: token, name: "Bob" });
+    expect(await stranger.session.getInvitation({ token })).toMatchObject({ valid: false, email: "" });
     const late = await errorOf(
       site.browser().session.signUp({ email: "eve@example.com", password: PASSWORD, invitationToken: token }),
     );
@@ -164,7 +170,9 @@ describe("accounts and invitations", () => {
       expect((await errorOf(bob.account.update(change))).code).toBe(Code.PermissionDenied);
     }
     site.access.clock.advance(STALE_MS);
-    expect((await errorOf(ada.account.update({ id: bob.id, limits: {} }))).rawMessage).toContain("once more");
+    expect((await errorOf(ada.account.update({ id: bob.id, limits: {} }))).rawMessage).toContain(
+      "Confirm your password",
+    );
   });
 
   it("show members the events of their own account", async () => {

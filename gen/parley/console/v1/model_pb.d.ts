@@ -13,7 +13,7 @@ import type { Modality } from "../../v1/completion_pb.js";
 export declare const file_parley_console_v1_model: GenFile;
 
 /**
- * The breaker of an upstream model.
+ * The circuit breaker of an upstream model.
  *
  * @generated from message parley.console.v1.Breaker
  */
@@ -38,6 +38,13 @@ export declare type Breaker = Message<"parley.console.v1.Breaker"> & {
    * @generated from field: google.protobuf.Timestamp rest_end_time = 3;
    */
   restEndTime?: Timestamp | undefined;
+
+  /**
+   * Whether a probe is in flight; only in `BREAKER_STATE_HALF_OPEN`.
+   *
+   * @generated from field: bool probe_in_flight = 4;
+   */
+  probeInFlight: boolean;
 };
 
 /**
@@ -632,21 +639,21 @@ export enum BreakerState {
   UNSPECIFIED = 0,
 
   /**
-   * It works: every request is let through.
+   * Every request is let through.
    *
    * @generated from enum value: BREAKER_STATE_CLOSED = 1;
    */
   CLOSED = 1,
 
   /**
-   * It rests after failures, or for as long as its provider has asked: nothing is let through.
+   * Skipped after repeated failures, or for as long as its provider has asked to wait.
    *
    * @generated from enum value: BREAKER_STATE_OPEN = 2;
    */
   OPEN = 2,
 
   /**
-   * Its rest is over, and a single request probes whether it works again.
+   * The wait is over: the next request is a probe, and its result closes or opens the circuit.
    *
    * @generated from enum value: BREAKER_STATE_HALF_OPEN = 3;
    */

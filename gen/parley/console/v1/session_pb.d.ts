@@ -248,6 +248,53 @@ export declare type GetSessionResponse = Message<"parley.console.v1.GetSessionRe
 export declare const GetSessionResponseSchema: GenMessage<GetSessionResponse>;
 
 /**
+ * Asks about an invitation.
+ *
+ * @generated from message parley.console.v1.GetInvitationRequest
+ */
+export declare type GetInvitationRequest = Message<"parley.console.v1.GetInvitationRequest"> & {
+  /**
+   * From the invitation's link.
+   *
+   * @generated from field: string token = 1;
+   */
+  token: string;
+};
+
+/**
+ * Describes the message parley.console.v1.GetInvitationRequest.
+ * Use `create(GetInvitationRequestSchema)` to create a new message.
+ */
+export declare const GetInvitationRequestSchema: GenMessage<GetInvitationRequest>;
+
+/**
+ * Whether the invitation can be used.
+ *
+ * @generated from message parley.console.v1.GetInvitationResponse
+ */
+export declare type GetInvitationResponse = Message<"parley.console.v1.GetInvitationResponse"> & {
+  /**
+   * False when it does not exist, was used or revoked, has expired, or sign-up is closed.
+   *
+   * @generated from field: bool valid = 1;
+   */
+  valid: boolean;
+
+  /**
+   * The only address that may use it; empty for any.
+   *
+   * @generated from field: string email = 2;
+   */
+  email: string;
+};
+
+/**
+ * Describes the message parley.console.v1.GetInvitationResponse.
+ * Use `create(GetInvitationResponseSchema)` to create a new message.
+ */
+export declare const GetInvitationResponseSchema: GenMessage<GetInvitationResponse>;
+
+/**
  * The password of whoever is signed in.
  *
  * @generated from message parley.console.v1.ReauthenticateRequest
@@ -548,6 +595,17 @@ export declare const SessionService: GenService<{
     methodKind: "unary";
     input: typeof GetSessionRequestSchema;
     output: typeof GetSessionResponseSchema;
+  },
+  /**
+   * Tells whether an invitation can still be used, so that its link can say so before the form. Needs no session: the token is
+   * the secret.
+   *
+   * @generated from rpc parley.console.v1.SessionService.GetInvitation
+   */
+  getInvitation: {
+    methodKind: "unary";
+    input: typeof GetInvitationRequestSchema;
+    output: typeof GetInvitationResponseSchema;
   },
   /**
    * Gives the password once more, for acts that need it to have been given within the last ten minutes. INVALID_ARGUMENT for

@@ -135,6 +135,7 @@ export const attempt = z
     outcome: text("`served`, `skipped`, or a failure’s code."),
     upstream_status: integer.nullable().describe("The HTTP status that the provider answered, if it answered."),
     reason: text("Why it failed or was skipped, in words."),
+    start_ms: count("When it began, in milliseconds since the request arrived."),
     duration_ms: count("How long it took, in milliseconds."),
   })
   .describe("One call of an upstream model, or the decision not to make it.");
@@ -158,7 +159,7 @@ export const parley = z
       .describe("Request fields whose value was moved into the provider’s range."),
     cost_usd: z.number().min(0).optional().describe("What it cost, in US dollars. Absent without prices or usage."),
   })
-  .describe("How the answer came about: what no field of the OpenAI format can say.");
+  .describe("Attempts, omitted fields and cost: what no field of the OpenAI format can say.");
 
 const head = {
   id: text(COMPLETION_ID),

@@ -31,7 +31,8 @@ export const ANSWER_HEADERS: Readonly<Record<string, HeaderText>> = {
     when: "completions",
   },
   "parley-overhead-ms": {
-    description: "Milliseconds that were not spent waiting for providers.",
+    description:
+      "Milliseconds that Parley itself took: without the time of providers and without the backoff before a retry.",
     schema: { type: "number", minimum: 0 },
     when: "completions that were served",
   },

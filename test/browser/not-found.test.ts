@@ -1,0 +1,40 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { findBarriersEverywhere } from "./support/accessibility.ts";
+import { setUp, type Site, startSite, type Visit } from "./support/site.ts";
+
+let site: Site;
+let visit: Visit;
+
+beforeAll(async () => {
+  site = await startSite();
+  visit = await site.visit("/");
+  await setUp(visit.page);
+});
+afterAll(() => site?.close());
+
+describe("an address without a page", () => {
+  it.each(["/nonsense", "/keys/a", "/admin/nothing", "/a/b/c"])("says so at %s, with 404", async (path) => {
+    const { page } = visit;
+    const response = await page.goto(site.product.url + path);
+    expect(response?.status()).toBe(404);
+    await page.getByRole("heading", { name: "Page not found" }).waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("link", { name: "Go to Keys" }).click();
+    await page.getByRole("heading", { name: "Keys", exact: true }).waitFor();
+  });
+
+  it("offers a stranger to sign in", async () => {
+    const { page } = await site.visit("/nonsense");
+    await page.getByRole("heading", { name: "Page not found" }).waitFor();
+    expect(await findBarriersEverywhere(page)).toEqual([]);
+    await page.getByRole("link", { name: "Sign in" }).click();
+    await page.getByRole("heading", { name: "Sign in" }).waitFor();
+  });
+
+  it("with a slash too many leads to the page", async () => {
+    const { page } = visit;
+    await page.goto(`${site.product.url}/usage/?days=7`);
+    await page.getByRole("heading", { name: "Usage", exact: true }).waitFor();
+    expect(page.url()).toBe(`${site.product.url}/usage?days=7`);
+  });
+});

@@ -1,0 +1,27 @@
+import { formatTime, formatMoment } from "../format/time.ts";
+import { type Health, healthOf, type Observed } from "../format/health.ts";
+import { Badge } from "./badge.tsx";
+
+const BADGES: Readonly<Record<Health, readonly [look: "good" | "warn" | "danger" | "plain", label: string]>> = {
+  healthy: ["good", "Healthy"],
+  degraded: ["warn", "Degraded"],
+  failing: ["danger", "Failing"],
+  "circuit open": ["danger", "Circuit open"],
+  "ready to retry": ["warn", "Ready to retry"],
+  recovering: ["warn", "Recovering"],
+  unknown: ["plain", "Unknown"],
+};
+
+/** The health of a model, and since when its circuit is open. */
+export function HealthBadge({ of }: { readonly of: Observed }) {
+  const health = healthOf(of);
+  const [look, label] = BADGES[health];
+  const start = of.breaker?.restStartTime;
+  if (start === undefined) return <Badge look={look}>{label}</Badge>;
+  const since = `since ${formatTime(start)}`;
+  return (
+    <span title={formatMoment(start)}>
+      <Badge look={look}>{health === "circuit open" ? `${label} ${since}` : `${label} (circuit open ${since})`}</Badge>
+    </span>
+  );
+}
