@@ -1,23 +1,26 @@
-// npm run build:web: builds the dashboard into dist/console, beside its files compressed ones, and in proto/ the contract
-// as people download it. `npm start` does it by itself when the sources have changed.
-import { mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+// npm run build:web: builds the dashboard and the API reference into dist/console, beside their files compressed ones, and
+// in proto/ the contract as people download it. `npm start` does it by itself when the sources have changed.
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { build } from "vite";
 import { replaceBuilt } from "./build.mjs";
 import { buildContract } from "./reference/contract.ts";
-import { makeReference } from "./reference/reference.ts";
 import { webApp } from "./web-app.mjs";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+// React and Redoc are built for development otherwise where the caller's environment says so.
+process.env.NODE_ENV = "production";
 
 await replaceBuilt(webApp, async (folder) => {
   const contract = await buildContract();
-  const { output } = await build({
-    configFile: fileURLToPath(new URL("../web/vite.config.ts", import.meta.url)),
-    build: { outDir: folder, emptyOutDir: true },
-    plugins: [serveModule("virtual:reference", makeReference(contract))],
-    logLevel: "warn",
-  });
+  const outputs = [];
+  for (const config of ["vite.config.ts", "docs/vite.config.ts"]) {
+    const configFile = fileURLToPath(new URL(`../src/console/web/${config}`, import.meta.url));
+    const { output } = await build({ configFile, build: { outDir: folder, emptyOutDir: false }, logLevel: "warn" });
+    outputs.push(...output);
+  }
   for (const name of readdirSync(folder, { recursive: true, encoding: "utf8" })) {
     if (!/\.(js|css|svg)$/.test(name)) continue;
     const content = readFileSync(join(folder, name));
@@ -28,16 +31,15 @@ await replaceBuilt(webApp, async (folder) => {
     mkdirSync(dirname(join(folder, "proto", path)), { recursive: true });
     writeFileSync(join(folder, "proto", path), content);
   }
-  return output.flatMap(({ moduleIds }) => moduleIds ?? []);
+  const modules = outputs.flatMap(({ moduleIds }) => moduleIds ?? []);
+  return [...modules, ...modules.flatMap(filesBundledIn)];
 });
 
-/** Lets the pages import this value under a name that no file has. */
-function serveModule(name, value) {
-  // Parsed by the browser as data, which is quicker than as a program.
-  const code = `export default JSON.parse(${JSON.stringify(JSON.stringify(value))});`;
-  return {
-    name,
-    resolveId: (id) => (id === name ? `\0${name}` : undefined),
-    load: (id) => (id === `\0${name}` ? code : undefined),
-  };
+/** Files of packages inside a file that its maker has bundled, by its source map; those of packages that we have too. */
+function filesBundledIn(path) {
+  const map = `${path}.map`;
+  if (!path.includes("/node_modules/") || !existsSync(map)) return [];
+  return JSON.parse(readFileSync(map, "utf8"))
+    .sources.map((source) => /node_modules\/.*/.exec(source)?.[0])
+    .filter((file) => file !== undefined && existsSync(join(root, file)));
 }

@@ -92,7 +92,7 @@ async function describeComponents(name) {
 /** A package's name, version and licence, with the text where it has one. */
 function describeLicense(folder) {
   const path = join(root, folder);
-  const { name, version, license } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
+  const { name, version, license = "see its text" } = JSON.parse(readFileSync(join(path, "package.json"), "utf8"));
   const texts = readdirSync(path)
     .filter((file) => /^(licen[cs]e|notice|copying)/i.test(file))
     .map((file) => readFileSync(join(path, file), "utf8").trim());

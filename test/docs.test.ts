@@ -3,7 +3,7 @@ import { dirname, join } from "node:path";
 import { z } from "zod";
 import { describe, expect, it } from "vitest";
 import { fileSchema } from "../src/config/schema.ts";
-import { FAILURE_ADVICE } from "../web/format/failure-advice.ts";
+import { FAILURE_ADVICE } from "../src/inbound/failure-advice.ts";
 import { FAILURE_TABLE, type FailureRow, retryAfterMs } from "../src/inbound/failure-table.ts";
 import { Failure, type FailureCode } from "../src/core/failure.ts";
 import { type Reference, readReferences, titlesOf } from "./support/test-references.ts";

@@ -23,23 +23,9 @@ const Request = lazy(() => import("./requests/request.tsx"));
 const Playground = lazy(() => import("./playground/playground.tsx"));
 const Usage = lazy(() => import("./usage/usage.tsx"));
 const NotFound = lazy(() => import("./layout/not-found.tsx"));
-const Docs = lazy(() => import("./docs/docs.tsx"));
-
-/** Everything that is served: the reference for everybody, and the dashboard. */
-export function App() {
-  const [path] = useLocation();
-  if (path !== PATHS.docs) return <Dashboard />;
-  return (
-    <Breakage path={path}>
-      <Suspense fallback={<Starting />}>
-        <Docs />
-      </Suspense>
-    </Breakage>
-  );
-}
 
 /** The pages of whoever is signed in, or the way to become that. */
-function Dashboard() {
+export function App() {
   const session = useQuery(sessionQuery);
   if (session.data !== undefined) {
     return session.data.session === undefined ? <Outside known={session.data} /> : <Inside />;

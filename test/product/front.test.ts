@@ -177,9 +177,7 @@ describe("a front before a core", () => {
     const texts = FRONT_STREAMS[0]![1](front, AbortSignal.timeout(50_000));
     expect(await texts.next()).toEqual({ done: false, value: pieceText(0) });
     let pulled = -1;
-    await expect
-      .poll(() => pulled === (pulled = flood.pulledBytes()), { interval: 500, timeout: 20_000 })
-      .toBe(true);
+    await expect.poll(() => pulled === (pulled = flood.pulledBytes()), { interval: 500, timeout: 20_000 }).toBe(true);
     expect(pulled).toBeLessThanOrEqual(24 * MIB);
     const grown = [front.rssBytes(), core.rssBytes()].map((bytes, index) => bytes - before[index]!);
     for (const bytes of grown) expect(bytes).toBeLessThanOrEqual(64 * MIB);

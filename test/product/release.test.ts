@@ -18,8 +18,12 @@ const OF_DASHBOARD: ReadonlySet<string> = new Set([
   "@base-ui/react",
   "@connectrpc/connect-web",
   "@tanstack/react-query",
+  "dompurify",
+  "mobx",
   "react",
   "react-dom",
+  "redoc",
+  "styled-components",
   "uplot",
   "wouter",
 ]);
@@ -95,6 +99,22 @@ describe("a release", () => {
     expect(names.filter((name) => tools.has(name))).toEqual([]);
     const licenses = readFileSync(join(installed, "THIRD-PARTY-LICENSES.txt"), "utf8");
     expect(names.filter((name) => !licenses.includes(`${name} `))).toEqual([]);
+  });
+
+  it("lists what a package of it was bundled from", () => {
+    const licenses = readFileSync(join(installed, "THIRD-PARTY-LICENSES.txt"), "utf8");
+    // Redoc's file holds them.
+    expect(licenses).toMatch(/^redoc [\d.]+: MIT$/m);
+    expect(licenses).toMatch(/^marked [\d.]+: MIT$/m);
+    expect(licenses).toMatch(/^swagger2openapi [\d.]+: BSD-3-Clause$/m);
+    expect(licenses).not.toMatch(/^\S+ [\d.]+: undefined$/m);
+  });
+
+  it("has pages without the warnings of development", () => {
+    const assets = join(installed, "dist/console/assets");
+    const scripts = readdirSync(assets).filter((name) => /^(index|docs)-.*\.js$/.test(name));
+    expect(scripts.length).toBe(2);
+    for (const name of scripts) expect(readFileSync(join(assets, name), "utf8")).not.toContain("react.dev/link/");
   });
 
   it("names the archive's hash beside it", () => {

@@ -21,8 +21,6 @@ const FOLDERS = [
   "scripts/reference",
   "node_modules",
   "web",
-  "src/inbound/http/openapi",
-  "src/formats/openai-chat",
   "proto/parley/v1",
   "gen/parley/console",
   "gen/parley/v1",
@@ -31,16 +29,10 @@ const FOLDERS = [
 const FILES: Readonly<Record<string, string>> = {
   "src/main.ts": "console.log('serving');",
   "web/main.tsx": "",
-  "src/inbound/http/exchange.ts": "",
-  "src/inbound/http/json.ts": "",
-  "src/core/failure.ts": "",
-  "src/encoding/json-size.ts": "",
-  "src/core/validate.ts": "",
-  "src/inbound/failure-table.ts": "",
+  "src/inbound/failure-advice.ts": "",
   "proto/parley/v1/completion.proto": "",
   "scripts/reference/contract.ts":
     "export const buildContract = async () => ({ files: new Map([['parley/v1/a.proto', Buffer.from('a')]]) });",
-  "scripts/reference/reference.ts": "export const makeReference = () => ({});",
 };
 
 /** A checkout with the real scripts, a program that only says that it serves, and no dependency at all. */

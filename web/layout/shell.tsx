@@ -53,12 +53,12 @@ export function Shell({ children }: { readonly children: ReactNode }) {
           <div id="menu" className={`${isOpen ? "flex" : "hidden"} mt-3 flex-1 flex-col gap-6 lg:mt-8 lg:flex`}>
             <Places onGo={() => setOpen(false)} />
             <div className="mt-auto space-y-4">
-              <Link
+              <a
                 href={PATHS.docs}
                 className="flex min-h-10 items-center rounded-lg px-3 text-[0.9375rem] font-medium text-muted hover:bg-sunken hover:text-ink"
               >
                 API reference
-              </Link>
+              </a>
               <Person />
             </div>
           </div>

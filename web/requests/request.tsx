@@ -14,7 +14,7 @@ import { Attempts } from "./attempts.tsx";
 import { Facts } from "./facts.tsx";
 import { Limits } from "./limits.tsx";
 import { OutcomeBadge } from "../components/outcome-badge.tsx";
-import { adviceFor } from "../format/failure-advice.ts";
+import { adviceFor } from "../../src/inbound/failure-advice.ts";
 import { Tokens } from "./tokens.tsx";
 
 /** One request: its status, attempts, cost and details. */
@@ -109,7 +109,7 @@ function What({ request: { outcome, message, refused, partial, servedModel } }: 
         {advice && (
           <Note>
             <Words text={advice.todo} />{" "}
-            <a href={`${PATHS.docs}#error-${outcome}`} className="text-accent underline underline-offset-2">
+            <a href={`${PATHS.docs}#section/Errors/${outcome}`} className="text-accent underline underline-offset-2">
               About this error
             </a>
           </Note>

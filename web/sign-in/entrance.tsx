@@ -1,5 +1,4 @@
 import type { ReactNode } from "react";
-import { Link } from "wouter";
 import { Mark } from "../components/mark.tsx";
 import { Title } from "../components/page.tsx";
 import { PATHS } from "../paths.ts";
@@ -24,9 +23,9 @@ export function Entrance({ title, description, children, footer }: EntranceProps
       </div>
       {footer !== undefined && <p className="mt-5 text-center text-sm text-muted">{footer}</p>}
       <p className="mt-3 text-center text-sm text-muted">
-        <Link href={PATHS.docs} className="underline underline-offset-2 hover:text-ink">
+        <a href={PATHS.docs} className="underline underline-offset-2 hover:text-ink">
           API reference
-        </Link>
+        </a>
       </p>
     </main>
   );

@@ -19,7 +19,7 @@ import {
 import { invalidField } from "../../core/failure.ts";
 import { MAX_MESSAGES, MAX_UNRECOGNIZED } from "../../core/validate.ts";
 import { toCacheMark, toMessage } from "./messages.ts";
-import { type ChatRequest, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
+import { type ChatRequest, INT32_MAX, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
 import { readShape } from "./shape.ts";
 
 /** A client's request, and how it wants the answer written. */
@@ -44,8 +44,6 @@ const MODES = { none: ToolMode.NONE, auto: ToolMode.AUTO, required: ToolMode.REQ
 /** Fields that only OpenAI-compatible providers know, passed on as JSON. */
 const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
 const KNOWN_PARLEY_KEYS: ReadonlySet<string> = new Set(["strict"]);
-/** The largest count that the contract holds. */
-export const INT32_MAX = 0x7fffffff;
 
 /** Reads the JSON of a request to `/v1/chat/completions`. Throws `invalid_request` naming each field of a wrong type. */
 export function readChatRequest(json: unknown): ReadRequest {

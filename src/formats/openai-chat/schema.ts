@@ -1,175 +1,178 @@
 import { z } from "zod";
-import { MAX_PARTS, MAX_REASONING_BLOCKS, MAX_TOOL_CALLS, MAX_TOOLS } from "../../core/validate.ts";
+import {
+  MAX_FALLBACKS,
+  MAX_MESSAGES,
+  MAX_SAFETY_IDENTIFIER_CHARS,
+  MAX_STOPS,
+  MAX_PARTS,
+  MAX_TOOLS,
+  METADATA,
+  RANGES,
+} from "../../core/validate.ts";
+import { field, optional } from "./field.ts";
+import { message, type part, textPart } from "./message-schema.ts";
+import { responseFormat, tool, toolChoice } from "./tool-schema.ts";
 
 /*
- * The shape of what OpenAI clients send to `/v1/chat/completions`. Only types are checked here, and the
- * length of lists that cost much to translate; ranges and everything that needs a model is core's. `null` means "not given"
- * wherever OpenAI's own clients may send it. Unknown keys are kept: `request.ts` reports them. `shape.ts` reads requests by
- * these schemas, and `openapi/` tells the world of them.
+ * The shape of what OpenAI clients send to `/v1/chat/completions`, and what each field means. Only types are checked here,
+ * and the length of lists that cost much to translate; ranges and everything that needs a model is core's, and stands here
+ * only to be told. Unknown keys are kept: `request.ts` reports them. `shape.ts` reads requests by these schemas, and
+ * `openapi/` makes the OpenAPI document of them.
  */
 
-const optional = <T extends z.ZodType>(type: T) => type.nullish();
-const integer = z.int();
+/** The largest count that the contract holds. */
+export const INT32_MAX = 0x7fffffff;
 
-export const cacheControl = z.looseObject({ type: optional(z.string()), ttl: optional(z.string()) });
+const range = ([minimum, maximum]: readonly [number, number]) => ({ minimum, maximum });
+const tokens = range([1, INT32_MAX]);
+const passedOn = field(z.unknown().optional(), "Passed on to providers of the OpenAI dialect.");
 
-export const textPart = z.looseObject({
-  type: z.literal("text"),
-  text: z.string(),
-  cache_control: optional(cacheControl),
-});
-export const refusalPart = z.looseObject({ type: z.literal("refusal"), refusal: z.string() });
-export const thoughtSignature = z.looseObject({
-  google: optional(z.looseObject({ thought_signature: optional(z.string()) })),
-});
-export const imagePart = z.looseObject({
-  type: z.literal("image_url"),
-  image_url: z.union([z.string(), z.looseObject({ url: z.string(), detail: optional(z.string()) })]),
-  cache_control: optional(cacheControl),
-  extra_content: optional(thoughtSignature),
-});
-export const audioPart = z.looseObject({
-  type: z.literal("input_audio"),
-  input_audio: z.looseObject({ data: z.string(), format: z.string() }),
-  cache_control: optional(cacheControl),
-});
-export const filePart = z.looseObject({
-  type: z.literal("file"),
-  file: z.looseObject({
-    filename: optional(z.string()),
-    file_data: optional(z.string()),
-    file_id: optional(z.string()),
-  }),
-  cache_control: optional(cacheControl),
-});
-
-export const part = z.discriminatedUnion("type", [textPart, imagePart, audioPart, filePart, refusalPart]);
-
-export const functionCall = z.looseObject({
-  id: z.string(),
-  type: z.literal("function"),
-  function: z.looseObject({ name: z.string(), arguments: z.string() }),
-  extra_content: optional(thoughtSignature),
-});
-export const customCall = z.looseObject({
-  id: z.string(),
-  type: z.literal("custom"),
-  custom: z.looseObject({ name: z.string(), input: z.string() }),
-});
-const toolCall = z.discriminatedUnion("type", [functionCall, customCall]);
-
-export const thinkingBlock = z.looseObject({
-  type: z.enum(["thinking", "redacted_thinking"]),
-  thinking: optional(z.string()),
-  signature: optional(z.string()),
-  data: optional(z.string()),
-  at: optional(z.looseObject({ text: optional(integer), tools: optional(integer) })),
-});
-
-export const message = z.looseObject({
-  role: z.enum(["system", "developer", "user", "assistant", "tool"]),
-  content: optional(z.union([z.string(), z.array(part).max(MAX_PARTS)])),
-  name: optional(z.string()),
-  refusal: optional(z.string()),
-  tool_calls: optional(z.array(toolCall).max(MAX_TOOL_CALLS)),
-  tool_call_id: optional(z.string()),
-  audio: optional(z.looseObject({ id: z.string() })),
-  reasoning_content: optional(z.string()),
-  thinking_blocks: optional(z.array(thinkingBlock).max(MAX_REASONING_BLOCKS)),
-  extra_content: optional(thoughtSignature),
-  images: optional(z.array(imagePart).max(MAX_PARTS)),
-  annotations: z.unknown().optional(),
-  cache_control: optional(cacheControl),
-});
-
-export const functionTool = z.looseObject({
-  type: z.literal("function"),
-  function: z.looseObject({
-    name: z.string(),
-    description: optional(z.string()),
-    parameters: optional(z.record(z.string(), z.unknown())),
-    strict: optional(z.boolean()),
-  }),
-  cache_control: optional(cacheControl),
-});
-export const customTool = z.looseObject({
-  type: z.literal("custom"),
-  custom: z.looseObject({ name: z.string(), description: optional(z.string()), format: z.unknown().optional() }),
-});
-const tool = z.discriminatedUnion("type", [functionTool, customTool]);
-
-export const namedFunction = z.looseObject({
-  type: z.literal("function"),
-  function: z.looseObject({ name: z.string() }),
-});
-export const namedCustom = z.looseObject({ type: z.literal("custom"), custom: z.looseObject({ name: z.string() }) });
-
-export const allowedTools = z.looseObject({
-  type: z.literal("allowed_tools"),
-  allowed_tools: z.looseObject({
-    mode: z.enum(["auto", "required"]),
-    tools: z.array(z.union([namedFunction, namedCustom])).max(MAX_TOOLS),
-  }),
-});
-
-const toolChoice = z.union([z.enum(["none", "auto", "required"]), namedFunction, namedCustom, allowedTools]);
-
-export const textFormat = z.looseObject({ type: z.literal("text") });
-export const jsonObjectFormat = z.looseObject({ type: z.literal("json_object") });
-export const jsonSchemaFormat = z.looseObject({
-  type: z.literal("json_schema"),
-  json_schema: z.looseObject({
-    name: z.string(),
-    description: optional(z.string()),
-    schema: optional(z.record(z.string(), z.unknown())),
-    strict: optional(z.boolean()),
-  }),
-});
-const responseFormat = z.discriminatedUnion("type", [textFormat, jsonObjectFormat, jsonSchemaFormat]);
+const voice = z.union([z.string(), z.looseObject({ id: field(z.string(), "The provider’s ID of a voice.") })]);
 
 /** The request body. */
-export const chatRequest = z.looseObject({
-  model: z.string(),
-  messages: z.array(message),
-  fallback_models: optional(z.array(z.string())),
-  modalities: optional(z.array(z.enum(["text", "image", "audio"]))),
-  max_tokens: optional(integer),
-  max_completion_tokens: optional(integer),
-  temperature: optional(z.number()),
-  top_p: optional(z.number()),
-  stream: optional(z.boolean()),
-  stream_options: optional(z.looseObject({ include_usage: optional(z.boolean()) })),
-  stop: optional(z.union([z.string(), z.array(z.string())])),
-  n: optional(integer),
-  seed: optional(integer),
-  frequency_penalty: optional(z.number()),
-  presence_penalty: optional(z.number()),
-  logit_bias: optional(z.record(z.string(), z.number())),
-  logprobs: optional(z.boolean()),
-  top_logprobs: optional(integer),
-  tools: optional(z.array(tool).max(MAX_TOOLS)),
-  tool_choice: optional(toolChoice),
-  parallel_tool_calls: optional(z.boolean()),
-  response_format: optional(responseFormat),
-  reasoning_effort: optional(z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"])),
-  image_config: optional(z.looseObject({ aspect_ratio: optional(z.string()), image_size: optional(z.string()) })),
-  audio: optional(
-    z.looseObject({ format: z.string(), voice: z.union([z.string(), z.looseObject({ id: z.string() })]) }),
-  ),
-  user: optional(z.string()),
-  safety_identifier: optional(z.string()),
-  metadata: optional(z.record(z.string(), z.string())),
-  service_tier: optional(z.string()),
-  store: optional(z.boolean()),
-  verbosity: optional(z.string()),
-  prediction: optional(z.looseObject({ content: z.union([z.string(), z.array(textPart).max(MAX_PARTS)]) })),
-  prompt_cache_key: optional(z.string()),
-  prompt_cache_options: z.unknown().optional(),
-  prompt_cache_retention: z.unknown().optional(),
-  moderation: z.unknown().optional(),
-  web_search_options: z.unknown().optional(),
-  parley: optional(z.looseObject({ strict: optional(z.boolean()) })),
-});
+export const chatRequest = field(
+  z.looseObject({
+    model: field(z.string(), "The model’s ID, as `GET /v1/models` lists it."),
+    messages: field(z.array(message), "The conversation so far, oldest first.", {
+      minItems: 1,
+      maxItems: MAX_MESSAGES,
+    }),
+    fallback_models: optional(
+      z.array(z.string()),
+      "Models to try, in this order, when the first one’s provider is unavailable or fails before its first content. Duplicates and the model itself are ignored.",
+      { maxItems: MAX_FALLBACKS },
+    ),
+    modalities: optional(
+      z.array(z.enum(["text", "image", "audio"])),
+      "What the answer may hold. `image` needs `text` beside it and a model that makes pictures; `audio` needs the field `audio`.",
+      { default: ["text"] },
+    ),
+    max_tokens: optional(
+      z.int(),
+      "The most tokens to generate, reasoning included; at most the model’s `max_output_tokens`. For a fallback model with a smaller bound it is clamped, and listed in `parley.clamped`.",
+      tokens,
+    ),
+    max_completion_tokens: optional(z.int(), "The same under OpenAI’s newer name. Wins over `max_tokens`.", tokens),
+    temperature: optional(
+      z.number(),
+      "Randomness. Clamped, and listed in `parley.clamped`, for a provider with a smaller range.",
+      { ...range(RANGES.temperature), default: 1 },
+    ),
+    top_p: optional(z.number(), "Nucleus sampling.", range(RANGES.top_p)),
+    stream: optional(z.boolean(), "Whether to answer with server-sent events while the answer is made.", {
+      default: false,
+    }),
+    stream_options: optional(
+      z.looseObject({
+        include_usage: optional(z.boolean(), "Whether one more chunk with `usage` ends the stream.", {
+          default: false,
+        }),
+      }),
+      "About streamed answers.",
+    ),
+    stop: optional(
+      z.union([z.string(), z.array(z.string())]),
+      `Texts that end the answer when they are generated: one, or up to ${MAX_STOPS}, none empty. The text itself is not returned.`,
+    ),
+    n: optional(z.int(), "How many choices to generate; more than 1 only where the provider can.", {
+      ...range(RANGES.n),
+      default: 1,
+    }),
+    seed: optional(z.int(), "Asks for a repeatable answer, as far as the provider can give one."),
+    frequency_penalty: optional(
+      z.number(),
+      "Lowers the chance of tokens by how often they were used.",
+      range(RANGES.frequency_penalty),
+    ),
+    presence_penalty: optional(
+      z.number(),
+      "Lowers the chance of tokens that were used at all.",
+      range(RANGES.presence_penalty),
+    ),
+    logit_bias: optional(
+      z.record(z.string(), z.number()),
+      "Added to a token’s logit, by the provider’s own token ID.",
+      { additionalProperties: { type: "number", ...range(RANGES.logit_bias) } },
+    ),
+    logprobs: optional(z.boolean(), "Whether to return log probabilities of the generated tokens.", { default: false }),
+    top_logprobs: optional(
+      z.int(),
+      "How many alternatives to return at each position. Needs `logprobs`.",
+      range(RANGES.top_logprobs),
+    ),
+    tools: optional(z.array(tool).max(MAX_TOOLS), "Functions that the model may call."),
+    tool_choice: optional(
+      toolChoice,
+      "Which tools the model should call: none, as it decides (`auto`), at least one (`required`), or those named.",
+    ),
+    parallel_tool_calls: optional(z.boolean(), "Whether the model may call several tools at once.", { default: true }),
+    response_format: optional(responseFormat, "The form of the answer’s text. Default: free text."),
+    reasoning_effort: optional(
+      z.enum(["none", "minimal", "low", "medium", "high", "xhigh", "max"]),
+      "How much the model should reason before it answers; mapped to the nearest level that it has. Default: the model’s own.",
+    ),
+    image_config: optional(
+      z.looseObject({
+        aspect_ratio: optional(z.string(), "Such as `1:1`, `16:9` or `9:16`."),
+        image_size: optional(z.string(), "Such as `1K`, `2K` or `4K`."),
+      }),
+      "Wishes about generated pictures.",
+    ),
+    audio: optional(
+      z.looseObject({
+        format: field(z.string(), "`wav`, `aac`, `mp3`, `flac`, `opus` or `pcm16`."),
+        voice: field(voice, "The provider’s name of a voice, or an object with its ID."),
+      }),
+      "The form of generated speech. Required with the modality `audio`.",
+    ),
+    user: optional(z.string(), "Your own ID of your end user, for providers that take one."),
+    safety_identifier: optional(
+      z.string(),
+      "A stable, anonymous ID of the end user for the provider’s safety systems.",
+      { maxLength: MAX_SAFETY_IDENTIFIER_CHARS },
+    ),
+    metadata: optional(
+      z.record(z.string(), z.string()),
+      `Your own labels. Keys have 1 to ${METADATA.maxKeyChars} characters.`,
+      {
+        maxProperties: METADATA.maxPairs,
+        additionalProperties: { type: "string", maxLength: METADATA.maxValueChars },
+        propertyNames: { minLength: 1, maxLength: METADATA.maxKeyChars },
+      },
+    ),
+    service_tier: optional(
+      z.string(),
+      "The provider’s processing class, such as `auto`, `default`, `flex` or `priority`.",
+    ),
+    store: optional(z.boolean(), "Whether the provider may keep the completion."),
+    verbosity: optional(z.string(), "How wordy the answer should be: `low`, `medium` or `high`."),
+    prediction: optional(
+      z.looseObject({
+        content: field(z.union([z.string(), z.array(textPart).max(MAX_PARTS)]), "The text, or parts of it."),
+      }),
+      "Text that much of the answer is expected to repeat.",
+    ),
+    prompt_cache_key: optional(
+      z.string(),
+      "Groups requests that share a long prefix, for the provider’s prompt cache.",
+    ),
+    prompt_cache_options: passedOn,
+    prompt_cache_retention: passedOn,
+    moderation: passedOn,
+    web_search_options: passedOn,
+    parley: optional(
+      z.looseObject({
+        strict: optional(
+          z.boolean(),
+          "Refuse with a 400 that names the field what would otherwise be left out or clamped. A fallback model that would have to do so is skipped.",
+          { default: false },
+        ),
+      }),
+      "What no field of the OpenAI format can say.",
+    ),
+  }),
+  "What to complete, with which model, and how. A field may be `null`, which is the same as leaving it out. A field that the model’s provider cannot honour, or that nobody knows, is left out and named in the answer’s `parley.omitted`; with `parley.strict` it is refused.",
+);
 
 export type ChatRequest = z.output<typeof chatRequest>;
 export type ChatMessage = z.output<typeof message>;

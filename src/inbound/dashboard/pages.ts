@@ -2,8 +2,8 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Failure } from "../../core/failure.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 import { checkHost, isOwnHost } from "./csrf.ts";
-import { pageHeaders } from "./security-headers.ts";
-import { isPagePath } from "../../../web/paths.ts";
+import { pageHeaders, referenceHeaders } from "./security-headers.ts";
+import { isPagePath, PATHS } from "../../../web/paths.ts";
 
 /** The dashboard's pages and their files. */
 export interface Pages {
@@ -18,18 +18,22 @@ export interface Pages {
 const NOT_BUILT = "The dashboard is not built. Run `npm run build:web` in Parley's folder, then restart Parley.\n";
 
 /**
- * Serves the built files: one page at every address that the app in it knows, never stored because it names the files of its
- * own build, and those files under names that change with their content. `files` is undefined when nothing is built.
+ * Serves the built files: the dashboard's page at every address that the app in it knows and the API reference at its own,
+ * never stored because they name the files of their build, and those files under names that change with their content.
+ * `files` is undefined when nothing is built.
  */
 export function createPages(files: BuiltFiles | undefined, publicUrl: URL | undefined): Pages {
-  const headers = pageHeaders(publicUrl?.protocol === "https:");
+  const isSecure = publicUrl?.protocol === "https:";
+  const headers = pageHeaders(isSecure);
+  const headersOfReference = referenceHeaders(isSecure);
   const isFile = (path: string): boolean => files?.has(path.slice(1)) === true && path.startsWith("/assets/");
   const icon = findIcon(files);
   return {
     handles: (path) =>
       isPagePath(path) || isFile(path) || isSlashed(path) || (path === ICON_PATH && icon !== undefined),
     handle(path, request, response) {
-      for (const [name, value] of headers) response.setHeader(name, value);
+      const isReference = path === PATHS.docs;
+      for (const [name, value] of isReference ? headersOfReference : headers) response.setHeader(name, value);
       const isPage = isPagePath(path);
       response.setHeader("cache-control", isFile(path) ? "public, max-age=31536000, immutable" : "no-store");
       try {
@@ -42,7 +46,8 @@ export function createPages(files: BuiltFiles | undefined, publicUrl: URL | unde
         return sendText(response, 405, "Use GET or HEAD.\n");
       }
       if (isSlashed(path)) return sendTo(response, path.slice(0, -1) + queryOf(request));
-      const file = path === ICON_PATH ? icon : files?.get(isPage ? "index.html" : path.slice(1));
+      const page = isReference ? "docs.html" : "index.html";
+      const file = path === ICON_PATH ? icon : files?.get(isPage ? page : path.slice(1));
       if (file === undefined) return sendText(response, 503, NOT_BUILT);
       sendFile(request, response, file);
     },

@@ -2,6 +2,7 @@ import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import type { Exchange } from "./exchange.ts";
 import { openApiDocument } from "./openapi/document.ts";
+import { readProtoComments } from "./openapi/proto-comments.ts";
 
 /** What is told about the API to everybody, without a key. */
 export interface Documents {
@@ -22,6 +23,8 @@ export type Downloads = ReadonlyMap<string, Buffer>;
 
 const OPENAPI = "/openapi.json";
 const PROTO = "/proto/";
+/** The contract's descriptors with their comments, among the downloads. */
+const DESCRIPTORS = "parley.binpb";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".proto": "text/plain; charset=utf-8",
@@ -37,7 +40,9 @@ export function createDocuments(downloads: Downloads): Documents {
   return {
     find(path) {
       if (path === OPENAPI && !files.has(OPENAPI)) {
-        const text = JSON.stringify(openApiDocument(), undefined, 2);
+        const descriptors = downloads.get(DESCRIPTORS);
+        const comments = descriptors === undefined ? undefined : readProtoComments(descriptors);
+        const text = JSON.stringify(openApiDocument(comments), undefined, 2);
         files.set(OPENAPI, toFile(Buffer.from(text), "application/json"));
       }
       return files.get(path);

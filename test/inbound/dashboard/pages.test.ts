@@ -8,6 +8,7 @@ import { PAGE_PATHS } from "../../../web/paths.ts";
 import { type ConsoleUnderTest, startConsole } from "./set-up.ts";
 
 const PAGE = "<!doctype html><title>Parley</title>";
+const REFERENCE = "<!doctype html><title>API reference</title>";
 const SCRIPT = "console.log('a script that is long enough to be worth compressing')".repeat(20);
 const ASSET = "/assets/main-1a2b.js";
 const ICON = "<svg/>";
@@ -19,6 +20,7 @@ let unbuilt: ConsoleUnderTest;
 beforeAll(async () => {
   mkdirSync(join(folder, "assets"));
   writeFileSync(join(folder, "index.html"), PAGE);
+  writeFileSync(join(folder, "docs.html"), REFERENCE);
   writeFileSync(join(folder, "built.json"), "{}");
   writeFileSync(join(folder, ASSET), SCRIPT);
   writeFileSync(join(folder, "assets/mark-1a2b.svg"), ICON);
@@ -33,10 +35,22 @@ afterAll(() => {
   rmSync(folder, { recursive: true });
 });
 
+/** The sources of each directive of an answer's policy. */
+function policyOf(headers: Readonly<Record<string, unknown>>): Record<string, string> {
+  return Object.fromEntries(
+    String(headers["content-security-policy"])
+      .split("; ")
+      .map((directive) => {
+        const [name = "", ...values] = directive.split(" ");
+        return [name, values.join(" ")];
+      }),
+  );
+}
+
 describe("the pages", () => {
   it.each(PAGE_PATHS)("are at %s, never stored", async (path) => {
     const { status, headers, text } = await site.send(`${path}?x=1`, { method: "GET" });
-    expect({ status, text }).toEqual({ status: 200, text: PAGE });
+    expect({ status, text }).toEqual({ status: 200, text: path === "/docs" ? REFERENCE : PAGE });
     expect(headers).toMatchObject({ "content-type": "text/html; charset=utf-8", "cache-control": "no-store" });
   });
 
@@ -93,15 +107,7 @@ describe("the pages", () => {
 
   it("carry a policy that lets nothing in from elsewhere, and no other page around them", async () => {
     const { headers } = await site.send("/", { method: "GET" });
-    const policy = new Map(
-      String(headers["content-security-policy"])
-        .split("; ")
-        .map((directive) => {
-          const [name = "", ...values] = directive.split(" ");
-          return [name, values.join(" ")];
-        }),
-    );
-    expect(Object.fromEntries(policy)).toEqual({
+    expect(policyOf(headers)).toEqual({
       "default-src": "'none'",
       "script-src": "'self'",
       "style-src": "'self'",
@@ -122,6 +128,19 @@ describe("the pages", () => {
     });
     expect(headers).not.toHaveProperty("strict-transport-security");
     expect(headers).not.toHaveProperty("access-control-allow-origin");
+  });
+
+  it("carry another policy at /docs: an empty style, a worker of the page's own, sanitized HTML, and no forms", async () => {
+    const [page, reference] = await Promise.all(["/", "/docs"].map((path) => site.send(path, { method: "GET" })));
+    expect(policyOf(reference!.headers)).toEqual({
+      ...policyOf(page!.headers),
+      "style-src": expect.stringMatching(/^'self'( 'sha256-[\w+/]{43}='){2}$/),
+      "img-src": "'self' data:",
+      "font-src": "'none'",
+      "form-action": "'none'",
+      "worker-src": "blob:",
+      "trusted-types": "default dompurify",
+    });
   });
 
   it("are only for names that nobody else can give", async () => {

@@ -1,7 +1,8 @@
 import { z } from "zod";
-import * as request from "../../../formats/openai-chat/schema.ts";
+import * as messages from "../../../formats/openai-chat/message-schema.ts";
+import { chatRequest } from "../../../formats/openai-chat/schema.ts";
+import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
-import { type Detail, REQUEST_TEXTS, type SchemaTexts } from "./request-texts.ts";
 
 /** A JSON schema, as far as it is looked into here. */
 export interface JsonSchema {
@@ -14,27 +15,27 @@ export interface JsonSchema {
 
 /** What the server reads, by the names that the document gives to it. */
 const READ = {
-  ChatCompletionRequest: request.chatRequest,
-  RequestMessage: request.message,
-  ContentPart: request.part,
-  TextPart: request.textPart,
-  RefusalPart: request.refusalPart,
-  ImagePart: request.imagePart,
-  AudioPart: request.audioPart,
-  FilePart: request.filePart,
-  FunctionCall: request.functionCall,
-  CustomCall: request.customCall,
-  ThinkingBlock: request.thinkingBlock,
-  ExtraContent: request.thoughtSignature,
-  CacheControl: request.cacheControl,
-  FunctionTool: request.functionTool,
-  CustomTool: request.customTool,
-  NamedFunction: request.namedFunction,
-  NamedCustomTool: request.namedCustom,
-  AllowedTools: request.allowedTools,
-  TextFormat: request.textFormat,
-  JsonObjectFormat: request.jsonObjectFormat,
-  JsonSchemaFormat: request.jsonSchemaFormat,
+  ChatCompletionRequest: chatRequest,
+  RequestMessage: messages.message,
+  ContentPart: messages.part,
+  TextPart: messages.textPart,
+  RefusalPart: messages.refusalPart,
+  ImagePart: messages.imagePart,
+  AudioPart: messages.audioPart,
+  FilePart: messages.filePart,
+  FunctionCall: messages.functionCall,
+  CustomCall: messages.customCall,
+  ThinkingBlock: messages.thinkingBlock,
+  ExtraContent: messages.thoughtSignature,
+  CacheControl: messages.cacheControl,
+  FunctionTool: tools.functionTool,
+  CustomTool: tools.customTool,
+  NamedFunction: tools.namedFunction,
+  NamedCustomTool: tools.namedCustom,
+  AllowedTools: tools.allowedTools,
+  TextFormat: tools.textFormat,
+  JsonObjectFormat: tools.jsonObjectFormat,
+  JsonSchemaFormat: tools.jsonSchemaFormat,
 } as const;
 
 /** What it writes. */
@@ -63,12 +64,7 @@ export function refTo(name: string): { readonly $ref: string } {
 
 /** The schemas of everything that is read and written in the OpenAI format, by their names. */
 export function openaiSchemas(): Record<string, JsonSchema> {
-  return {
-    ...Object.fromEntries(
-      Object.entries(toJsonSchemas(READ)).map(([name, schema]) => [name, explained(schema, REQUEST_TEXTS[name] ?? {})]),
-    ),
-    ...toJsonSchemas(WRITTEN),
-  };
+  return { ...toJsonSchemas(READ), ...toJsonSchemas(WRITTEN) };
 }
 
 function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {
@@ -84,11 +80,14 @@ function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<strin
   );
 }
 
-/** The same schema, with a choice of one inside a choice of another, or of nothing, written as one choice. */
+/** The same schema in fewer words: one choice in place of a choice inside another, and nothing about more properties. */
 function plain(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(plain);
   if (typeof schema !== "object" || schema === null) return schema;
-  const copy = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, plain(value)]));
+  const entries = Object.entries(schema).filter(
+    ([key, value]) => !(key === "additionalProperties" && isAnything(value)),
+  );
+  const copy = Object.fromEntries(entries.map(([key, value]) => [key, plain(value)]));
   if (!Array.isArray(copy["anyOf"])) return copy;
   const { anyOf, ...rest } = copy as { anyOf: JsonSchema[] } & JsonSchema;
   const choices = anyOf.flatMap((each) => (isOnly(each, "anyOf") ? [...each.anyOf!] : [each]));
@@ -98,26 +97,10 @@ function plain(schema: unknown): unknown {
   return { ...first, ...rest, type: [first["type"], "null"] };
 }
 
+function isAnything(schema: unknown): boolean {
+  return typeof schema === "object" && schema !== null && Object.keys(schema).length === 0;
+}
+
 function isOnly(schema: JsonSchema, keyword: string): boolean {
   return Object.keys(schema).length === 1 && keyword in schema;
-}
-
-/** A schema with what is said of it and its fields. Throws a TypeError for a field that it does not have. */
-function explained(schema: JsonSchema, texts: SchemaTexts): JsonSchema {
-  let result = schema;
-  for (const [path, text] of Object.entries(texts)) {
-    const detail: Detail = typeof text === "string" ? { description: text } : text;
-    if (detail.description !== "") result = withDetail(result, path === "" ? [] : path.split("."), detail);
-  }
-  return result;
-}
-
-function withDetail(schema: JsonSchema, [key, ...rest]: readonly string[], detail: Detail): JsonSchema {
-  if (key === undefined) return { ...schema, ...detail };
-  const inner = schema.properties?.[key];
-  if (inner !== undefined)
-    return { ...schema, properties: { ...schema.properties, [key]: withDetail(inner, rest, detail) } };
-  const anyOf = schema.anyOf?.map((each) => (each.properties?.[key] ? withDetail(each, [key, ...rest], detail) : each));
-  if (anyOf === undefined) throw new TypeError(`a text about ${key}, which is no field`);
-  return { ...schema, anyOf };
 }

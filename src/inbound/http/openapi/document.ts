@@ -2,8 +2,10 @@ import type { DescMethod } from "@bufbuild/protobuf";
 import { CONNECT_SERVICES } from "../routes.ts";
 import { openaiSchemas, refTo } from "./components.ts";
 import { errorResponses, errorSchema, headerRefs, ROUTE_FAILURES } from "./errors.ts";
+import { guide } from "./guide.ts";
 import { ANSWER_HEADERS, REQUEST_HEADERS } from "./headers.ts";
-import { protoSchemas } from "./proto-schemas.ts";
+import type { ProtoComments } from "./proto-comments.ts";
+import { described, protoSchemas } from "./proto-schemas.ts";
 
 const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
   (name) => name.startsWith("x-ratelimit-") || name === "x-request-id",
@@ -11,8 +13,11 @@ const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
 const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
 const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
 
-/** The HTTP API as an OpenAPI 3.1 document: made of the schemas that requests are read with, and of the failure table. */
-export function openApiDocument(): object {
+/**
+ * The HTTP API as an OpenAPI 3.1 document: made of the schemas that requests are read with, of the failure table, and of
+ * the contract with its comments, where those are known.
+ */
+export function openApiDocument(comments: ProtoComments = new Map()): object {
   return {
     openapi: "3.1.1",
     info: {
@@ -20,8 +25,7 @@ export function openApiDocument(): object {
       // Of the API: which release this is is nobody's business who has no key.
       version: "v1",
       summary: "A completion gateway.",
-      description:
-        "OpenAI-compatible chat completions in front of many models, and the same services over the Connect protocol. Any client of the OpenAI format works with the base URL `{server}/v1`.",
+      description: guide(),
     },
     servers: [{ url: "/" }],
     security: [{ key: [] }],
@@ -57,7 +61,7 @@ export function openApiDocument(): object {
       "/readyz": {
         get: healthOperation("getReadiness", "Whether it takes new work", { "200": "ready", "503": "draining" }),
       },
-      ...connectPaths(),
+      ...connectPaths(comments),
     },
     components: {
       securitySchemes: {
@@ -70,11 +74,22 @@ export function openApiDocument(): object {
         ...openaiSchemas(),
         Error: errorSchema(),
         ConnectError: connectErrorSchema(),
-        ...protoSchemas(methods().flatMap(({ input, output }) => [input, output])),
+        ...protoSchemas(
+          methods().flatMap(({ input, output }) => [input, output]),
+          comments,
+        ),
       },
     },
   };
 }
+
+const EXAMPLE = {
+  model: "alpha-haiku-4.5",
+  messages: [{ role: "user", content: "Hello!" }],
+  fallback_models: ["beta-3-flash"],
+  max_tokens: 1000,
+  temperature: 0.7,
+};
 
 function ofOpenai(operationId: string, summary: string) {
   return { operationId, summary, tags: ["OpenAI format"] };
@@ -89,7 +104,7 @@ function chatOperation(): object {
     requestBody: {
       required: true,
       description: "At most 32 MiB of JSON, not compressed.",
-      content: { "application/json": { schema: refTo("ChatCompletionRequest") } },
+      content: { "application/json": { schema: refTo("ChatCompletionRequest"), example: EXAMPLE } },
     },
     responses: {
       "200": {
@@ -136,8 +151,11 @@ function methods(): DescMethod[] {
   return CONNECT_SERVICES.flatMap((service): readonly DescMethod[] => service.methods);
 }
 
+const ENVELOPES =
+  "Each message has a byte of flags and four of length before it; the last one says how the call ended.";
+
 /** A streaming RPC has envelopes around its messages, which no schema can say: only its name and messages stand here. */
-function connectPaths(): Record<string, object> {
+function connectPaths(comments: ProtoComments): Record<string, object> {
   return Object.fromEntries(
     methods().map(({ name, parent, input, output, methodKind }) => {
       const headers = parent.name === "CompletionService" ? [...EVERYWHERE, ...ROUTING] : EVERYWHERE;
@@ -148,10 +166,7 @@ function connectPaths(): Record<string, object> {
         operationId: `connect${service}${name}`,
         summary: `${parent.name}.${name}`,
         tags: ["Connect"],
-        ...(isStream && {
-          description:
-            "Each message has a byte of flags and four of length before it; the last one says how the call ended.",
-        }),
+        ...described(comments.get(`${parent.typeName}.${name}`), isStream ? ENVELOPES : undefined),
         parameters: [
           { name: "connect-protocol-version", in: "header", schema: { const: "1" } },
           {

@@ -1,31 +1,40 @@
 import { type DescEnum, type DescField, type DescMessage, ScalarType } from "@bufbuild/protobuf";
 import { type JsonSchema, refTo } from "./components.ts";
+import type { ProtoComments } from "./proto-comments.ts";
 
-/*
- * The schemas of the contract's messages in protobuf's own JSON. What they mean stands in the .proto files, whose comments
- * are not in the generated code.
- */
-
-/** The schemas of these messages and of all that they hold, by their full names. */
-export function protoSchemas(roots: readonly DescMessage[]): Record<string, JsonSchema> {
+/** The schemas of these messages and of all that they hold in protobuf's own JSON, by their full names. */
+export function protoSchemas(roots: readonly DescMessage[], comments: ProtoComments): Record<string, JsonSchema> {
   const schemas: Record<string, JsonSchema> = {};
   const add = (message: DescMessage): void => {
     if (message.typeName in schemas) return;
-    schemas[message.typeName] = toSchema(message);
+    schemas[message.typeName] = toSchema(message, comments);
     for (const field of message.fields) {
       if (field.message !== undefined) add(field.message);
-      if (field.enum !== undefined) schemas[field.enum.typeName] ??= enumSchema(field.enum);
+      if (field.enum !== undefined) schemas[field.enum.typeName] ??= enumSchema(field.enum, comments);
     }
   };
   for (const root of roots) add(root);
   return Object.fromEntries(Object.entries(schemas).toSorted(([a], [b]) => (a < b ? -1 : 1)));
 }
 
-function toSchema({ fields, oneofs }: DescMessage): JsonSchema {
+function toSchema({ typeName, fields, oneofs }: DescMessage, comments: ProtoComments): JsonSchema {
   const groups = oneofs.filter(({ fields: { length } }) => length > 1);
   return {
+    ...described(comments.get(typeName)),
     type: "object",
-    properties: Object.fromEntries(fields.map((field) => [field.jsonName, fieldSchema(field)])),
+    properties: Object.fromEntries(
+      fields.map((field) => {
+        const schema = fieldSchema(field);
+        const ofType = schema["description"] as string | undefined;
+        const ofGroup = groups.includes(field.oneof!)
+          ? `At most one field of the oneof \`${field.oneof!.name}\` is set.`
+          : undefined;
+        return [
+          field.jsonName,
+          { ...schema, ...described(comments.get(`${typeName}.${field.name}`), ofType, ofGroup) },
+        ];
+      }),
+    ),
     // At most one of each group: no two of it together.
     ...(groups.length > 0 && {
       allOf: groups.map((group) => ({
@@ -49,8 +58,21 @@ function fieldSchema(field: DescField): JsonSchema {
   return field.fieldKind === "list" ? { type: "array", items: one } : one;
 }
 
-function enumSchema({ values }: DescEnum): JsonSchema {
-  return { type: "string", enum: values.map(({ name }) => name) };
+function enumSchema({ typeName, values }: DescEnum, comments: ProtoComments): JsonSchema {
+  const texts = values.map(({ name }) => [name, comments.get(`${typeName}.${name}`)] as const);
+  return {
+    ...described(comments.get(typeName)),
+    type: "string",
+    enum: values.map(({ name }) => name),
+    // Redoc shows a table of them.
+    ...(texts.some(([, text]) => text !== undefined) && { "x-enumDescriptions": Object.fromEntries(texts) }),
+  };
+}
+
+/** A description of those texts that there are. */
+export function described(...texts: readonly (string | undefined)[]): JsonSchema {
+  const description = texts.filter((text) => text !== undefined).join("\n\n");
+  return description === "" ? {} : { description };
 }
 
 function scalarSchema(scalar: ScalarType): JsonSchema {

@@ -1,5 +1,6 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { describe, expect, it } from "vitest";
+import { buildContract } from "../../../../scripts/reference/contract.ts";
 import { DIALECTS } from "../../../../src/config/dialects.ts";
 import { Failure, type FailureCode } from "../../../../src/core/failure.ts";
 import { RANGES, validate } from "../../../../src/core/validate.ts";
@@ -10,7 +11,7 @@ import { toErrorBody } from "../../../../src/formats/openai-chat/error.ts";
 import { readChatRequest } from "../../../../src/formats/openai-chat/request.ts";
 import type { JsonSchema } from "../../../../src/inbound/http/openapi/components.ts";
 import { openApiDocument } from "../../../../src/inbound/http/openapi/document.ts";
-import { REQUEST_TEXTS } from "../../../../src/inbound/http/openapi/request-texts.ts";
+import { readProtoComments } from "../../../../src/inbound/http/openapi/proto-comments.ts";
 import { CONNECT_SERVICES, findRoute } from "../../../../src/inbound/http/routes.ts";
 import { ANSWER_SAMPLES } from "../../../compatibility/answer-samples.ts";
 import { asCompletion, asEvents } from "../../../compatibility/answers.ts";
@@ -24,6 +25,7 @@ interface Operation {
   readonly responses: Readonly<Record<string, { readonly description: string }>>;
 }
 interface Document {
+  readonly info: { readonly description: string };
   readonly paths: Readonly<Record<string, Readonly<Record<string, Operation>>>>;
   readonly components: {
     readonly headers: Readonly<Record<string, object>>;
@@ -59,6 +61,40 @@ describe("the OpenAPI document", () => {
 
   it("is the same each time", () => {
     expect(JSON.stringify(openApiDocument())).toBe(JSON.stringify(document));
+  });
+
+  it("says of everything in the contract what it means, where the descriptors are built", async () => {
+    const { descriptors } = await buildContract();
+    const explained = openApiDocument(readProtoComments(descriptors)) as Document;
+    expect(await new Validator().validate(structuredClone(explained) as never)).toEqual({ valid: true });
+    const messages = Object.entries(explained.components.schemas).filter(([name]) => name.startsWith("parley.v1."));
+    const fields = messages.flatMap(([name, { properties = {} }]) =>
+      Object.entries(properties).map(([field, schema]) => [`${name}.${field}`, schema] as const),
+    );
+    expect(fields.length).toBeGreaterThan(150);
+    expect([...messages, ...fields].filter(([, schema]) => !("description" in schema)).map(([name]) => name)).toEqual(
+      [],
+    );
+    const values = explained.components.schemas["parley.v1.FinishReason"] as { enum: string[] };
+    expect(values).toHaveProperty(
+      "x-enumDescriptions",
+      Object.fromEntries(values.enum.map((name) => [name, expect.any(String)])),
+    );
+    const calls = Object.entries(explained.paths).filter(([path]) => path.startsWith("/parley.v1."));
+    expect(calls.filter(([, { post }]) => !("description" in post!))).toEqual([]);
+  });
+
+  it("shows a request that the server takes", () => {
+    const { example } = (chat as unknown as { requestBody: { content: Record<string, { example: object }> } })
+      .requestBody.content["application/json"]!;
+    expect(open.at("components", "schemas", "ChatCompletionRequest")(example)).toEqual([]);
+    expect(refusedField(example)).toBeUndefined();
+  });
+
+  it("has a section about every failure", () => {
+    const titles = [...document.info.description.matchAll(/^## (\w+)$/gm)].map(([, title]) => title);
+    expect(titles).toEqual(CODES);
+    expect(document.info.description).not.toMatch(/undefined|\bnull\b|NaN/);
   });
 
   it("has only routes that there are, with their methods", () => {
@@ -101,7 +137,9 @@ describe("the documented request", () => {
     expect(isRequest(request)).toEqual([]);
   });
 
-  it.each(Object.keys(REQUEST_TEXTS))("says of every field of %s what it means", (name) => {
+  // The schemas of requests stand before those of answers.
+  const names = Object.keys(schemas);
+  it.each(names.slice(0, names.indexOf("ChatCompletion")))("says of every field of %s what it means", (name) => {
     const unsaid = fieldsOf(schemas[name]!).filter(([path, { description }]) => {
       return description === undefined && !/(^|\.)type$/.test(path);
     });

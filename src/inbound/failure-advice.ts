@@ -1,4 +1,4 @@
-/** What somebody needs to know about one failure code. Backticks mark what is written as code. */
+/** What a caller needs to know about one failure code, for the API reference and the dashboard. Backticks mark code. */
 export interface FailureAdvice {
   /** What has happened. */
   readonly means: string;
@@ -106,7 +106,7 @@ export const FAILURE_ADVICE: Readonly<Record<string, FailureAdvice>> = {
   },
 };
 
-/** What to do about a failure; undefined for a code that these pages do not know, such as one of a newer Parley. */
+/** What to do about a failure; undefined for a code that is not in the table, such as one that a newer Parley has recorded. */
 export function adviceFor(code: string): FailureAdvice | undefined {
   return Object.hasOwn(FAILURE_ADVICE, code) ? FAILURE_ADVICE[code] : undefined;
 }

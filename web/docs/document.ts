@@ -1,0 +1,68 @@
+import { PROGRAMS } from "../playground/programs.ts";
+
+/** An OpenAPI document, as far as this page looks into it. */
+export interface ApiDocument {
+  readonly info: object;
+  readonly tags: readonly object[];
+  readonly paths: Readonly<Record<string, Readonly<Record<string, object>>>>;
+  readonly servers: readonly object[];
+  readonly components: { readonly schemas: Readonly<Record<string, Schema>> };
+}
+
+type Schema = Readonly<Record<string, unknown>>;
+
+const HELLO = {
+  model: "alpha-haiku-4.5",
+  messages: [{ role: "user", content: "Hello!" }],
+  fallback_models: ["beta-3-flash"],
+  stream: true,
+};
+
+/** Adds what depends on the address of the page (server, programs), and a section for each schema. */
+export function forRedoc(document: ApiDocument, origin: string): ApiDocument {
+  const programs: Readonly<Record<string, readonly object[]>> = {
+    "/v1/chat/completions": PROGRAMS.map(({ name, write }) => sample(name, write(HELLO, origin))),
+    "/v1/models": [sample("curl", `curl '${origin}/v1/models' \\\n  -H "authorization: Bearer $PARLEY_API_KEY"`)],
+  };
+  const { schemas } = document.components;
+  const sections = (name: string, description: string, isPart: (schema: string) => boolean) => {
+    const parts = Object.entries(schemas).filter(([schema]) => isPart(schema));
+    return { name, description: [description, ...parts.map(toSection)].join("\n\n") };
+  };
+  return {
+    ...document,
+    info: { ...document.info, title: "API reference" },
+    servers: [{ url: origin }],
+    tags: [
+      ...document.tags,
+      sections("Objects", "What requests and answers of the OpenAI format consist of.", (name) => !name.includes(".")),
+      sections("Messages", "The contract `parley.v1`, with its fields’ names in JSON.", (name) => name.includes(".")),
+    ],
+    paths: mapValues(document.paths, (operations, path) =>
+      mapValues(operations, (operation) => ({ ...operation, "x-codeSamples": programs[path] })),
+    ),
+    components: { ...document.components, schemas: mapValues(schemas, withoutConditions) },
+  };
+}
+
+/** A schema without its `allOf`: Redoc would show the conditions of a message in place of its fields. */
+function withoutConditions(schema: Schema): Schema {
+  const { allOf: _, ...rest } = schema;
+  return rest;
+}
+
+/** A schema under a heading of its own. Redoc shows the texts of enumerations by itself, but none of objects. */
+function toSection([name, { description, enum: values, allOf }]: readonly [string, Schema]): string {
+  const text = values === undefined && typeof description === "string" ? description : "";
+  // An example would set all fields of a oneof.
+  const attributes = `schemaRef="#/components/schemas/${name}" showExample={${allOf === undefined}}`;
+  return `# ${name}\n\n${text}\n\n<SchemaDefinition ${attributes} />`;
+}
+
+function sample(label: string, source: string): object {
+  return { lang: { curl: "Shell", Node: "JavaScript" }[label] ?? label, label, source };
+}
+
+function mapValues<T, R>(of: Readonly<Record<string, T>>, map: (value: T, key: string) => R): Record<string, R> {
+  return Object.fromEntries(Object.entries(of).map(([key, value]) => [key, map(value, key)]));
+}

@@ -1,4 +1,0 @@
-declare module "virtual:reference" {
-  const reference: import("./reference.ts").Reference;
-  export default reference;
-}
