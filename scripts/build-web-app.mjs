@@ -17,7 +17,7 @@ await replaceBuilt(webApp, async (folder) => {
   const contract = await buildContract();
   const outputs = [];
   for (const config of ["vite.config.ts", "docs/vite.config.ts"]) {
-    const configFile = fileURLToPath(new URL(`../src/console/web/${config}`, import.meta.url));
+    const configFile = fileURLToPath(new URL(`../web/${config}`, import.meta.url));
     const { output } = await build({ configFile, build: { outDir: folder, emptyOutDir: false }, logLevel: "warn" });
     outputs.push(...output);
   }
