@@ -29,7 +29,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
   "inbound/dashboard": ["inbound", "inbound/http", "admission", "access", "ledger", "router", "core", "web", "gen"],
   simulator: [],
   telemetry: [],
-  config: ["net"],
+  config: ["encoding", "net"],
   // The composition root: joins all parts into a running gateway.
   gateway: [
     "access",
@@ -51,7 +51,19 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
     "gen",
   ],
   workers: ["gateway", "access", "config", "core", "limits", "store", "telemetry"],
-  cli: ["workers", "gateway", "access", "config", "core", "inbound/grpc", "ledger", "simulator", "store", "telemetry"],
+  cli: [
+    "encoding",
+    "workers",
+    "gateway",
+    "access",
+    "config",
+    "core",
+    "inbound/grpc",
+    "ledger",
+    "simulator",
+    "store",
+    "telemetry",
+  ],
   "main.ts": ["cli", "config"],
 };
 

@@ -194,7 +194,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
         if (nowMs >= entry.principal.confirmedAtMs + EARLY_MS) noteAge(hash);
         return checkExpiry(entry.principal, clock);
       }
-      if (!isApiKey(key)) throw new Failure("unauthenticated", MALFORMED);
+      if (!isApiKey(key)) throw new Failure("unauthenticated", `${MALFORMED}${describeMistake(key)}`);
       const refusedUntilMs = unknown.get(hash);
       if (refusedUntilMs !== undefined && nowMs < refusedUntilMs) throw refused();
       if (entry !== undefined && isUsable(entry, nowMs)) return checkExpiry(await confirm(hash, { key, entry }), clock);
@@ -236,6 +236,17 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
 
 const MISSING = 'An API key is required. Send it in the header "Authorization: Bearer <key>".';
 const MALFORMED = "This is not an API key of this service. Keys begin with sk_parley_ and have 56 characters.";
+
+/** What the text probably is in place of a key, as a sentence with a space before it. Never repeats the text. */
+function describeMistake(text: string): string {
+  if (/^["'“”‘’].*["'“”‘’]$/.test(text)) return " This one is in quotation marks: send it without them.";
+  if (text.startsWith("sk-"))
+    return " This one looks like a provider's key: make one of this service in the dashboard.";
+  if (!text.startsWith("sk_parley_")) return "";
+  if (text.length !== 56) return ` This one has ${text.length}: it may have been cut, or joined with something else.`;
+  return " A character of this one is wrong.";
+}
+
 const REFUSED = "This API key is not valid. It may be mistyped, or no longer in use.";
 
 /** What a key that does not exist, or no longer works, is refused with. */

@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { nearest } from "../config/nearest.ts";
+import { nearest } from "../encoding/nearest.ts";
 import { UsageError, type Command, type Invocation } from "./command.ts";
 
 /**

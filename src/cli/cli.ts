@@ -1,5 +1,5 @@
 import { ConfigError } from "../config/config-error.ts";
-import { nearest } from "../config/nearest.ts";
+import { nearest } from "../encoding/nearest.ts";
 import { readVersion } from "../config/version.ts";
 import {
   accountsCreate,

@@ -13,7 +13,7 @@ import type { KeyRecord } from "../access/key-store.ts";
 import { CAPABILITIES } from "../access/principal.ts";
 import { createSecurityLog, type SecurityEventType } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
-import { nearest } from "../config/nearest.ts";
+import { nearest } from "../encoding/nearest.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Capability, NO_LIMITS } from "../core/principal.ts";
 import { PROVIDER_OPTIONS } from "../core/provider-options.ts";

@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { Problem } from "./config-error.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../encoding/nearest.ts";
 
 const NOUNS: Readonly<Record<string, string>> = {
   array: "a list",

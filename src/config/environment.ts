@@ -18,6 +18,9 @@ const SETTINGS: Readonly<Record<string, ConfigPath>> = {
   PARLEY_HTTP_LISTEN: ["http", "listen"],
   PARLEY_GRPC_LISTEN: ["grpc", "listen"],
   PARLEY_OPERATIONS_LISTEN: ["operations", "listen"],
+  PARLEY_HTTP_ALLOW_PUBLIC: ["http", "allow_public"],
+  PARLEY_GRPC_ALLOW_PUBLIC: ["grpc", "allow_public"],
+  PARLEY_OPERATIONS_ALLOW_PUBLIC: ["operations", "allow_public"],
   PARLEY_WORKERS: ["workers"],
   PARLEY_DATA_DIR: ["data_dir"],
   PARLEY_DATABASE_URL: ["database", "url"],
@@ -36,8 +39,7 @@ export function readOverrides(
   const overrides: Override[] = [];
   for (const [variable, path] of Object.entries(SETTINGS)) {
     const value = read(env, variable, report);
-    if (value !== undefined)
-      overrides.push({ variable, path, value: isNumber(variable, value) ? Number(value) : value });
+    if (value !== undefined) overrides.push({ variable, path, value: typed(variable, value) });
   }
   for (const provider of Object.keys(BUILT_IN_PROVIDERS)) {
     if (!fileProviders.has(provider)) overrides.push(...readProvider(provider, env, report));
@@ -45,9 +47,11 @@ export function readOverrides(
   return overrides;
 }
 
-/** The settings of variables are text but for this one. What is no number is left for the schema to refuse. */
-function isNumber(variable: string, value: string): boolean {
-  return variable === "PARLEY_WORKERS" && /^\d{1,9}$/.test(value);
+/** The value of a variable's setting. Text of the wrong kind is left for the schema to refuse. */
+function typed(variable: string, value: string): string | number | boolean {
+  if (variable === "PARLEY_WORKERS" && /^\d{1,9}$/.test(value)) return Number(value);
+  if (variable.endsWith("_ALLOW_PUBLIC") && /^(true|false)$/.test(value)) return value === "true";
+  return value;
 }
 
 function readProvider(provider: string, env: Environment, report: ReportVariable): Override[] {

@@ -3,7 +3,7 @@ import type { ModelConfig, Price, ProviderConfig } from "./config.ts";
 import type { Report } from "./config-error.ts";
 import { DIALECT_DEFAULTS } from "./dialects.ts";
 import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
-import { nearest } from "./nearest.ts";
+import { nearest } from "../encoding/nearest.ts";
 import type { CapabilitiesInput, FileInput, ModelInput } from "./schema.ts";
 
 const MICRO_USD = 1_000_000;

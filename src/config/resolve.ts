@@ -86,7 +86,7 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
       return { host: "", port: 0 };
     }
     if (!isLoopback(address.host) && !allowPublic) {
-      const advice = `to let other machines connect, write allow_public: true beside it in the section ${section}`;
+      const advice = `to let other machines connect, write allow_public: true beside it in the section ${section}, or set PARLEY_${section.toUpperCase()}_ALLOW_PUBLIC=true`;
       report([section, "listen"], `this address is not loopback; ${advice}`);
     }
     const other = address.port === 0 ? undefined : taken.get(listen);

@@ -3,7 +3,7 @@ import type { Call } from "./call.ts";
 import { Failure, type FieldViolation, invalidField } from "./failure.ts";
 import { makes, type Model, modelNotFound } from "./model.ts";
 import type { Limiter } from "./limiter.ts";
-import type { Needs, Principal } from "./principal.ts";
+import { mayUse, type Needs, type Principal } from "./principal.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Mode, Plan, Router } from "./router.ts";
 import { MAX_FALLBACKS, validate } from "./validate.ts";
@@ -27,11 +27,11 @@ export function admit(
   { call, mode }: { readonly call: Pick<Call, "principal" | "permitted">; readonly mode: Mode },
 ): Plan {
   if (request.model === "") throw invalidField("model", "is required");
-  const primary = find(router, request.model, "model");
+  const primary = find(router, request.model, { field: "model", principal: call.principal });
   const candidates = [primary];
   // Of more, the request is refused, and what they are called does not matter.
   request.fallbackModels.slice(0, MAX_FALLBACKS).forEach((id, index) => {
-    const model = find(router, id, `fallback_models[${index}]`);
+    const model = find(router, id, { field: `fallback_models[${index}]`, principal: call.principal });
     if (!candidates.includes(model)) candidates.push(model);
   });
   const capability = request.modalities.includes(Modality.IMAGE) ? "images" : "chat";
@@ -45,10 +45,14 @@ export function admit(
   return router.plan(request, candidates, { mode, rules: { options, capped } });
 }
 
-function find(router: Router, id: string, field: string): Model {
+function find(
+  router: Router,
+  id: string,
+  { field, principal }: { readonly field: string; readonly principal: Principal },
+): Model {
   const model = router.find(id);
-  if (model === undefined) throw modelNotFound(id, field);
-  return model;
+  if (model !== undefined) return model;
+  throw modelNotFound(id, { field, visible: router.list().filter((one) => mayUse(principal, one.id)) });
 }
 
 function unrecognized(fields: readonly string[]): Failure {

@@ -2,6 +2,7 @@ import type { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { Failure } from "./failure.ts";
 import type { ProviderOption } from "./provider-options.ts";
 import type { Provider, UpstreamModel } from "./provider.ts";
+import { nearest } from "../encoding/nearest.ts";
 
 /** Time limits of one completion. */
 export interface Timeouts {
@@ -47,6 +48,9 @@ export interface Model {
   readonly provider: Provider;
 }
 
+/** Characters of a model's name that a failure repeats and compares. */
+const MAX_NAME = 256;
+
 /** What health is kept by: one upstream model of one provider, whatever IDs lead to it. */
 export function upstreamKey(model: Model): string {
   return `${model.providerName}/${model.upstream.name}`;
@@ -57,8 +61,18 @@ export function makes(model: Model, modality: Modality): boolean {
   return model.upstream.outputModalities.has(modality);
 }
 
-/** The failure of a request that names, in `field`, a model that does not exist or that its key may not see. */
-export function modelNotFound(id: string, field: string): Failure {
-  const message = `The model '${id.slice(0, 256)}' does not exist or you do not have access to it.`;
+/**
+ * The failure of a request that names, in `field`, a model that does not exist or that its key may not see. `visible` are
+ * the models that the key may use.
+ */
+export function modelNotFound(
+  id: string,
+  { field, visible }: { readonly field: string; readonly visible: readonly Model[] },
+): Failure {
+  const name = id.slice(0, MAX_NAME);
+  const ids = visible.map((model) => model.id);
+  const near = nearest(name, ids) ?? nearest(name.slice(name.lastIndexOf("/") + 1), ids);
+  const advice = `${near === undefined ? "" : `Did you mean '${near}'? `}GET /v1/models lists yours.`;
+  const message = `The model '${name}' does not exist or you do not have access to it. ${advice}`;
   return new Failure("model_not_found", message, { violations: [{ field, description: "no such model" }] });
 }

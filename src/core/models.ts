@@ -21,18 +21,18 @@ export function createModels(router: Router, limiter: Limiter): Models {
     reservation.release(0);
     admitted(reservation.facts);
   };
+  const visibleTo = ({ principal }: Caller): Model[] => router.list().filter((model) => mayUse(principal, model.id));
   return {
     async list(caller) {
       await count(caller);
-      return router
-        .list()
-        .filter((model) => mayUse(caller.principal, model.id))
-        .map(toMessage);
+      return visibleTo(caller).map(toMessage);
     },
     async get(id, caller) {
       await count(caller);
       const model = router.find(id);
-      if (model === undefined || !mayUse(caller.principal, model.id)) throw modelNotFound(id, "model");
+      if (model === undefined || !mayUse(caller.principal, model.id)) {
+        throw modelNotFound(id, { field: "model", visible: visibleTo(caller) });
+      }
       return toMessage(model);
     },
   };

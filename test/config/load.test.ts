@@ -5,7 +5,7 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { nearest } from "../../src/config/nearest.ts";
+import { nearest } from "../../src/encoding/nearest.ts";
 import { parseConfig } from "../../src/config/parse.ts";
 import { redactConfig } from "../../src/config/redact.ts";
 
@@ -53,6 +53,13 @@ describe("loading", () => {
   ])("says why %j cannot be read", (name, reason) => {
     expect(() => loadConfig({ file: join(directory, name), env: {} })).toThrow(ConfigError);
     expect(() => loadConfig({ file: join(directory, name), env: {} })).toThrow(reason);
+  });
+
+  it("lets variables allow listening beyond loopback", () => {
+    const load = (env: Record<string, string>) => loadConfig({ env });
+    expect(load({ PARLEY_HTTP_LISTEN: "0.0.0.0:8080", PARLEY_HTTP_ALLOW_PUBLIC: "true" }).http.allowPublic).toBe(true);
+    expect(() => load({ PARLEY_HTTP_LISTEN: "0.0.0.0:8080" })).toThrow("PARLEY_HTTP_ALLOW_PUBLIC=true");
+    expect(() => load({ PARLEY_HTTP_ALLOW_PUBLIC: "yes" })).toThrow("PARLEY_HTTP_ALLOW_PUBLIC");
   });
 
   it("refuses an empty PARLEY_CONFIG", () => {

@@ -45,9 +45,20 @@ describe("the models", () => {
     for (const id of ["a", "gone"]) {
       await expect(models.get(id, mayUse(["b"]))).rejects.toMatchObject({
         code: "model_not_found",
-        message: `The model '${id}' does not exist or you do not have access to it.`,
+        message: expect.stringContaining(`The model '${id}' does not exist or you do not have access to it.`),
       });
     }
+  });
+
+  it("that are misspelt are answered with the nearest that the key may use, and never with another", async () => {
+    const messageOf = async (id: string, caller: Parameters<typeof models.get>[1]): Promise<string> =>
+      models.get(id, caller).then(
+        () => "found",
+        (failure: Error) => failure.message,
+      );
+    expect(await messageOf("bb", mayUse(["b"]))).toContain("Did you mean 'b'? GET /v1/models lists yours.");
+    expect(await messageOf("openai/bb", mayUse(["b"]))).toContain("Did you mean 'b'?");
+    expect(await messageOf("aa", mayUse(["b"]))).not.toContain("'a'");
   });
 
   it("count as a request when they are asked for, and the caller is told what is left", async () => {

@@ -133,7 +133,10 @@ function startOf([first]: readonly CompletionChunk[]): CompletionStart | undefin
 function requireJson({ request }: Exchange): void {
   const type = request.headers["content-type"] ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type))
-    throw new Failure("invalid_request", "The content-type header must be application/json.");
+    throw new Failure(
+      "invalid_request",
+      'The content-type header must be application/json: send "content-type: application/json".',
+    );
   requireUncompressed(request, "content-encoding");
 }
 

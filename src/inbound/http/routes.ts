@@ -71,9 +71,34 @@ export function isForPages(target: string): boolean {
   return target.startsWith("/v1/") || CONNECT_SERVICES.some(({ typeName }) => target.startsWith(`/${typeName}/`));
 }
 
-/** Finds the route of a path, exactly as it is written: no case folding, no dot segments, no doubled slashes. */
+/** APIs that clients may expect, by the path that their requests are sent to. */
+const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
+  ["/v1/responses", "the Responses API"],
+  ["/v1/messages", "the Messages API"],
+  ["/v1/embeddings", "embeddings"],
+  ["/v1/completions", "the older completions API"],
+  ["/v1/images/generations", "the images API"],
+]);
+
+/** What the caller of a path that does not exist probably wants, as sentences with a space before them. */
+export function adviseOn(path: string): string {
+  const plain = path.replace(/\/+$/, "");
+  if (plain === "/v1") return " This is the base URL of the API: GET /v1/models lists the models.";
+  const name = NOT_OFFERED.get(plain);
+  if (name !== undefined) return ` Parley does not offer ${name}; use POST /v1/chat/completions.`;
+  const rest = plain.replace(/^(\/v1)*/, "");
+  if (!AT.has(`/v1${rest}`)) return "";
+  const advice =
+    plain === rest ? "Set the client's base URL to one that ends in /v1." : "The base URL ends in /v1 once.";
+  return ` Did you mean /v1${rest}? ${advice}`;
+}
+
+/**
+ * Finds the route of a path, exactly as it is written but for one slash at its end: no case folding, no dot segments, no
+ * doubled slashes.
+ */
 export function findRoute(path: string, method: string): FoundRoute {
-  const exact = AT.get(path);
+  const exact = AT.get(path) ?? (path.startsWith("/v1/") && path.endsWith("/") ? AT.get(path.slice(0, -1)) : undefined);
   if (exact !== undefined) return only(exact.method, method, exact.route);
   const below = BELOW.find((one) => path.startsWith(one.path));
   const route = below?.routeOf(path.slice(below.path.length));

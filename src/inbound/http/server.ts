@@ -11,7 +11,8 @@ import { createCors } from "./cors.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { Exchange } from "./exchange.ts";
 import { toModelList, toModelObject } from "../../formats/openai-chat/models.ts";
-import { findRoute, isConnect, isForPages, type Route } from "./routes.ts";
+import { adviseOn, findRoute, isConnect, isForPages, type Route } from "./routes.ts";
+import { authorizationOf } from "../credential.ts";
 
 export interface HttpOptions {
   readonly host: string;
@@ -156,9 +157,9 @@ class Front {
     const { request, path } = exchange;
     if (isOld(request)) return this.#serveOld(exchange);
     refuseAmbiguous(request);
-    if (this.#console?.handles(path)) return this.#console.handle(request, exchange.response, exchange.requestId);
     const { route, allow } = findRoute(path, request.method ?? "");
     if (route === undefined) {
+      if (this.#console?.handles(path)) return this.#console.handle(request, exchange.response, exchange.requestId);
       const isOfApi = allow !== undefined || isForPages(`${path}/`);
       if (!isOfApi && this.#console?.handleMissing(request, exchange.response, exchange.requestId) === true) return;
       return this.#notFound(exchange, allow);
@@ -183,7 +184,7 @@ class Front {
       return exchange.json(this.#draining ? 503 : 200, { status: this.#draining ? "draining" : "ready" });
     if (route.name === "document") return this.#document(exchange);
     if (route.name === "preflight") return void exchange.response.writeHead(204, exchange.headerList([], [])).end();
-    const principal = await this.#services.authenticate(exchange.request.headers.authorization);
+    const principal = await this.#services.authenticate(authorizationOf(exchange.request.headers));
     exchange.limitsKnown = () => this.#services.limitsOf(principal);
     if (route.name === "connect") return this.#connect(exchange, principal);
     if (route.name === "chat") return chatCompletions(this.#services, exchange, principal);
@@ -230,7 +231,7 @@ class Front {
     const { request, path } = exchange;
     const what =
       allow === undefined
-        ? `There is nothing at ${path.slice(0, 256)}.`
+        ? `There is nothing at ${path.slice(0, 256)}.${adviseOn(path)}`
         : `${request.method} is not served at ${path}; ${allow} is.`;
     this.#refuse(exchange, new Failure("not_found", what), allow === undefined ? [] : [["allow", allow]]);
   }

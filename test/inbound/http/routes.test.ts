@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { findRoute } from "../../../src/inbound/http/routes.ts";
+import { adviseOn, findRoute } from "../../../src/inbound/http/routes.ts";
 
 describe("a path and a method have a route", () => {
   it.each([
@@ -50,14 +50,13 @@ describe("an unknown path has none", () => {
     "*",
     "/v1",
     "/v1/",
-    "/v1/chat/completions/",
+    "/v1/chat/completions//",
     "/V1/chat/completions",
     "//v1/chat/completions",
     "/v1//chat/completions",
     "/v1/./chat/completions",
     "/v1/x/../chat/completions",
     "/v1/chat%2Fcompletions",
-    "/v1/models/",
     "/v1/models/%zz",
     "/v1/models/%ff",
     "/v1/embeddings",
@@ -66,5 +65,28 @@ describe("an unknown path has none", () => {
     "/constructor",
   ])("%j", (path) => {
     for (const method of ["GET", "POST", "OPTIONS"]) expect(findRoute(path, method)).toEqual({});
+  });
+});
+
+describe("one slash at the end of an API's path", () => {
+  it.each([
+    ["POST", "/v1/chat/completions/", "chat"],
+    ["GET", "/v1/models/", "models"],
+  ])("is ignored: %s %s", (method, path, name) => {
+    expect(findRoute(path, method)).toEqual({ route: { name } });
+  });
+});
+
+describe("advice on a path that does not exist", () => {
+  it.each([
+    ["/v1", " This is the base URL of the API: GET /v1/models lists the models."],
+    ["/v1/", " This is the base URL of the API: GET /v1/models lists the models."],
+    ["/chat/completions", " Did you mean /v1/chat/completions? Set the client's base URL to one that ends in /v1."],
+    ["/v1/v1/chat/completions", " Did you mean /v1/chat/completions? The base URL ends in /v1 once."],
+    ["/v1/responses", " Parley does not offer the Responses API; use POST /v1/chat/completions."],
+    ["/v1/embeddings/", " Parley does not offer embeddings; use POST /v1/chat/completions."],
+    ["/nonsense", ""],
+  ])("%s", (path, advice) => {
+    expect(adviseOn(path)).toBe(advice);
   });
 });
