@@ -108,10 +108,10 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "a provider is not read faster than the caller reads",
-    file: "src/providers/wire/answer.ts",
+    file: "src/providers/wire/response.ts",
     text: "if (room !== undefined) await room;",
     by: "void room;",
-    tests: ["test/providers/wire/answer.test.ts", "test/product/back-pressure.test.ts"],
+    tests: ["test/providers/wire/response.test.ts", "test/product/back-pressure.test.ts"],
   },
   {
     promise: "what becomes of a caller who had the whole answer changes nothing about it",
@@ -321,14 +321,14 @@ export const MUTATIONS: readonly Mutation[] = [
     file: "src/providers/transport/response-parser.ts",
     text: "if (status >= 300 || status === 204 || status === 205) this.#isLast = true;",
     by: "",
-    tests: ["test/providers/transport/response-parser.test.ts", "test/providers/transport/stray-answers.test.ts"],
+    tests: ["test/providers/transport/response-parser.test.ts", "test/providers/transport/stray-responses.test.ts"],
   },
   {
     promise: "a connection rests after an answer",
     file: "src/providers/transport/connections.ts",
     text: "resting[0]!.freeAtMs <= endedBeforeMs",
     by: "endedBeforeMs > 0",
-    tests: ["test/providers/transport/stray-answers.test.ts"],
+    tests: ["test/providers/transport/stray-responses.test.ts"],
   },
   {
     promise: "there are no more connections to a provider than are configured",

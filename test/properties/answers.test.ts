@@ -16,7 +16,7 @@ import { parseBody } from "../../src/inbound/http/json.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";
-import type { StreamReader } from "../../src/providers/wire/answer.ts";
+import type { StreamReader } from "../../src/providers/wire/response.ts";
 import { toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
 import { AnswerStream } from "../../src/providers/anthropic/stream.ts";
 import { parseExactly } from "../../src/providers/wire/exact-json.ts";

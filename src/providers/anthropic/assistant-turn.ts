@@ -1,8 +1,8 @@
 import type { ContentPart, Message, ReasoningBlock, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isBlank } from "./content-parts.ts";
+import { isBlank } from "./parts.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import type { Job } from "./job.ts";
+import type { Job } from "./context.ts";
 import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock } from "./wire.ts";
 
 /**

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isBlank } from "./content-parts.ts";
-import type { Job } from "./job.ts";
+import { isBlank } from "./parts.ts";
+import type { Job } from "./context.ts";
 import type { MessagesBody } from "./wire.ts";
 
 /** A `top_p` from here on is taken beside reasoning. */

@@ -1,5 +1,5 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
 import { toRefusalFailure } from "./failure.ts";

@@ -1,5 +1,5 @@
 import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import type { Job } from "./job.ts";
+import type { Job } from "./context.ts";
 import type { Thinking } from "./wire.ts";
 
 /** The smallest budget that the provider takes, in tokens; a budget must also be below `max_tokens`. */

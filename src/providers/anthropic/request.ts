@@ -3,8 +3,8 @@ import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { CacheMarks } from "./cache-marks.ts";
-import { toConversation } from "./conversation.ts";
-import type { Job } from "./job.ts";
+import { toConversation } from "./messages.ts";
+import type { Job } from "./context.ts";
 import {
   noteUnsupported,
   refuseImpossible,

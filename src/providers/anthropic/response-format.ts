@@ -1,7 +1,7 @@
 import type { JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import type { Job } from "./job.ts";
+import type { Job } from "./context.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { TextBlock } from "./wire.ts";
 

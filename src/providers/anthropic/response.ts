@@ -1,11 +1,11 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
-import { incomplete } from "../wire/broken-answer.ts";
+import { incomplete } from "../wire/response-failure.ts";
 import { object } from "../wire/lenient.ts";
 import { keepAll } from "../wire/redaction.ts";
-import { AnswerContent } from "./content.ts";
-import { readEnding, sayEnding } from "./ending.ts";
+import { AnswerContent } from "./answer-content.ts";
+import { readEnding, sayEnding } from "./finish-reason.ts";
 import { toErrorFailure } from "./failure.ts";
 import { UsageCount } from "./usage.ts";
 

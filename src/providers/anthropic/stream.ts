@@ -1,12 +1,12 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { StreamReader } from "../wire/answer.ts";
-import { truncated } from "../wire/broken-answer.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { truncated } from "../wire/response-failure.ts";
 import { EventJson, isEndMarker } from "../wire/event-json.ts";
 import { object } from "../wire/lenient.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import type { SseEvent } from "../wire/sse.ts";
-import { AnswerContent } from "./content.ts";
-import { type Ending, readEnding, sayEnding } from "./ending.ts";
+import { AnswerContent } from "./answer-content.ts";
+import { type Ending, readEnding, sayEnding } from "./finish-reason.ts";
 import { toErrorFailure } from "./failure.ts";
 import { UsageCount } from "./usage.ts";
 

@@ -2,7 +2,7 @@ import { type Tool, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
 import { forcesCall, omitToolFields } from "../wire/tool-choice.ts";
-import type { Job } from "./job.ts";
+import type { Job } from "./context.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
 

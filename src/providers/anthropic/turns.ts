@@ -1,5 +1,5 @@
 import type { Capabilities } from "../../core/provider.ts";
-import { isBlank } from "./content-parts.ts";
+import { isBlank } from "./parts.ts";
 import type { Block, TextBlock, Turn } from "./wire.ts";
 
 /**

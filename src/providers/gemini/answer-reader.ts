@@ -4,7 +4,7 @@ import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
 import { array, object, string } from "../wire/lenient.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
-import { CandidateReader } from "./candidate.ts";
+import { CandidateReader } from "./choice-reader.ts";
 import { toInBandFailure } from "./failure.ts";
 import { readUsage } from "./usage.ts";
 

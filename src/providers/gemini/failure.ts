@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../wire/answer.ts";
+import type { Refusal } from "../wire/response.ts";
 import { readMessage, type SubjectWords, tellSubject } from "../wire/error-words.ts";
 import { array, type Json, object, parsed, string } from "../wire/lenient.ts";
 import { readRetryAdvice } from "../wire/retry-after.ts";

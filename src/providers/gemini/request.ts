@@ -1,9 +1,9 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
 import { TranslationLog } from "../wire/translation.ts";
-import { toConversation } from "./contents.ts";
-import { toAnswerFormat } from "./format.ts";
-import { toGenerationConfig } from "./generation.ts";
+import { toConversation } from "./messages.ts";
+import { toAnswerFormat } from "./response-format.ts";
+import { toGenerationConfig } from "./parameters.ts";
 import { toTools } from "./tools.ts";
 import type { GenerateContentRequest, SystemInstruction } from "./wire.ts";
 

@@ -1,7 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
-import { incomplete } from "../wire/broken-answer.ts";
+import { incomplete } from "../wire/response-failure.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { AnswerReader } from "./answer-reader.ts";
 

@@ -1,6 +1,6 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { StreamReader } from "../wire/answer.ts";
-import { truncated } from "../wire/broken-answer.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { truncated } from "../wire/response-failure.ts";
 import { EventJson, isEndMarker } from "../wire/event-json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import type { SseEvent } from "../wire/sse.ts";

@@ -1,5 +1,5 @@
 import type { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../wire/answer.ts";
+import type { Refusal } from "../wire/response.ts";
 import { type SubjectWords, tellSubject } from "../wire/error-words.ts";
 import { readRetryAdvice } from "../wire/retry-after.ts";
 import { keepAll } from "../wire/redaction.ts";

@@ -4,7 +4,7 @@ import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
-import { type ContentContext, packParts, toContent } from "./content.ts";
+import { type ContentContext, packParts, toContent } from "./parts.ts";
 import type {
   OpenAiAssistantMessage,
   OpenAiContent,

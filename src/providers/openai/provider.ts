@@ -1,6 +1,6 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
 import { toOpenAiFailure } from "./failure.ts";

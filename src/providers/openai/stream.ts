@@ -1,8 +1,8 @@
 import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
-import type { StreamReader } from "../wire/answer.ts";
-import { noOutput, truncated } from "../wire/broken-answer.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { noOutput, truncated } from "../wire/response-failure.ts";
 import { EventJson, isEndMarker } from "../wire/event-json.ts";
 import { array, count, type Json, object, string } from "../wire/lenient.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";

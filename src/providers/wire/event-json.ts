@@ -1,4 +1,4 @@
-import { tooComplex, unreadable } from "./broken-answer.ts";
+import { tooComplex, unreadable } from "./response-failure.ts";
 import { isTooComplex, parseExactly } from "./exact-json.ts";
 
 /** One dialect's marker for the end of a stream, which proxies add to the others' streams as well. */

@@ -1,4 +1,4 @@
-import type { Refusal } from "./answer.ts";
+import type { Refusal } from "./response.ts";
 
 type Headers = Refusal["headers"];
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { StreamReader } from "../../../src/providers/wire/answer.ts";
+import type { StreamReader } from "../../../src/providers/wire/response.ts";
 import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
 import { toAnswerChunks as anthropicChunks } from "../../../src/providers/anthropic/response.ts";
 import { toAnswerChunks as geminiChunks } from "../../../src/providers/gemini/response.ts";

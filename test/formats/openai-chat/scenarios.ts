@@ -5,7 +5,7 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { toAnswer as readAnthropic } from "../../../src/providers/anthropic/response.ts";
 import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
-import type { StreamReader } from "../../../src/providers/wire/answer.ts";
+import type { StreamReader } from "../../../src/providers/wire/response.ts";
 import { toAnswer as readGemini } from "../../../src/providers/gemini/response.ts";
 import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
 import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { toErrorFailure, toRefusalFailure } from "../../../src/providers/anthropic/failure.ts";
-import type { Refusal } from "../../../src/providers/wire/answer.ts";
+import type { Refusal } from "../../../src/providers/wire/response.ts";
 import { readFixture, readFixtureJson } from "./fixtures.ts";
 
 const refuse = (status: number, body: unknown = "", headers: Refusal["headers"] = {}): Failure =>

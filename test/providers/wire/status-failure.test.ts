@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import type { Failure, FailureCode, FailureDetail } from "../../../src/core/failure.ts";
 import { toErrorFailure, toRefusalFailure } from "../../../src/providers/anthropic/failure.ts";
-import type { Refusal } from "../../../src/providers/wire/answer.ts";
+import type { Refusal } from "../../../src/providers/wire/response.ts";
 import { toFailure, toInBandFailure as toGeminiInner } from "../../../src/providers/gemini/failure.ts";
 import { toInBandFailure as toOpenAiInner, toOpenAiFailure } from "../../../src/providers/openai/failure.ts";
 

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { Base64 } from "../../encoding/base64.ts";
-import { tooComplex } from "./broken-answer.ts";
+import { tooComplex } from "./response-failure.ts";
 import { isTooComplex, parseExactly } from "./exact-json.ts";
 
 /** So many characters without a quote are worth looking at: shorter pictures cost little anyway. */

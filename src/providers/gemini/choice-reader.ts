@@ -4,9 +4,9 @@ import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../
 import { type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
-import { brokenCall } from "../wire/broken-answer.ts";
+import { brokenCall } from "../wire/response-failure.ts";
 import { array, isObject, type Json, object, string } from "../wire/lenient.ts";
-import { toFinishReason } from "./finish.ts";
+import { toFinishReason } from "./finish-reason.ts";
 import { toLogprobs } from "./logprobs.ts";
 
 /** What clients of the OpenAI format take as the ID of a call. */

@@ -1,7 +1,7 @@
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import { object, string, type Json } from "../wire/lenient.ts";
-import type { AnswerContent } from "./content.ts";
+import type { AnswerContent } from "./answer-content.ts";
 import type { UsageCount } from "./usage.ts";
 
 const REASONS: Readonly<Record<string, FinishReason | undefined>> = {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Base64 } from "../../../src/encoding/base64.ts";
-import { parseAnswer } from "../../../src/providers/wire/answer-json.ts";
+import { parseAnswer } from "../../../src/providers/wire/response-json.ts";
 import { isObject, string } from "../../../src/providers/wire/lenient.ts";
 
 const LARGE = Buffer.alloc(90_000, "picture").toString("base64");

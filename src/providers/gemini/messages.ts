@@ -1,7 +1,7 @@
 import { type ContentPart, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import { type Place, toPart } from "./media.ts";
+import { type Place, toPart } from "./parts.ts";
 import { checksSignatures, fillSignatures, knownSignature, signText } from "./signature.ts";
 import { orphan, toResultParts } from "./tool-results.ts";
 import type { Content, JsonObject, Part, SystemInstruction } from "./wire.ts";

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { parseAnswer } from "../../../src/providers/wire/answer-json.ts";
+import { parseAnswer } from "../../../src/providers/wire/response-json.ts";
 import { EventJson } from "../../../src/providers/wire/event-json.ts";
 import { MAX_ANSWER_JSON } from "../../../src/providers/wire/exact-json.ts";
 import { parsed } from "../../../src/providers/wire/lenient.ts";

@@ -1,7 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
-import { parseAnswer } from "./answer-json.ts";
+import { parseAnswer } from "./response-json.ts";
 import type { Upstream, UpstreamResponse, UpstreamRequest } from "../transport/http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 

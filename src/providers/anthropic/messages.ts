@@ -2,8 +2,8 @@ import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { type Message, type ReasoningBlock, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isReplayable, toAssistantBlocks } from "./assistant-turn.ts";
-import { toContentBlocks, toImageBlock, toTextBlocks } from "./content-parts.ts";
-import type { Job } from "./job.ts";
+import { toContentBlocks, toImageBlock, toTextBlocks } from "./parts.ts";
+import type { Job } from "./context.ts";
 import { joinTurns, settleSystemTurns } from "./turns.ts";
 import type { ContentBlock, TextBlock, ToolResultBlock, Turn } from "./wire.ts";
 

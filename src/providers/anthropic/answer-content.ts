@@ -4,7 +4,7 @@ import type { CompletionChunk, Delta } from "../../../gen/parley/v1/completion_p
 import { ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
 import { deltaChunk } from "../../core/chunks.ts";
-import { brokenCall } from "../wire/broken-answer.ts";
+import { brokenCall } from "../wire/response-failure.ts";
 import { object, string, type Json } from "../wire/lenient.ts";
 
 /** A reasoning block whose end has not come yet. */

@@ -1,5 +1,5 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import { brokenCall, noOutput } from "../wire/broken-answer.ts";
+import { brokenCall, noOutput } from "../wire/response-failure.ts";
 
 /** The limit was reached, which is a whole answer as far as it goes. */
 const CUT_SHORT: ReadonlySet<string> = new Set([
