@@ -95,8 +95,8 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "a stream that was cut is no answer",
     file: "src/providers/anthropic/stream.ts",
-    text: "if (this.#ending === undefined) throw truncated();",
-    by: "if (this.#ending === undefined) return void (this.#complete = true);",
+    text: "if (this.#finish === undefined) throw truncated();",
+    by: "if (this.#finish === undefined) return void (this.#complete = true);",
     tests: ["test/providers/agreement.test.ts", "test/providers/anthropic/provider.test.ts"],
   },
   {

@@ -2,7 +2,7 @@ import type { ContentPart, Message, ReasoningBlock, ToolCall } from "../../../ge
 import { invalidField } from "../../core/failure.ts";
 import { isBlank } from "./parts.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import type { Job } from "./context.ts";
+import type { TranslationContext } from "./context.ts";
 import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock } from "./wire.ts";
 
 /**
@@ -12,19 +12,19 @@ import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlo
  * `invalid_request` for what no turn can hold.
  */
 export function toAssistantBlocks(
-  job: Job,
+  context: TranslationContext,
   message: Message,
   { field, reasoning }: { readonly field: string; readonly reasoning: readonly ReasoningBlock[] },
 ): Block[] {
-  const turn = new TurnInOrder(job, message, field);
+  const turn = new TurnInOrder(context, message, field);
   for (const block of reasoning) {
     turn.sayUntil(block.textOffset, block.toolCallOffset);
     turn.blocks.push(toThinkingBlock(block));
   }
   turn.sayUntil(Infinity, Infinity);
   const speaks = turn.blocks.some(({ type }) => type === "text" || type === "tool_use");
-  job.log.omitWhen(!speaks && reasoning.length > 0, `${field}.thinking_blocks`);
-  job.marks.putLast(turn.blocks, message.cacheMark, field);
+  context.log.omitWhen(!speaks && reasoning.length > 0, `${field}.thinking_blocks`);
+  context.marks.putLast(turn.blocks, message.cacheMark, field);
   return speaks ? turn.blocks : [];
 }
 
@@ -42,15 +42,15 @@ function toThinkingBlock({ text, signature, redacted }: ReasoningBlock): Thinkin
 /** A message's text and calls, taken out piece by piece. Offsets are those of `ReasoningBlock`. */
 class TurnInOrder {
   readonly blocks: Block[] = [];
-  readonly #job: Job;
+  readonly #context: TranslationContext;
   readonly #field: string;
   readonly #pieces: readonly TextPiece[];
   readonly #calls: readonly ToolCall[];
   #textOffset = 0;
   #callOffset = 0;
 
-  constructor(job: Job, message: Message, field: string) {
-    this.#job = job;
+  constructor(context: TranslationContext, message: Message, field: string) {
+    this.#context = context;
     this.#field = field;
     this.#pieces = toTextPieces(message, field);
     this.#calls = message.toolCalls;
@@ -61,7 +61,7 @@ class TurnInOrder {
     const until = Math.min(callOffset, this.#calls.length);
     for (; this.#callOffset < until; this.#callOffset++) {
       const callField = `${this.#field}.tool_calls[${this.#callOffset}]`;
-      this.blocks.push(toToolUse(this.#job, this.#calls[this.#callOffset]!, callField));
+      this.blocks.push(toToolUse(this.#context, this.#calls[this.#callOffset]!, callField));
     }
   }
 
@@ -72,7 +72,7 @@ class TurnInOrder {
       const block: TextBlock | undefined = isBlank(slice) ? undefined : { type: "text", text: slice };
       if (block !== undefined) this.blocks.push(block);
       const ends = start + text.length <= until;
-      if (ends) this.#job.marks.put(block, part?.cacheMark, field);
+      if (ends) this.#context.marks.put(block, part?.cacheMark, field);
     }
     this.#textOffset = Math.max(this.#textOffset, until);
   }
@@ -103,7 +103,7 @@ function toTextPieces({ content, refusal }: Message, field: string): TextPiece[]
   return pieces;
 }
 
-function toToolUse({ ids }: Job, { id, name, arguments: text, custom }: ToolCall, field: string): ToolUseBlock {
+function toToolUse({ ids }: TranslationContext, { id, name, arguments: text, custom }: ToolCall, field: string): ToolUseBlock {
   if (custom) throw invalidField(field, "this model does not take custom tools");
   return { type: "tool_use", id: ids.open(id), name, input: toInput(text) };
 }

@@ -5,7 +5,7 @@ import type { CacheMarks } from "./cache-marks.ts";
 import type { ToolCallIds } from "./tool-call-ids.ts";
 
 /** One translation under way: what is translated, for which model, and what is noted meanwhile. */
-export interface Job {
+export interface TranslationContext {
   readonly request: CompletionRequest;
   readonly model: UpstreamModel;
   readonly log: TranslationLog;

@@ -46,12 +46,12 @@ const WORDS: SubjectWords = [
 ];
 
 /** What a refusal means. Never throws, whatever its body is. */
-export function toRefusalFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
+export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   return toStatusFailure({ ...readError(parsed(body)), ...readRetryAdvice(headers), status }, redact);
 }
 
 /** What an error in an answer means whose status was 200: `begun` says whether content came before it. */
-export function toErrorFailure(event: Json, where: InBand): Failure {
+export function toInBandFailure(event: Json, where: InBand): Failure {
   const status = STATUS_BY_TYPE.get(string(object(event["error"])["type"])) ?? 500;
   return toInnerFailure({ ...readError(event), status }, where);
 }

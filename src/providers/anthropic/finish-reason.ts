@@ -11,14 +11,14 @@ const REASONS: Readonly<Record<string, FinishReason | undefined>> = {
 };
 
 /** Why an answer ended: the fields that a whole answer and the last event of a stream have in common. */
-export interface Ending {
+export interface Finish {
   /** The provider's word; not empty. */
   readonly stopReason: string;
   readonly stopDetails: Json;
 }
 
 /** Reads the ending; undefined when there is none yet. */
-export function readEnding(message: Json): Ending | undefined {
+export function readFinish(message: Json): Finish | undefined {
   const stopReason = string(message["stop_reason"]);
   return stopReason === "" ? undefined : { stopReason, stopDetails: object(message["stop_details"]) };
 }
@@ -27,8 +27,8 @@ export function readEnding(message: Json): Ending | undefined {
  * Says what is owed at the end: open blocks, the explanation of a refusal, the finish, the usage. An answer without
  * any content is one too: after a tool result a model may have nothing to add.
  */
-export function sayEnding(
-  { stopReason, stopDetails }: Ending,
+export function writeFinish(
+  { stopReason, stopDetails }: Finish,
   { content, usage }: { readonly content: AnswerContent; readonly usage: UsageCount },
   out: CompletionChunk[],
 ): void {

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isBlank } from "./parts.ts";
-import type { Job } from "./context.ts";
+import type { TranslationContext } from "./context.ts";
 import type { MessagesBody } from "./wire.ts";
 
 /** A `top_p` from here on is taken beside reasoning. */
@@ -10,7 +10,7 @@ const MIN_REASONING_TOP_P = 0.95;
 
 /** The randomness of the answer. What the model does not take is noted, unless it is the default anyway. */
 export function toSampling(
-  { request: { temperature, topP }, model: { capabilities }, log }: Job,
+  { request: { temperature, topP }, model: { capabilities }, log }: TranslationContext,
   { reasoning }: { readonly reasoning: boolean },
 ): Pick<MessagesBody, "temperature" | "top_p"> {
   const takesTemperature = capabilities.sampling && !reasoning;
@@ -29,7 +29,7 @@ export function toSampling(
 }
 
 /** Texts that end the answer. The provider refuses blank ones. */
-export function toStopSequences({ request: { stop }, log }: Job): string[] | undefined {
+export function toStopSequences({ request: { stop }, log }: TranslationContext): string[] | undefined {
   if (stop.length === 0) return undefined;
   stop.forEach((text, index) => log.omitWhen(isBlank(text), `stop[${index}]`));
   const kept = stop.filter((text) => !isBlank(text));
@@ -37,7 +37,7 @@ export function toStopSequences({ request: { stop }, log }: Job): string[] | und
 }
 
 /** The caller's end user. The provider wants no personal data, so an e-mail address is sent as its hash. */
-export function toMetadata({ request: { user, safetyIdentifier }, log }: Job): MessagesBody["metadata"] {
+export function toMetadata({ request: { user, safetyIdentifier }, log }: TranslationContext): MessagesBody["metadata"] {
   const id = user ?? safetyIdentifier;
   log.omitWhen(safetyIdentifier !== undefined && safetyIdentifier !== id, "safety_identifier");
   if (id === undefined || id === "") return undefined;
@@ -45,7 +45,7 @@ export function toMetadata({ request: { user, safetyIdentifier }, log }: Job): M
 }
 
 /** The processing class. */
-export function toServiceTier({ request: { serviceTier }, log }: Job): MessagesBody["service_tier"] {
+export function toServiceTier({ request: { serviceTier }, log }: TranslationContext): MessagesBody["service_tier"] {
   if (serviceTier === "auto") return "auto";
   if (serviceTier === "default") return "standard_only";
   log.omitWhen(serviceTier !== undefined, "service_tier");
@@ -53,7 +53,7 @@ export function toServiceTier({ request: { serviceTier }, log }: Job): MessagesB
 }
 
 /** Throws `invalid_request` for answers that the provider cannot give. */
-export function refuseImpossible({ request: { n, modalities } }: Job): void {
+export function refuseImpossible({ request: { n, modalities } }: TranslationContext): void {
   if (n !== undefined && n > 1) throw invalidField("n", "must be 1 for this model");
   if (modalities.includes(Modality.IMAGE) || modalities.includes(Modality.AUDIO)) {
     throw invalidField("modalities", "this model answers with text only");
@@ -61,7 +61,7 @@ export function refuseImpossible({ request: { n, modalities } }: Job): void {
 }
 
 /** Notes the parameters that the provider has no place for, unless they are without effect. */
-export function noteUnsupported({ request, log }: Job): void {
+export function noteUnsupported({ request, log }: TranslationContext): void {
   log.omitWhen(request.seed !== undefined, "seed");
   log.omitWhen((request.frequencyPenalty ?? 0) !== 0, "frequency_penalty");
   log.omitWhen((request.presencePenalty ?? 0) !== 0, "presence_penalty");

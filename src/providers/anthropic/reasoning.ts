@@ -1,5 +1,5 @@
 import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import type { Job } from "./context.ts";
+import type { TranslationContext } from "./context.ts";
 import type { Thinking } from "./wire.ts";
 
 /** The smallest budget that the provider takes, in tokens; a budget must also be below `max_tokens`. */
@@ -39,11 +39,11 @@ export interface ReasoningSituation {
 }
 
 /** How much to reason, as far as the model can be told. An effort that it cannot honour is noted as omitted. */
-export function toReasoning(job: Job, situation: ReasoningSituation): ReasoningRequest {
-  const { reasoning } = job.model.capabilities;
-  if (reasoning === "budget") return toBudget(job, situation);
-  if (reasoning !== "none") return toAdaptive(job, situation);
-  job.log.omitWhen(LEVELS[toEffort(job)] !== undefined, "reasoning_effort");
+export function toReasoning(context: TranslationContext, situation: ReasoningSituation): ReasoningRequest {
+  const { reasoning } = context.model.capabilities;
+  if (reasoning === "budget") return toBudget(context, situation);
+  if (reasoning !== "none") return toAdaptive(context, situation);
+  context.log.omitWhen(LEVELS[toEffort(context)] !== undefined, "reasoning_effort");
   return {};
 }
 
@@ -52,16 +52,16 @@ export function isReasoning({ thinking }: ReasoningRequest): boolean {
   return thinking !== undefined && thinking.type !== "disabled";
 }
 
-function toEffort({ request }: Job): ReasoningEffort {
+function toEffort({ request }: TranslationContext): ReasoningEffort {
   return request.reasoningEffort ?? ReasoningEffort.UNSPECIFIED;
 }
 
-function toBudget(job: Job, { maxTokens, manualRefused, replayed }: ReasoningSituation): ReasoningRequest {
-  const effort = toEffort(job);
-  const { reasoningByDefault, reasoningCanBeDisabled, reasoningBudget, preservedReasoning } = job.model.capabilities;
+function toBudget(context: TranslationContext, { maxTokens, manualRefused, replayed }: ReasoningSituation): ReasoningRequest {
+  const effort = toEffort(context);
+  const { reasoningByDefault, reasoningCanBeDisabled, reasoningBudget, preservedReasoning } = context.model.capabilities;
   const off: ReasoningRequest = reasoningCanBeDisabled ? { thinking: { type: "disabled" } } : {};
   if (effort === ReasoningEffort.NONE) {
-    job.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning_effort");
+    context.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning_effort");
     return off;
   }
   const level = LEVELS[effort];
@@ -69,18 +69,18 @@ function toBudget(job: Job, { maxTokens, manualRefused, replayed }: ReasoningSit
   const min = Math.max(MIN_BUDGET_TOKENS, reasoningBudget[0]);
   const max = Math.min(reasoningBudget[1], maxTokens - 1);
   if (manualRefused || max < min) {
-    job.log.omit("reasoning_effort");
+    context.log.omit("reasoning_effort");
     return manualRefused ? off : {};
   }
   const budget_tokens = Math.min(Math.max(Math.floor(level.share * maxTokens), min), max);
   return { thinking: { type: "enabled", budget_tokens, block_binding: toBinding(preservedReasoning && replayed) } };
 }
 
-function toAdaptive(job: Job, { replayed }: ReasoningSituation): ReasoningRequest {
-  const { reasoningByDefault, reasoningCanBeDisabled, reasoningEfforts, preservedReasoning } = job.model.capabilities;
-  const requested = toEffort(job);
+function toAdaptive(context: TranslationContext, { replayed }: ReasoningSituation): ReasoningRequest {
+  const { reasoningByDefault, reasoningCanBeDisabled, reasoningEfforts, preservedReasoning } = context.model.capabilities;
+  const requested = toEffort(context);
   const unasked = requested === ReasoningEffort.UNSPECIFIED;
-  const small = (job.request.maxTokens ?? Infinity) < SMALL_MAX_TOKENS;
+  const small = (context.request.maxTokens ?? Infinity) < SMALL_MAX_TOKENS;
   const unwanted = requested === ReasoningEffort.NONE || (unasked && reasoningByDefault && small);
   if (unwanted && reasoningCanBeDisabled) return { thinking: { type: "disabled" } };
   if (!reasoningByDefault && (unasked || unwanted)) return {};
@@ -89,7 +89,7 @@ function toAdaptive(job: Job, { replayed }: ReasoningSituation): ReasoningReques
   const effort = wanted === undefined ? undefined : nearest(wanted, reasoningEfforts);
   // A model that cannot but reason does so as little as it can, which is not what `none` asks for.
   const unkept = requested === ReasoningEffort.NONE || effort === undefined;
-  job.log.omitWhen(!unasked && unkept, "reasoning_effort");
+  context.log.omitWhen(!unasked && unkept, "reasoning_effort");
   const block_binding = toBinding(preservedReasoning && replayed);
   return { thinking: { type: "adaptive", display: "summarized", block_binding }, effort };
 }

@@ -1,7 +1,7 @@
 import type { JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import type { Job } from "./context.ts";
+import type { TranslationContext } from "./context.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { TextBlock } from "./wire.ts";
 
@@ -12,7 +12,7 @@ const JSON_ONLY =
   "Answer with exactly one JSON object and nothing else: no introduction, no explanation, no code fence around it.";
 
 /** How a request asks for JSON: by a format that the provider enforces, by an instruction, or not at all. */
-export interface FormatRequest {
+export interface ResponseFormatFields {
   readonly format?: { readonly type: "json_schema"; readonly schema: Record<string, unknown> };
   /** Goes to the end of the system prompt. */
   readonly instruction?: TextBlock;
@@ -22,7 +22,7 @@ export interface FormatRequest {
  * The wish for an answer in JSON. Without a mode for it in the provider or the model it becomes an instruction. A schema
  * that is only told, or a rule of it, is noted as omitted. Throws `invalid_request` when the schema is none.
  */
-export function toFormatRequest({ request, model, log }: Job): FormatRequest {
+export function toResponseFormat({ request, model, log }: TranslationContext): ResponseFormatFields {
   const format = request.responseFormat?.format;
   if (format?.case !== "jsonObject" && format?.case !== "jsonSchema") return {};
   const given = format.case === "jsonSchema" ? readSchema(format.value) : undefined;

@@ -5,8 +5,8 @@ import { incomplete } from "../wire/response-failure.ts";
 import { object } from "../wire/lenient.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { AnswerContent } from "./answer-content.ts";
-import { readEnding, sayEnding } from "./finish-reason.ts";
-import { toErrorFailure } from "./failure.ts";
+import { readFinish, writeFinish } from "./finish-reason.ts";
+import { toInBandFailure } from "./failure.ts";
 import { UsageCount } from "./usage.ts";
 
 /**
@@ -16,10 +16,10 @@ import { UsageCount } from "./usage.ts";
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const message = object(json);
   if (message["type"] === "error" || isReported(message["error"]))
-    throw toErrorFailure(message, { begun: false, redact });
+    throw toInBandFailure(message, { begun: false, redact });
   const blocks = message["content"];
-  const ending = readEnding(message);
-  if (!Array.isArray(blocks) || ending === undefined) throw incomplete();
+  const finish = readFinish(message);
+  if (!Array.isArray(blocks) || finish === undefined) throw incomplete();
   const out: CompletionChunk[] = [];
   const content = new AnswerContent();
   blocks.forEach((block: unknown, index) => {
@@ -28,7 +28,7 @@ export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk
   });
   const usage = new UsageCount();
   usage.update(message["usage"]);
-  sayEnding(ending, { content, usage }, out);
+  writeFinish(finish, { content, usage }, out);
   return out;
 }
 

@@ -2,14 +2,14 @@ import { type Tool, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
 import { forcesCall, omitToolFields } from "../wire/tool-choice.ts";
-import type { Job } from "./context.ts";
+import type { TranslationContext } from "./context.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
 
 const NO_ARGUMENTS = { type: "object", properties: {} };
 
 /** The tools part of a request; both absent without tools. */
-export interface ToolUse {
+export interface ToolFields {
   readonly tools?: readonly ToolDefinition[];
   readonly tool_choice?: ToolChoice | undefined;
 }
@@ -19,8 +19,8 @@ export interface ToolUse {
  * for a model that takes none are left out; a forced call that the model cannot be made to do becomes a free choice.
  * Both are noted.
  */
-export function toToolUse(job: Job, turns: readonly Turn[]): ToolUse {
-  const { request, model, log } = job;
+export function toTools(context: TranslationContext, turns: readonly Turn[]): ToolFields {
+  const { request, model, log } = context;
   if (request.tools.length === 0 || !model.capabilities.tools) {
     omitToolFields(request, log);
     return toHistoricTools(turns);
@@ -28,17 +28,17 @@ export function toToolUse(job: Job, turns: readonly Turn[]): ToolUse {
   const allowed =
     request.toolChoice?.choice.case === "allowed" ? new Set(request.toolChoice.choice.value.names) : undefined;
   const tools = request.tools
-    .map((tool, index) => toDefinition(job, tool, `tools[${index}]`))
+    .map((tool, index) => toDefinition(context, tool, `tools[${index}]`))
     .filter(({ name }) => allowed?.has(name) ?? true);
   if (tools.length === 0) return toHistoricTools(turns);
-  return { tools, tool_choice: toChoice(job) };
+  return { tools, tool_choice: toChoice(context) };
 }
 
 /**
  * A conversation with calls in it is refused without tools, so the ones that were called are declared, and not to be
  * called again.
  */
-function toHistoricTools(turns: readonly Turn[]): ToolUse {
+function toHistoricTools(turns: readonly Turn[]): ToolFields {
   const called = turns.some(({ content }) => content.some(({ type }) => type === "tool_use"));
   if (!called) return {};
   const names = new Set(
@@ -47,19 +47,19 @@ function toHistoricTools(turns: readonly Turn[]): ToolUse {
   return { tools: [...names].map((name) => ({ name, input_schema: NO_ARGUMENTS })), tool_choice: { type: "none" } };
 }
 
-function toDefinition(job: Job, tool: Tool, field: string): ToolDefinition {
+function toDefinition(context: TranslationContext, tool: Tool, field: string): ToolDefinition {
   if (tool.kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
   const { name, description, parametersJson, strict } = tool.kind.value;
   const input_schema = toInputSchema(parametersJson, `${field}.function.parameters`);
-  const enforced = strict === true && job.model.capabilities.jsonSchema && isStrict(input_schema);
-  job.log.omitWhen(strict === true && !enforced, `${field}.strict`);
+  const enforced = strict === true && context.model.capabilities.jsonSchema && isStrict(input_schema);
+  context.log.omitWhen(strict === true && !enforced, `${field}.strict`);
   const definition: ToolDefinition = {
     name,
     description: description === "" ? undefined : description,
     input_schema,
     strict: enforced ? true : undefined,
   };
-  job.marks.put(definition, tool.cacheMark, field);
+  context.marks.put(definition, tool.cacheMark, field);
   return definition;
 }
 
@@ -78,7 +78,7 @@ function isStrict(schema: Record<string, unknown>): boolean {
   return JSON.stringify(toStrictSchema(schema, "").schema) === JSON.stringify(schema);
 }
 
-function toChoice({ request, model, log }: Job): ToolChoice | undefined {
+function toChoice({ request, model, log }: TranslationContext): ToolChoice | undefined {
   const disable_parallel_tool_use = request.parallelToolCalls === false ? true : undefined;
   const choice = request.toolChoice?.choice;
   if (choice?.case === "custom") throw invalidField("tool_choice", "this model does not take custom tools");

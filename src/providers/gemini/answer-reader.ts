@@ -4,7 +4,7 @@ import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
 import { array, object, string } from "../wire/lenient.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
-import { CandidateReader } from "./choice-reader.ts";
+import { ChoiceReader } from "./choice-reader.ts";
 import { toInBandFailure } from "./failure.ts";
 import { readUsage } from "./usage.ts";
 
@@ -19,7 +19,7 @@ const WORD = /^[A-Z_]{1,64}$/;
  * until the end, because the provider may say STOP before its last parts, and because its last count is the right one.
  */
 export class AnswerReader {
-  readonly #candidates = new Map<number, CandidateReader>();
+  readonly #candidates = new Map<number, ChoiceReader>();
   readonly #unfinished: () => Failure;
   readonly #redact: Redact;
   #blockReason = "";
@@ -72,10 +72,10 @@ export class AnswerReader {
     this.#usage = readUsage(usageMetadata) ?? this.#usage;
   }
 
-  #candidate(at: unknown): CandidateReader {
+  #candidate(at: unknown): ChoiceReader {
     const index = typeof at === "number" && Number.isInteger(at) && at > 0 && at <= MAX_INDEX ? at : 0;
     let candidate = this.#candidates.get(index);
-    if (candidate === undefined) this.#candidates.set(index, (candidate = new CandidateReader(index)));
+    if (candidate === undefined) this.#candidates.set(index, (candidate = new ChoiceReader(index)));
     return candidate;
   }
 

@@ -7,13 +7,13 @@ import { deltaChunk, finishChunk } from "../../core/chunks.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { array, isObject, type Json, object, string } from "../wire/lenient.ts";
 import { toFinishReason } from "./finish-reason.ts";
-import { toLogprobs } from "./logprobs.ts";
+import { readLogprobs } from "./logprobs.ts";
 
 /** What clients of the OpenAI format take as the ID of a call. */
 const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
 
 /** Reads one candidate, whole or in pieces: each piece has new parts only. */
-export class CandidateReader {
+export class ChoiceReader {
   readonly #index: number;
   readonly #callIds = new Set<string>();
   #content = false;
@@ -36,7 +36,7 @@ export class CandidateReader {
     const from = out.length;
     for (const part of array(object(candidate["content"])["parts"])) this.#part(object(part), out);
     const first = out[from]?.event;
-    const logprobs = toLogprobs(candidate["logprobsResult"]);
+    const logprobs = readLogprobs(candidate["logprobsResult"]);
     if (logprobs !== undefined && first?.case === "delta") first.value.logprobs = logprobs;
     this.#native = string(candidate["finishReason"]) || this.#native;
   }

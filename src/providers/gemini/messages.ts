@@ -24,7 +24,7 @@ type TextPart = SystemInstruction["parts"][number];
  * Throws `invalid_request` for content that cannot be carried, for calls without results and the reverse, and when
  * nothing is left to answer.
  */
-export function toConversation(messages: readonly Message[], target: Omit<Place, "field">): Conversation {
+export function toMessages(messages: readonly Message[], target: Omit<Place, "field">): Conversation {
   const system: (readonly TextPart[])[] = [];
   const contents: Content[] = [];
   for (let index = 0; index < messages.length; index++) {

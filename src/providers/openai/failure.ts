@@ -69,7 +69,7 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
 ];
 
 /** What a refusal means to us: by its status and its structured fields, then by its words. Never throws. */
-export function toOpenAiFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
+export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status }, redact);
 }
 

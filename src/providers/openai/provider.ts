@@ -3,10 +3,10 @@ import type { Provider, UpstreamCall } from "../../core/provider.ts";
 import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
-import { toOpenAiFailure } from "./failure.ts";
+import { toFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
-import { readOpenAiChunks, readOpenAiCompletion } from "./response.ts";
-import { OpenAiStreamReader } from "./stream.ts";
+import { toAnswerChunks, toAnswer } from "./response.ts";
+import { AnswerStream } from "./stream.ts";
 
 export interface OpenAiOptions {
   /** Its base URL ends in `/v1`, or wherever `/chat/completions` is. */
@@ -51,16 +51,16 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     progress,
     keyFamilyId,
     accountId,
-    toFailure: (refusal) => toOpenAiFailure(refusal, redact),
+    toFailure: (refusal) => toFailure(refusal, redact),
   });
 
   return {
     translate: toOpenAiRequest,
-    create: (call) => fetchWhole(upstream, toCall(call), (json) => readOpenAiCompletion(json, redact)),
+    create: (call) => fetchWhole(upstream, toCall(call), (json) => toAnswer(json, redact)),
     stream: (call, emit) =>
       fetchStream(upstream, toCall(call), {
-        reader: new OpenAiStreamReader(redact),
-        whole: (json) => readOpenAiChunks(json, redact),
+        reader: new AnswerStream(redact),
+        whole: (json) => toAnswerChunks(json, redact),
         emit,
       }),
     close: () => upstream.close(),

@@ -17,7 +17,7 @@ import { readUsage } from "./usage.ts";
  * Reads the events of one stream. A choice's finish is passed on when the stream ends, not when it is read: some servers
  * say more after it, and what comes last must be the finishes and the usage.
  */
-export class OpenAiStreamReader implements StreamReader {
+export class AnswerStream implements StreamReader {
   readonly #choices = new Map<number, ChoiceReader>();
   readonly #events = new EventJson();
   readonly #redact: Redact;

@@ -46,7 +46,7 @@ export interface UpstreamRequest {
 }
 
 /** The most that is read of an answer that is not a stream, and of one event of a stream. Pictures come as base64. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
 /** Unread bytes of one answer above which its socket is not read further. */
 const HIGH_WATER_BYTES = 64 * 1024;
@@ -191,7 +191,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#arrivedBytes += chunk.length;
     if (this.#collecting) {
       this.#turnBytes += chunk.length;
-      if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
+      if (this.#arrivedBytes > MAX_RESPONSE_BYTES) this.#fail(tooLarge());
       else if (this.#turnBytes > TURN_BYTES) this.#waitForTurn();
       return;
     }
@@ -229,7 +229,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   async body(): Promise<readonly Buffer[]> {
     this.#collecting = true;
     this.#collectingSince = performance.now();
-    if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
+    if (this.#arrivedBytes > MAX_RESPONSE_BYTES) this.#fail(tooLarge());
     this.connection?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;

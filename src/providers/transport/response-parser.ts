@@ -9,7 +9,7 @@ export interface ResponseSink {
 }
 
 /** An answer that is not HTTP/1.1, or that says two things about its own length. */
-export class AnswerError extends Error {}
+export class ResponseError extends Error {}
 
 /** The status line with all headers may be so long, in bytes, and the trailers too. What Node reads of a request. */
 const MAX_HEAD = 16 * 1024;
@@ -74,7 +74,7 @@ export class ResponseParser {
 
   /**
    * Reads on, and tells the sink. The bytes may be written over afterwards. Answers whether all of them were of this answer.
-   * Throws an AnswerError, after the sink has heard of what came before the mistake.
+   * Throws an ResponseError, after the sink has heard of what came before the mistake.
    */
   read(bytes: Buffer): boolean {
     const input = this.#rest.length === 0 ? bytes : Buffer.concat([this.#rest, bytes]);
@@ -110,7 +110,7 @@ export class ResponseParser {
         return this.#readChunkSize(input, at);
       case "chunk end":
         if (input.length < at + 2) return -1;
-        if (input[at] !== CR || input[at + 1] !== LF) throw new AnswerError("A chunk is longer than its size.");
+        if (input[at] !== CR || input[at + 1] !== LF) throw new ResponseError("A chunk is longer than its size.");
         this.#phase = "chunk size";
         return at + 2;
       case "trailer":
@@ -123,16 +123,16 @@ export class ResponseParser {
   #readHead(input: Buffer, at: number): number {
     const end = input.indexOf("\r\n\r\n", at, "latin1");
     if (end < 0 ? input.length - at > MAX_HEAD : end - at > MAX_HEAD)
-      throw new AnswerError(`The headers are longer than ${MAX_HEAD} bytes.`);
+      throw new ResponseError(`The headers are longer than ${MAX_HEAD} bytes.`);
     if (end < 0) {
       const begun = input.toString("latin1", at, at + 7);
-      if (!"HTTP/1.".startsWith(begun)) throw new AnswerError("The answer does not begin like HTTP/1.1.");
-      if (input.includes("\n\n", at)) throw new AnswerError("Lines of the headers end without a carriage return.");
+      if (!"HTTP/1.".startsWith(begun)) throw new ResponseError("The answer does not begin like HTTP/1.1.");
+      if (input.includes("\n\n", at)) throw new ResponseError("Lines of the headers end without a carriage return.");
       return -1;
     }
     const lines = input.toString("latin1", at, end).split("\r\n");
     const [, minor, code] = STATUS_LINE.exec(lines[0]!) ?? [];
-    if (code === undefined) throw new AnswerError("The status line is none of HTTP/1.1.");
+    if (code === undefined) throw new ResponseError("The status line is none of HTTP/1.1.");
     const headers = readHeaders(lines);
     const status = Number(code);
     if (status < 200) this.#skip(status, headers);
@@ -142,11 +142,11 @@ export class ResponseParser {
 
   /** Checks an informational answer; the answer itself is to come. */
   #skip(status: number, headers: ResponseHeaders): void {
-    if (status === 101) throw new AnswerError("The answer changes the protocol, unasked.");
+    if (status === 101) throw new ResponseError("The answer changes the protocol, unasked.");
     if (headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined)
-      throw new AnswerError("An informational answer says that it has a body.");
+      throw new ResponseError("An informational answer says that it has a body.");
     if (++this.#informational > MAX_INFORMATIONAL)
-      throw new AnswerError(`There are more than ${MAX_INFORMATIONAL} informational answers.`);
+      throw new ResponseError(`There are more than ${MAX_INFORMATIONAL} informational answers.`);
     if (status !== 100 && status !== 103) this.#isLast = true;
   }
 
@@ -158,11 +158,11 @@ export class ResponseParser {
     this.#keepAliveMs = persistent && !this.#isLast ? readKeepAlive(headers) : 0;
     if (coding !== undefined) {
       if (!persistent || length !== undefined || String(coding).toLowerCase() !== "chunked")
-        throw new AnswerError("The headers contradict each other about the body's length.");
+        throw new ResponseError("The headers contradict each other about the body's length.");
       this.#phase = "chunk size";
     } else if (length !== undefined) {
       if (typeof length !== "string" || !LENGTH.test(length))
-        throw new AnswerError("The content-length is not one number.");
+        throw new ResponseError("The content-length is not one number.");
       this.#left = Number(length);
       this.#phase = this.#left === 0 ? "over" : "sized body";
     } else {
@@ -188,7 +188,7 @@ export class ResponseParser {
     const line = readLine(input, at, MAX_SIZE_LINE);
     if (line === undefined) return -1;
     const size = SIZE_LINE.exec(line)?.[1];
-    if (size === undefined) throw new AnswerError("The size of a chunk is not a number.");
+    if (size === undefined) throw new ResponseError("The size of a chunk is not a number.");
     this.#left = Number.parseInt(size, 16);
     this.#phase = this.#left === 0 ? "trailer" : "chunk";
     this.#trailerBytes = 0;
@@ -200,7 +200,7 @@ export class ResponseParser {
     if (line === undefined) return -1;
     this.#trailerBytes += line.length + 2;
     if (line.length === 0) this.#phase = "over";
-    else if (!HEADER_LINE.test(line)) throw new AnswerError("A trailer is not a header.");
+    else if (!HEADER_LINE.test(line)) throw new ResponseError("A trailer is not a header.");
     return at + line.length + 2;
   }
 
@@ -218,10 +218,10 @@ export class ResponseParser {
 /** One line without its end; undefined when not all of it is there. */
 function readLine(input: Buffer, at: number, max: number): string | undefined {
   const end = input.indexOf(LF, at);
-  if ((end < 0 ? input.length : end) - at > max) throw new AnswerError("A line between chunks is too long.");
+  if ((end < 0 ? input.length : end) - at > max) throw new ResponseError("A line between chunks is too long.");
   if (end < 0) return undefined;
   if (end === at || input[end - 1] !== CR)
-    throw new AnswerError("A line between chunks ends without a carriage return.");
+    throw new ResponseError("A line between chunks ends without a carriage return.");
   return input.toString("latin1", at, end - 1);
 }
 
@@ -230,7 +230,7 @@ function readHeaders(lines: readonly string[]): ResponseHeaders {
   const headers: Record<string, string | string[]> = {};
   for (let index = 1; index < lines.length; index++) {
     const [, name, text] = HEADER_LINE.exec(lines[index]!) ?? [];
-    if (name === undefined) throw new AnswerError("A line of the headers is not one.");
+    if (name === undefined) throw new ResponseError("A line of the headers is not one.");
     const key = name.toLowerCase();
     const value = trimmed(text!);
     // An own property even when it is called like one that every object has.

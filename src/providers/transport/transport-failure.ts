@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import { AnswerError } from "./response-parser.ts";
+import { ResponseError } from "./response-parser.ts";
 import { PRIVATE_ADDRESS } from "./public-lookup.ts";
 
 /** What broke a connection, in our words. `answered`: the status and headers were in. */
@@ -24,7 +24,7 @@ export function toTransportFailure(error: Error, answered: boolean): Failure {
       cause: error,
     });
   }
-  if (error instanceof AnswerError) {
+  if (error instanceof ResponseError) {
     return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
   }
   if (answered) {

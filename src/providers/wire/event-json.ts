@@ -15,7 +15,7 @@ export class EventJson {
 
   /**
    * The event's data; undefined when it is empty or not JSON. Throws `upstream_protocol` when an event before it was
-   * not JSON, or when this one is larger than MAX_ANSWER_JSON.
+   * not JSON, or when this one is larger than MAX_RESPONSE_JSON.
    */
   read(data: string): unknown {
     if (this.#broken) throw unreadable();

@@ -5,7 +5,7 @@ import { exceedsJsonSize, type JsonSize, MAX_PARSED_DEPTH } from "../../encoding
  * 2,000,000 keys and values 6,000 tokens with the probabilities of 20 others each. Parsing as many takes a quarter of a
  * second.
  */
-export const MAX_ANSWER_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 2_000_000 };
+export const MAX_RESPONSE_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 2_000_000 };
 
 /** Shorter answers and events are not measured: whatever they hold is parsed within a few milliseconds. */
 const SMALL_CHARS = 16 * 1024;
@@ -73,7 +73,7 @@ function hasInexactNumber(text: string): boolean {
 
 /** Whether an answer or an event is too deep, or has too much in it, to be parsed. */
 export function isTooComplex(text: string): boolean {
-  return text.length > SMALL_CHARS && exceedsJsonSize(text, MAX_ANSWER_JSON);
+  return text.length > SMALL_CHARS && exceedsJsonSize(text, MAX_RESPONSE_JSON);
 }
 
 /** Whether a parsed value is a number that kept its characters. */

@@ -1,6 +1,6 @@
 import { Base64 } from "../../encoding/base64.ts";
 import { exceedsJsonSize } from "../../encoding/json-size.ts";
-import { isExactNumber, MAX_ANSWER_JSON, parseExactly } from "./exact-json.ts";
+import { isExactNumber, MAX_RESPONSE_JSON, parseExactly } from "./exact-json.ts";
 
 /*
  * Reading what an upstream sends: only the fields we use are looked at, and each is taken only when it has the type we
@@ -44,9 +44,9 @@ export function count(value: unknown): number | undefined {
   return given !== undefined && given >= 0 ? Math.min(Math.trunc(given), 0x7fffffff) : undefined;
 }
 
-/** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_ANSWER_JSON. */
+/** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_RESPONSE_JSON. */
 export function parsed(text: string): unknown {
-  if (exceedsJsonSize(text, MAX_ANSWER_JSON)) return undefined;
+  if (exceedsJsonSize(text, MAX_RESPONSE_JSON)) return undefined;
   try {
     return parseExactly(text);
   } catch {

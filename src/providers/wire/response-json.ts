@@ -16,9 +16,9 @@ const BYTE_ORDER_MARK = "\ufeff";
 /**
  * A whole answer parsed as JSON, numbers as they are written. A long string called `data` that is base64 becomes a
  * `Base64` of the same bytes: several megabytes of a picture are neither joined, nor made text, nor parsed. Throws what
- * `JSON.parse` throws, and `upstream_protocol` for what is larger than MAX_ANSWER_JSON.
+ * `JSON.parse` throws, and `upstream_protocol` for what is larger than MAX_RESPONSE_JSON.
  */
-export function parseAnswer(pieces: readonly Buffer[]): unknown {
+export function parseResponse(pieces: readonly Buffer[]): unknown {
   const { text, held } = holdLongStrings(pieces);
   if (isTooComplex(text)) throw tooComplex();
   if (held.size === 0) return parseExactly(text);

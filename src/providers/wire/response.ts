@@ -1,7 +1,7 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
-import { parseAnswer } from "./response-json.ts";
+import { parseResponse } from "./response-json.ts";
 import type { Upstream, UpstreamResponse, UpstreamRequest } from "../transport/http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 
@@ -51,7 +51,7 @@ export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: 
   const answer = await upstream.post(call, "application/json");
   try {
     if (!isReadable(answer)) throw await whyUnreadable(answer, call);
-    return map(parseAnswer(await answer.body()));
+    return map(parseResponse(await answer.body()));
   } catch (reason) {
     answer.abandon();
     throw call.signal.aborted ? reason : toFailure(reason, answer);
@@ -75,7 +75,7 @@ export async function fetchStream(
     if (!isReadable(answer)) throw await whyUnreadable(answer, call);
     const type = String(answer.headers["content-type"] ?? "");
     if (/^application\/json\b/i.test(type)) {
-      await emit(whole(parseAnswer(await answer.body())));
+      await emit(whole(parseResponse(await answer.body())));
       return;
     }
     if (!/^text\/event-stream\b/i.test(type))

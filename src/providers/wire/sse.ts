@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import { MAX_ANSWER_BYTES } from "../transport/http.ts";
+import { MAX_RESPONSE_BYTES } from "../transport/http.ts";
 
 /** One server-sent event: its type (empty when it had none) and its data, lines joined by a line feed. */
 export interface SseEvent {
@@ -73,7 +73,7 @@ export class SseParser {
 
   #grow(length: number): void {
     this.#size += length;
-    if (this.#size > MAX_ANSWER_BYTES) {
+    if (this.#size > MAX_RESPONSE_BYTES) {
       throw new Failure("upstream_protocol", "The upstream provider sent an event larger than this gateway reads.");
     }
   }
