@@ -324,9 +324,9 @@ export const MUTATIONS: readonly Mutation[] = [
     tests: ["test/providers/transport/response-parser.test.ts", "test/providers/transport/stray-responses.test.ts"],
   },
   {
-    promise: "a connection rests after an answer",
+    promise: "a connection is quarantined after a response",
     file: "src/providers/transport/connections.ts",
-    text: "resting[0]!.freeAtMs <= endedBeforeMs",
+    text: "quarantined[0]!.freeAtMs <= endedBeforeMs",
     by: "endedBeforeMs > 0",
     tests: ["test/providers/transport/stray-responses.test.ts"],
   },
