@@ -6,10 +6,10 @@ import type { TranslationContext } from "./context.ts";
 import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock } from "./wire.ts";
 
 /**
- * What the model said, as blocks in the order in which it said them: text, then calls, with each of the `reasoning`
- * blocks put back where it stood. Empty when there is neither text nor a call: the provider takes no turn of reasoning
- * alone, which is then noted as omitted. Pictures are not allowed in an assistant turn and not part of it. Throws
- * `invalid_request` for what no turn can hold.
+ * Converts an assistant message to blocks in their original order: text, then calls, with each `reasoning` block at its
+ * offset. Empty without text or a call, because the provider refuses a turn of reasoning alone; the reasoning is then
+ * logged as omitted. Pictures are not allowed in an assistant turn and are left out. Throws `invalid_request` for content
+ * that no turn can hold.
  */
 export function toAssistantBlocks(
   context: TranslationContext,
@@ -18,17 +18,17 @@ export function toAssistantBlocks(
 ): Block[] {
   const turn = new TurnInOrder(context, message, field);
   for (const block of reasoning) {
-    turn.sayUntil(block.textOffset, block.toolCallOffset);
+    turn.emitUntil(block.textOffset, block.toolCallOffset);
     turn.blocks.push(toThinkingBlock(block));
   }
-  turn.sayUntil(Infinity, Infinity);
-  const speaks = turn.blocks.some(({ type }) => type === "text" || type === "tool_use");
-  context.log.omitWhen(!speaks && reasoning.length > 0, `${field}.thinking_blocks`);
+  turn.emitUntil(Infinity, Infinity);
+  const hasContent = turn.blocks.some(({ type }) => type === "text" || type === "tool_use");
+  context.log.omitWhen(!hasContent && reasoning.length > 0, `${field}.thinking_blocks`);
   context.marks.putLast(turn.blocks, message.cacheMark, field);
-  return speaks ? turn.blocks : [];
+  return hasContent ? turn.blocks : [];
 }
 
-/** Whether the provider can verify the block, so that it may be sent back. */
+/** Whether the provider can verify the block. Only such blocks may be sent back. */
 export function isReplayable({ signature, redacted }: ReasoningBlock): boolean {
   return signature !== "" || redacted !== "";
 }
@@ -39,7 +39,7 @@ function toThinkingBlock({ text, signature, redacted }: ReasoningBlock): Thinkin
     : { type: "redacted_thinking", data: redacted };
 }
 
-/** A message's text and calls, taken out piece by piece. Offsets are those of `ReasoningBlock`. */
+/** Emits a message's text and calls up to given offsets. Offsets are those of `ReasoningBlock`. */
 class TurnInOrder {
   readonly blocks: Block[] = [];
   readonly #context: TranslationContext;
@@ -56,8 +56,8 @@ class TurnInOrder {
     this.#calls = message.toolCalls;
   }
 
-  sayUntil(textOffset: number, callOffset: number): void {
-    this.#sayText(textOffset);
+  emitUntil(textOffset: number, callOffset: number): void {
+    this.#emitText(textOffset);
     const until = Math.min(callOffset, this.#calls.length);
     for (; this.#callOffset < until; this.#callOffset++) {
       const callField = `${this.#field}.tool_calls[${this.#callOffset}]`;
@@ -65,7 +65,7 @@ class TurnInOrder {
     }
   }
 
-  #sayText(until: number): void {
+  #emitText(until: number): void {
     for (const { start, text, part, field } of this.#pieces) {
       const slice = text.slice(Math.max(this.#textOffset - start, 0), Math.max(until - start, 0));
       if (slice === "") continue;
@@ -78,7 +78,7 @@ class TurnInOrder {
   }
 }
 
-/** A stretch of a message's text, and where in the whole text it starts, in UTF-16 units. */
+/** A piece of a message's text with its start in the whole text, in UTF-16 units. */
 interface TextPiece {
   readonly start: number;
   readonly text: string;
@@ -108,7 +108,7 @@ function toToolUse({ ids }: TranslationContext, { id, name, arguments: text, cus
   return { type: "tool_use", id: ids.open(id), name, input: toInput(text) };
 }
 
-/** The provider takes only objects; what else a model made up goes in as text, so that the model sees what it wrote. */
+/** The provider takes only objects. Other arguments are wrapped as text, so that the model sees what it wrote. */
 function toInput(text: string): Record<string, unknown> {
   if (isBlank(text)) return {};
   const input = parsed(text);

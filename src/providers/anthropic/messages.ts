@@ -7,7 +7,7 @@ import type { TranslationContext } from "./context.ts";
 import { joinTurns, settleSystemTurns } from "./turns.ts";
 import type { ContentBlock, TextBlock, ToolResultBlock, Turn } from "./wire.ts";
 
-/** A conversation as the provider takes it. */
+/** A conversation in the provider's form. */
 export interface Conversation {
   readonly system: TextBlock[];
   /** At least one. */
@@ -15,10 +15,10 @@ export interface Conversation {
 }
 
 /**
- * The messages of a request as system prompt and turns. The leading system messages are the prompt; a later one stays
- * in its place where the model allows it, becomes part of the user's turn where moving it would invalidate reasoning
- * that comes back, and is added to the prompt otherwise. What only belongs to other providers (their signatures) and
- * reasoning that cannot be verified is left behind. Throws `invalid_request` for what cannot be said.
+ * Converts a request's messages to a system prompt and turns. Leading system messages form the prompt. A later one stays
+ * in position if the model allows it, joins the user's turn if moving it would invalidate replayed reasoning, and is
+ * added to the prompt otherwise. Drops signatures of other providers and reasoning that cannot be verified. Throws
+ * `invalid_request` for content that the provider cannot take.
  */
 export function toMessages(context: TranslationContext): Conversation {
   const { messages } = context.request;
@@ -43,7 +43,7 @@ export function toMessages(context: TranslationContext): Conversation {
 
 function toTurns(context: TranslationContext, from: number): Turn[] {
   const { messages } = context.request;
-  const replays = context.model.capabilities.reasoning !== "none" && !messages.some(isReasoningTorn);
+  const replays = context.model.capabilities.reasoning !== "none" && !messages.some(isPartlyReplayable);
   const lastAnswerable = messages.findLastIndex(({ role }) => role === Role.USER || role === Role.TOOL);
   const turns: Turn[] = [];
   const add = (role: Turn["role"], content: Turn["content"]): void => {
@@ -107,8 +107,8 @@ function toResultContent(blocks: readonly ContentBlock[]): ToolResultBlock["cont
 }
 
 /**
- * The pictures of an answer. The provider allows none in an assistant turn, so they are shown to the model as part of
- * the user's next one; without a next one, or to a model without eyes, they cannot be.
+ * Moves the pictures of an assistant message to the next user turn, because the provider allows none in an assistant
+ * turn. Without a next user turn, or for a model without image input, they are logged as omitted.
  */
 function toShownImages(
   context: TranslationContext,
@@ -126,7 +126,7 @@ function toShownImages(
   return shown;
 }
 
-/** Whether only some of a message's reasoning can be verified: then none of the conversation's may be sent. */
-function isReasoningTorn({ reasoning }: { readonly reasoning: readonly ReasoningBlock[] }): boolean {
+/** Whether only part of a message's reasoning can be verified. Then no reasoning of the conversation may be sent. */
+function isPartlyReplayable({ reasoning }: { readonly reasoning: readonly ReasoningBlock[] }): boolean {
   return reasoning.some(isReplayable) && !reasoning.every(isReplayable);
 }

@@ -5,8 +5,8 @@ import type { TranslationContext } from "./context.ts";
 import type { ContentBlock, DocumentBlock, ImageBlock, ImageType, TextBlock } from "./wire.ts";
 
 /**
- * What a user or a tool says, as blocks. Blank text is left out: the provider refuses it. Throws `invalid_request` for
- * recordings, for uploads by ID, and for pictures and documents of a kind that the provider does not read.
+ * Converts the parts of a user or tool message to blocks. Drops blank text, which the provider refuses. Throws
+ * `invalid_request` for audio, for uploads by ID, and for unsupported types of pictures and documents.
  */
 export function toContentBlocks(context: TranslationContext, parts: readonly ContentPart[], field: string): ContentBlock[] {
   const blocks: ContentBlock[] = [];
@@ -19,7 +19,7 @@ export function toContentBlocks(context: TranslationContext, parts: readonly Con
   return blocks;
 }
 
-/** The same for a message that may only hold text. */
+/** Converts the parts of a message that may only hold text. */
 export function toTextBlocks(context: TranslationContext, parts: readonly ContentPart[], field: string): TextBlock[] {
   parts.forEach(({ content }, index) => {
     if (content.case !== "text") throw invalidField(`${field}.content[${index}]`, "must be text");
@@ -43,12 +43,12 @@ function toContentBlock(context: TranslationContext, { content }: ContentPart, f
   return undefined;
 }
 
-/** Text that the provider refuses as empty. */
+/** Whether the provider refuses the text as empty. */
 export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** A picture as a block. Throws `invalid_request` when the model or the provider does not take it. */
+/** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */
 export function toImageBlock({ model, log }: TranslationContext, { source, detail }: Image, field: string): ImageBlock {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model does not take images");
   log.omitWhen(detail !== "" && detail !== "auto", `${field}.image_url.detail`);
@@ -65,7 +65,7 @@ export function toImageBlock({ model, log }: TranslationContext, { source, detai
   return { type: "image", source: { type: "base64", media_type: mediaType, data: log.base64(source.value) } };
 }
 
-/** The provider refuses a picture whose declared type is not that of its bytes, so the bytes decide. */
+/** Detects the type from the bytes: the provider refuses a picture whose declared type differs from them. */
 function sniffImage(bytes: Uint8Array): ImageType | undefined {
   if (beginsWith(bytes, "\x89PNG")) return "image/png";
   if (beginsWith(bytes, "\xff\xd8\xff")) return "image/jpeg";

@@ -11,16 +11,16 @@ const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
 const JSON_ONLY =
   "Answer with exactly one JSON object and nothing else: no introduction, no explanation, no code fence around it.";
 
-/** How a request asks for JSON: by a format that the provider enforces, by an instruction, or not at all. */
+/** The request's JSON format: enforced by the provider, requested by an instruction, or neither. */
 export interface ResponseFormatFields {
   readonly format?: { readonly type: "json_schema"; readonly schema: Record<string, unknown> };
-  /** Goes to the end of the system prompt. */
+  /** Appended to the system prompt. */
   readonly instruction?: TextBlock;
 }
 
 /**
- * The wish for an answer in JSON. Without a mode for it in the provider or the model it becomes an instruction. A schema
- * that is only told, or a rule of it, is noted as omitted. Throws `invalid_request` when the schema is none.
+ * Maps `response_format`. Without a JSON mode of the model it becomes an instruction. A schema or rule that is not
+ * enforced is logged as omitted. Throws `invalid_request` for an invalid schema.
  */
 export function toResponseFormat({ request, model, log }: TranslationContext): ResponseFormatFields {
   const format = request.responseFormat?.format;
@@ -38,7 +38,7 @@ export function toResponseFormat({ request, model, log }: TranslationContext): R
   };
 }
 
-/** Undefined without a schema: any JSON will do. */
+/** Undefined without a schema: any JSON is valid. */
 function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> | undefined {
   if (schemaJson === "") return undefined;
   const schema = parsed(schemaJson);

@@ -10,8 +10,8 @@ import { toInBandFailure } from "./failure.ts";
 import { UsageCount } from "./usage.ts";
 
 /**
- * A whole answer as chunks. Throws the failure that an error body with status 200 names, and `upstream_protocol` for
- * what is not a finished answer.
+ * Converts a whole answer to chunks. Throws the failure of an error body with status 200, and `upstream_protocol` for an
+ * unfinished answer.
  */
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const message = object(json);
@@ -32,10 +32,10 @@ export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk
   return out;
 }
 
-/** Some servers give an absent error as null. */
+/** Some servers send `error: null`. */
 const isReported = (error: unknown): boolean => error !== undefined && error !== null;
 
-/** The same, put together. */
+/** Converts a whole answer. Throws like `toAnswerChunks`. */
 export function toAnswer(json: unknown, redact = keepAll): Answer {
   const builder = new AnswerBuilder();
   for (const chunk of toAnswerChunks(json, redact)) builder.add(chunk);

@@ -10,7 +10,7 @@ import { type Finish, readFinish, writeFinish } from "./finish-reason.ts";
 import { toInBandFailure } from "./failure.ts";
 import { UsageCount } from "./usage.ts";
 
-/** Reads the events of one streamed answer. Pings and events of unknown types are passed over. */
+/** Reads the events of one streamed answer. Ignores pings and events of unknown types. */
 export class AnswerStream implements StreamReader {
   readonly #content = new AnswerContent();
   readonly #usage = new UsageCount();
@@ -29,7 +29,7 @@ export class AnswerStream implements StreamReader {
     return this.#complete;
   }
 
-  /** Whether the reason for ending has come: only the event that marks the end may still follow. */
+  /** Whether the stop reason has arrived. Only the end event may still follow. */
   get finished(): boolean {
     return this.#finish !== undefined;
   }
@@ -57,7 +57,7 @@ export class AnswerStream implements StreamReader {
     }
   }
 
-  /** The reason for ending may have come without the event that marks the end; without the reason it is no answer. */
+  /** The end event may be missing. Without a stop reason the answer is incomplete and this throws `upstream_protocol`. */
   end(out: CompletionChunk[]): void {
     if (this.#finish === undefined) throw truncated();
     this.#complete = true;

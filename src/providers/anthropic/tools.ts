@@ -8,16 +8,15 @@ import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
 
 const NO_ARGUMENTS = { type: "object", properties: {} };
 
-/** The tools part of a request; both absent without tools. */
+/** The tool fields of a request; both absent without tools. */
 export interface ToolFields {
   readonly tools?: readonly ToolDefinition[];
   readonly tool_choice?: ToolChoice | undefined;
 }
 
 /**
- * The tools and which of them to call. Throws `invalid_request` for custom tools and for schemas that are none. Tools
- * for a model that takes none are left out; a forced call that the model cannot be made to do becomes a free choice.
- * Both are noted.
+ * Maps tools and tool choice. Throws `invalid_request` for custom tools and invalid schemas. Omits the tools for a model
+ * that takes none, and turns a forced call into a free choice if the model does not support forcing; both are logged.
  */
 export function toTools(context: TranslationContext, turns: readonly Turn[]): ToolFields {
   const { request, model, log } = context;
@@ -35,8 +34,7 @@ export function toTools(context: TranslationContext, turns: readonly Turn[]): To
 }
 
 /**
- * A conversation with calls in it is refused without tools, so the ones that were called are declared, and not to be
- * called again.
+ * The provider refuses a conversation with calls but no tools, so the called tools are declared with tool choice `none`.
  */
 function toHistoricTools(turns: readonly Turn[]): ToolFields {
   const called = turns.some(({ content }) => content.some(({ type }) => type === "tool_use"));
@@ -73,7 +71,7 @@ function toInputSchema(text: string, field: string): Record<string, unknown> {
   return schema;
 }
 
-/** Whether the provider can enforce the schema as it is: bringing it into the form it takes changes nothing. */
+/** Whether the provider enforces the schema unchanged, that is `toStrictSchema` returns an equal one. */
 function isStrict(schema: Record<string, unknown>): boolean {
   return JSON.stringify(toStrictSchema(schema, "").schema) === JSON.stringify(schema);
 }

@@ -9,7 +9,7 @@ import { array, isObject, type Json, object, string } from "../wire/lenient.ts";
 import { toFinishReason } from "./finish-reason.ts";
 import { readLogprobs } from "./logprobs.ts";
 
-/** What clients of the OpenAI format take as the ID of a call. */
+/** A tool call ID that clients of the OpenAI format accept. */
 const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
 
 /** Reads one candidate, whole or in pieces: each piece has new parts only. */
@@ -26,7 +26,7 @@ export class ChoiceReader {
     this.#index = index;
   }
 
-  /** Whether a finish reason has come. More parts may follow it all the same. */
+  /** Whether a finish reason has arrived. More parts may still follow. */
   get finished(): boolean {
     return this.#native !== "";
   }
@@ -41,11 +41,11 @@ export class ChoiceReader {
     this.#native = string(candidate["finishReason"]) || this.#native;
   }
 
-  /** Appends the signature of the text and the finish. Throws `upstream_protocol` when the answer is of no use. */
+  /** Appends the text's signature and the finish. Throws `upstream_protocol` for an unusable answer. */
   finish(out: CompletionChunk[]): void {
     const said = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
     const finishReason = toFinishReason(this.#native, said);
-    // Late, because it may come on a last, empty part, and once, because clients join what they get.
+    // Emitted at the end, because it may arrive on a last, empty part, and once, because clients concatenate signatures.
     if (this.#signature !== "") out.push(deltaChunk(this.#index, { case: "signature", value: this.#signature }));
     out.push(finishChunk(this.#index, finishReason, this.#native));
   }
@@ -59,7 +59,7 @@ export class ChoiceReader {
   }
 
   #read({ text, thought, functionCall, inlineData, thoughtSignature }: Json): Delta["content"] | undefined {
-    // Pictures that were thought are drafts. Signatures of thoughts are of no use: thoughts are not sent back.
+    // Pictures in thoughts are drafts. Signatures of thoughts are ignored, because thoughts are not sent back.
     if (thought === true) return string(text) === "" ? undefined : { case: "reasoning", value: string(text) };
     const signature = string(thoughtSignature);
     if (isGiven(functionCall)) return this.#call(object(functionCall), signature);
@@ -102,7 +102,7 @@ export class ChoiceReader {
   }
 }
 
-/** The bytes that base64 stands for; undefined when there are none. */
+/** Decodes base64; undefined if it is empty. */
 function readBytes(data: unknown): Image["source"] | undefined {
   if (data instanceof Base64) return new EncodedSource(data);
   const value = Buffer.from(string(data), "base64");

@@ -6,8 +6,8 @@ import { keepAll } from "../wire/redaction.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
 /**
- * A whole answer. Throws a Failure when it is an error in spite of its status, and `upstream_protocol` when it is
- * unfinished or of no use.
+ * Converts a whole answer. Throws the failure of an error body with a 2xx status, and `upstream_protocol` for an
+ * unfinished or unusable answer.
  */
 export function toAnswer(json: unknown, redact = keepAll): Answer {
   const builder = new AnswerBuilder();

@@ -73,7 +73,7 @@ export function toFailure({ status, headers, body }: Refusal, redact = keepAll):
   return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status }, redact);
 }
 
-/** What an error inside an answer means that began as a success: `begun` says whether content came before it. */
+/** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */
 export function toInBandFailure(error: unknown, where: InBand): Failure {
   const facts = readErrorFacts(error);
   const subject = findByName(facts, SUBJECTS);

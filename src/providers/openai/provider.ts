@@ -30,7 +30,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     "accept-encoding": "identity",
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     ...extra,
-    // After them: whoever could change it could let requests go round in circles.
+    // Not configurable: a wrong value could let requests loop between gateways.
     [HOPS_HEADER]: "1",
   });
 
