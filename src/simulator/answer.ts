@@ -25,9 +25,9 @@ export interface TextPart {
 
 export interface ReasoningPart {
   readonly kind: "reasoning";
-  /** Who may read it: everybody, nobody but the provider, or nobody at all because it was found unfit. */
+  /** Visibility: readable, sealed (only the provider can read it), or withheld as unsafe. */
   readonly form: "shown" | "hidden" | "redacted";
-  /** What it counts as, whoever reads it. */
+  /** Its token count, whatever the visibility. */
   readonly tokens: readonly string[];
 }
 
@@ -175,7 +175,7 @@ async function drawPart(question: string, order: PictureOrder): Promise<ImagePar
   return { kind: "image", mediaType: "image/png", bytes: await drawPicture(question, order), tokenCount };
 }
 
-/** A sealed piece stands behind the reasoning that is not: it is one token long, as nobody can tell. */
+/** A sealed piece follows the readable reasoning and counts as one token. */
 function writeReasoningParts(prompt: Prompt): ReasoningPart[] {
   if (!prompt.reasoning) return [];
   const { shown, redacted } = prompt.reasoning;

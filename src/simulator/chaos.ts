@@ -1,16 +1,16 @@
 import { createDice, type Dice } from "./dice.ts";
 
-/** Faults that are drawn from a seed, for whoever wants to see how a client bears them. */
+/** Random faults from a seed, to test how a client handles them. */
 export interface ChaosOptions {
   readonly seed: number;
-  /** Of a hundred completion requests, about so many meet a fault. */
+  /** Percentage of completion requests that get a fault. */
   readonly percent: number;
 }
 
 /** Bad enough for every kind of fault to be seen within a hundred requests or two, and mild enough to work with. */
 export const CHAOS_PERCENT = 20;
 
-/** What may happen, in the grammar of `faults.ts`: as often as it stands here, so that the usual is usual. */
+/** Possible faults in the grammar of `faults.ts`. A repeated entry is more frequent. */
 const DRAWS: readonly [draw: (dice: Dice) => string, ...((dice: Dice) => string)[]] = [
   () => "status=429; retry-after=1",
   () => "status=429",

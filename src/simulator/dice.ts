@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 
-/** Chance that repeats itself: the same seed gives the same throws for ever. */
+/** Deterministic random numbers: the same seed always gives the same sequence. */
 export interface Dice {
   /** An integer from 0 up to, and without, `sides`. */
   roll(sides: number): number;

@@ -50,11 +50,11 @@ function sendJson(response: ServerResponse, { status, headers, body }: JsonAnswe
   response.end(bytes);
 }
 
-/** A signal that tells when the reader has gone before the answer was complete. */
+/** Returns a signal that aborts when the client disconnects before the response is complete. */
 function watchReader(response: ServerResponse): AbortSignal {
   const controller = new AbortController();
   response.once("close", () => {
-    if (!response.writableFinished) controller.abort(new Error("the reader has left"));
+    if (!response.writableFinished) controller.abort(new Error("the client has disconnected"));
   });
   return controller.signal;
 }
@@ -139,7 +139,7 @@ function refuse(
     response.destroy();
     return;
   }
-  // What is left of an oversize body is thrown away: closing on it would reset the connection under our answer.
+  // Discards the rest of an oversize body: closing the socket would reset the connection before the response arrives.
   response.req.resume();
   sendJson(response, { status: refusal.status, ...encode(refusal) });
 }

@@ -16,7 +16,7 @@ export interface FaultSources {
   readonly directive: string | undefined;
 }
 
-/** Chooses the fault of each request and counts those that are only to happen so many times. */
+/** Selects the fault of each request and counts faults limited by `times`. */
 export interface FaultBook {
   /** The fault to commit, if one is asked for and has not been used up. Throws `SyntaxError` for one it cannot read. */
   take(sources: FaultSources): Fault | undefined;

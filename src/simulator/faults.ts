@@ -13,7 +13,7 @@
  * | `garbage` | 200 whose body is not what its content type says |
  * | `html` | 200 with a page of HTML |
  * | `empty` | 200 with a body of no bytes |
- * | `gzip` | 200 with the answer compressed, which nobody asked for |
+ * | `gzip` | 200 with a compressed body that the request does not accept |
  * | `wrong-length` | the whole answer, then the connection closes: more was announced |
  * | `no-content` | 200, well-formed and finished, but with nothing in it |
  * | `truncate` | the answer comes but never says that it is finished; the body ends cleanly |
@@ -32,7 +32,7 @@
  * |---|---|
  * | `delay=1500` | milliseconds before the headers |
  * | `drip=1` | the body comes in writes of this many bytes … |
- * | `every=50` | … with so many milliseconds between them (default 10) |
+ * | `every=50` | … with this many milliseconds between them (default 10) |
  * | `retry-after=2` | with `status`: seconds, where the dialect puts them |
  * | `message=…`, `code=…` | with `status`: the error's message and machine-readable code |
  * | `times=2` | only the first two requests with this very text; later ones are served |

@@ -14,13 +14,13 @@ export interface JournalEntry {
   outcome: "active" | "finished" | "left";
 }
 
-/** What the simulator has seen, for tests and for people. */
+/** Record of the simulator's requests. */
 export interface Journal {
   /** Requests since the start. */
   readonly seen: number;
-  /** Requests that are being answered now. */
+  /** Requests in flight. */
   readonly active: number;
-  /** Requests whose connection ended before their answer did, whoever ended it. */
+  /** Requests whose connection closed before the response was complete, by either side. */
   readonly left: number;
   /** Connections open now. */
   readonly connections: number;

@@ -13,7 +13,7 @@ export const MODEL_PACE = { tokensPerSecond: 80, firstTokenMs: 250 } as const sa
 
 /** Keeps one answer to its pace. */
 export interface Pace {
-  /** Waits until the `count`-th token (from 1) is due. Rejects as soon as the caller is gone, leaving no timer. */
+  /** Waits until the `count`-th token (from 1) is due. Rejects and clears its timer when the client disconnects. */
   waitFor(count: number): Promise<void>;
 }
 

@@ -42,7 +42,7 @@ export interface ReasoningOrder {
   readonly maxTokens?: number | undefined;
   /** Whether its text may be read. Its tokens are counted either way. */
   readonly shown: boolean;
-  /** Whether a part of it is sealed: nobody may read it, and it comes back as it is. */
+  /** Whether a part of it is sealed: unreadable for the client, and replayed unchanged. */
   readonly redacted?: true | undefined;
 }
 

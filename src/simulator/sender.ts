@@ -21,7 +21,7 @@ export class Sender {
     this.response.flushHeaders();
   }
 
-  /** Resolves when more may be written. Rejects as soon as the reader is gone. */
+  /** Resolves when more may be written. Rejects as soon as the client disconnects. */
   async write(body: string | Buffer): Promise<void> {
     if (!this.drip) return this.push(body);
     const bytes = typeof body === "string" ? Buffer.from(body) : body;
@@ -47,7 +47,7 @@ export class Sender {
     this.response.socket?.resetAndDestroy();
   }
 
-  /** Does nothing until the reader leaves; always rejects. */
+  /** Waits until the client disconnects; always rejects. */
   async hang(): Promise<never> {
     if (!this.signal.aborted) await once(this.signal, "abort");
     throw this.signal.reason;

@@ -26,9 +26,9 @@ export interface Simulator {
   /** Origin without a path, such as `http://127.0.0.1:4010`; for an OpenAI client append `/v1`. */
   readonly url: string;
   readonly port: number;
-  /** What has been asked so far. */
+  /** Record of the requests. */
   readonly requests: Journal;
-  /** Stops listening and ends all connections, also those with an answer under way. */
+  /** Stops listening and closes all connections, also those with a response in flight. */
   close(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-/** What a message says in so many words: it goes before what an example would make up. In the message's order. */
+/** Values that a message states explicitly, in its order. They take precedence over generated examples. */
 export interface StatedValues {
   readonly numbers: readonly number[];
   /** What stands in quotation marks. */

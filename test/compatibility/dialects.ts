@@ -10,7 +10,10 @@ import {
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toAnswer as readContent, toAnswerChunks as readContentChunks } from "../../src/providers/gemini/response.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
-import { readOpenAiChunks, readOpenAiCompletion } from "../../src/providers/openai/response.ts";
+import {
+  toAnswerChunks as readOpenAiChunks,
+  toAnswer as readOpenAiCompletion,
+} from "../../src/providers/openai/response.ts";
 import type { Condition } from "./table.ts";
 
 /** The pure parts of a dialect. */

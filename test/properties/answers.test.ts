@@ -16,14 +16,14 @@ import { parseBody } from "../../src/inbound/http/json.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";
-import type { StreamReader } from "../../src/providers/wire/answer.ts";
+import type { StreamReader } from "../../src/providers/wire/response.ts";
 import { toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
 import { AnswerStream } from "../../src/providers/anthropic/stream.ts";
 import { parseExactly } from "../../src/providers/wire/exact-json.ts";
 import { toAnswer as readGemini } from "../../src/providers/gemini/response.ts";
-import { readGeminiStream } from "../../src/providers/gemini/stream.ts";
-import { readOpenAiCompletion } from "../../src/providers/openai/response.ts";
-import { OpenAiStreamReader } from "../../src/providers/openai/stream.ts";
+import { AnswerStream as GeminiStream } from "../../src/providers/gemini/stream.ts";
+import { toAnswer as readOpenAiCompletion } from "../../src/providers/openai/response.ts";
+import { AnswerStream as OpenAiStreamReader } from "../../src/providers/openai/stream.ts";
 import { SseParser } from "../../src/providers/wire/sse.ts";
 import type { Answer } from "../../src/simulator/answer.ts";
 import { encodeMessage } from "../../src/simulator/anthropic/response.ts";
@@ -62,7 +62,7 @@ const DIALECTS: readonly Dialect[] = [
     encodeWhole: encodeResponse,
     encodeStream: encodeGemini,
     readWhole: readGemini,
-    createReader: readGeminiStream,
+    createReader: () => new GeminiStream(),
   },
   {
     name: "openai",

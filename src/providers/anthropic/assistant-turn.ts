@@ -1,34 +1,34 @@
 import type { ContentPart, Message, ReasoningBlock, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isBlank } from "./content-parts.ts";
+import { isBlank } from "./parts.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import type { Job } from "./job.ts";
+import type { TranslationContext } from "./context.ts";
 import type { Block, RedactedThinkingBlock, TextBlock, ThinkingBlock, ToolUseBlock } from "./wire.ts";
 
 /**
- * What the model said, as blocks in the order in which it said them: text, then calls, with each of the `reasoning`
- * blocks put back where it stood. Empty when there is neither text nor a call: the provider takes no turn of reasoning
- * alone, which is then noted as omitted. Pictures are not allowed in an assistant turn and not part of it. Throws
- * `invalid_request` for what no turn can hold.
+ * Converts an assistant message to blocks in their original order: text, then calls, with each `reasoning` block at its
+ * offset. Empty without text or a call, because the provider refuses a turn of reasoning alone; the reasoning is then
+ * logged as omitted. Pictures are not allowed in an assistant turn and are left out. Throws `invalid_request` for content
+ * that no turn can hold.
  */
 export function toAssistantBlocks(
-  job: Job,
+  context: TranslationContext,
   message: Message,
   { field, reasoning }: { readonly field: string; readonly reasoning: readonly ReasoningBlock[] },
 ): Block[] {
-  const turn = new TurnInOrder(job, message, field);
+  const turn = new TurnInOrder(context, message, field);
   for (const block of reasoning) {
-    turn.sayUntil(block.textOffset, block.toolCallOffset);
+    turn.emitUntil(block.textOffset, block.toolCallOffset);
     turn.blocks.push(toThinkingBlock(block));
   }
-  turn.sayUntil(Infinity, Infinity);
-  const speaks = turn.blocks.some(({ type }) => type === "text" || type === "tool_use");
-  job.log.omitWhen(!speaks && reasoning.length > 0, `${field}.thinking_blocks`);
-  job.marks.putLast(turn.blocks, message.cacheMark, field);
-  return speaks ? turn.blocks : [];
+  turn.emitUntil(Infinity, Infinity);
+  const hasContent = turn.blocks.some(({ type }) => type === "text" || type === "tool_use");
+  context.log.omitWhen(!hasContent && reasoning.length > 0, `${field}.thinking_blocks`);
+  context.marks.putLast(turn.blocks, message.cacheMark, field);
+  return hasContent ? turn.blocks : [];
 }
 
-/** Whether the provider can verify the block, so that it may be sent back. */
+/** Whether the provider can verify the block. Only such blocks may be sent back. */
 export function isReplayable({ signature, redacted }: ReasoningBlock): boolean {
   return signature !== "" || redacted !== "";
 }
@@ -39,46 +39,46 @@ function toThinkingBlock({ text, signature, redacted }: ReasoningBlock): Thinkin
     : { type: "redacted_thinking", data: redacted };
 }
 
-/** A message's text and calls, taken out piece by piece. Offsets are those of `ReasoningBlock`. */
+/** Emits a message's text and calls up to given offsets. Offsets are those of `ReasoningBlock`. */
 class TurnInOrder {
   readonly blocks: Block[] = [];
-  readonly #job: Job;
+  readonly #context: TranslationContext;
   readonly #field: string;
   readonly #pieces: readonly TextPiece[];
   readonly #calls: readonly ToolCall[];
   #textOffset = 0;
   #callOffset = 0;
 
-  constructor(job: Job, message: Message, field: string) {
-    this.#job = job;
+  constructor(context: TranslationContext, message: Message, field: string) {
+    this.#context = context;
     this.#field = field;
     this.#pieces = toTextPieces(message, field);
     this.#calls = message.toolCalls;
   }
 
-  sayUntil(textOffset: number, callOffset: number): void {
-    this.#sayText(textOffset);
+  emitUntil(textOffset: number, callOffset: number): void {
+    this.#emitText(textOffset);
     const until = Math.min(callOffset, this.#calls.length);
     for (; this.#callOffset < until; this.#callOffset++) {
       const callField = `${this.#field}.tool_calls[${this.#callOffset}]`;
-      this.blocks.push(toToolUse(this.#job, this.#calls[this.#callOffset]!, callField));
+      this.blocks.push(toToolUse(this.#context, this.#calls[this.#callOffset]!, callField));
     }
   }
 
-  #sayText(until: number): void {
+  #emitText(until: number): void {
     for (const { start, text, part, field } of this.#pieces) {
       const slice = text.slice(Math.max(this.#textOffset - start, 0), Math.max(until - start, 0));
       if (slice === "") continue;
       const block: TextBlock | undefined = isBlank(slice) ? undefined : { type: "text", text: slice };
       if (block !== undefined) this.blocks.push(block);
       const ends = start + text.length <= until;
-      if (ends) this.#job.marks.put(block, part?.cacheMark, field);
+      if (ends) this.#context.marks.put(block, part?.cacheMark, field);
     }
     this.#textOffset = Math.max(this.#textOffset, until);
   }
 }
 
-/** A stretch of a message's text, and where in the whole text it starts, in UTF-16 units. */
+/** A piece of a message's text with its start in the whole text, in UTF-16 units. */
 interface TextPiece {
   readonly start: number;
   readonly text: string;
@@ -103,12 +103,16 @@ function toTextPieces({ content, refusal }: Message, field: string): TextPiece[]
   return pieces;
 }
 
-function toToolUse({ ids }: Job, { id, name, arguments: text, custom }: ToolCall, field: string): ToolUseBlock {
+function toToolUse(
+  { ids }: TranslationContext,
+  { id, name, arguments: text, custom }: ToolCall,
+  field: string,
+): ToolUseBlock {
   if (custom) throw invalidField(field, "this model does not take custom tools");
   return { type: "tool_use", id: ids.open(id), name, input: toInput(text) };
 }
 
-/** The provider takes only objects; what else a model made up goes in as text, so that the model sees what it wrote. */
+/** The provider takes only objects. Other arguments are wrapped as text, so that the model sees what it wrote. */
 function toInput(text: string): Record<string, unknown> {
   if (isBlank(text)) return {};
   const input = parsed(text);

@@ -2,12 +2,12 @@ import type { CacheMark } from "../../../gen/parley/v1/message_pb.js";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { Block, CacheControl, Markable, MessagesBody } from "./wire.ts";
 
-/** The provider refuses a request with more marks. */
+/** The provider refuses requests with more marks than this. */
 const MAX_MARKS = 4;
 
 /** The prompt-cache marks of one request, and which request field each came from. */
 export class CacheMarks {
-  /** Made with the first mark: most requests have none. */
+  /** Created with the first mark, because most requests have none. */
   #fields: Map<Markable, string> | undefined;
   readonly #log: TranslationLog;
   #hasHour = false;
@@ -16,13 +16,13 @@ export class CacheMarks {
     this.#log = log;
   }
 
-  /** For how long prefixes are kept at most. */
+  /** Longest requested cache lifetime. */
   get longest(): "none" | "minutes" | "hour" {
     if (this.#fields === undefined) return "none";
     return this.#hasHour ? "hour" : "minutes";
   }
 
-  /** Puts `mark`, if there is one, on the wire block that `field` of the request became; undefined when it became none. */
+  /** Puts `mark` on the wire block made from `field`. `target` is undefined if the field became no block. */
   put(target: Markable | undefined, mark: CacheMark | undefined, field: string): void {
     if (mark === undefined) return;
     if (target === undefined) return this.#log.omit(`${field}.cache_control`);
@@ -32,14 +32,14 @@ export class CacheMarks {
     if (target.cache_control.ttl === "1h") this.#hasHour = true;
   }
 
-  /** The same for a whole message: the mark stands on its last block that can bear one. */
+  /** Puts a message's mark on its last markable block. */
   putLast(blocks: readonly Block[], mark: CacheMark | undefined, field: string): void {
     if (mark !== undefined) this.put(blocks.findLast(isMarkable), mark, field);
   }
 
   /**
-   * Keeps the provider's rules over the whole body: the last four marks stay, because each covers all that the ones
-   * before it do, and an hour's entry may not follow a shorter one.
+   * Applies the provider's rules to the whole body: keeps the last MAX_MARKS marks, because each covers the prefix of all
+   * earlier ones, and shortens a one-hour mark that follows a shorter one.
    */
   settle(body: Pick<MessagesBody, "tools" | "system" | "messages">): void {
     if (this.#fields === undefined) return;
@@ -73,7 +73,7 @@ function isMarkable(block: Block): block is Exclude<Block, { type: "thinking" | 
   return block.type !== "thinking" && block.type !== "redacted_thinking";
 }
 
-/** All that can bear a mark, in the order of the prefix that the provider caches. */
+/** All markable blocks in the order of the cached prefix. */
 function inCacheOrder({
   tools = [],
   system = [],

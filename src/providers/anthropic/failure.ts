@@ -1,5 +1,5 @@
 import type { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../wire/answer.ts";
+import type { Refusal } from "../wire/response.ts";
 import { readMessage, type SubjectWords, tellSubject } from "../wire/error-words.ts";
 import { object, parsed, string, type Json } from "../wire/lenient.ts";
 import { readRetryAdvice } from "../wire/retry-after.ts";
@@ -12,7 +12,7 @@ import {
   type UpstreamError,
 } from "../wire/status-failure.ts";
 
-/** The statuses that the types of errors inside an answer stand for. */
+/** Equivalent HTTP status by the type of an error inside a 2xx response. */
 const STATUS_BY_TYPE: ReadonlyMap<string, number> = new Map([
   ["invalid_request_error", 400],
   ["authentication_error", 401],
@@ -36,8 +36,8 @@ const SUBJECT_BY_CODE: ReadonlyMap<string, ErrorSubject> = new Map([
 ]);
 
 /*
- * What has no code of its own and must be told from its words. They are the provider's, and may change; then such a
- * refusal is taken for the caller's fault, as all other 400s are.
+ * Errors without a code, recognised by the provider's text. If the text changes, such a refusal counts as the caller's
+ * fault, like any other 400.
  */
 const WORDS: SubjectWords = [
   ["account", /credit balance is too low|specified API usage limits/i],
@@ -45,13 +45,13 @@ const WORDS: SubjectWords = [
   ["context", /prompt is too long|exceed context limit/i],
 ];
 
-/** What a refusal means. Never throws, whatever its body is. */
-export function toRefusalFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
+/** Maps a refusal to a Failure. Never throws, whatever the body is. */
+export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   return toStatusFailure({ ...readError(parsed(body)), ...readRetryAdvice(headers), status }, redact);
 }
 
-/** What an error in an answer means whose status was 200: `begun` says whether content came before it. */
-export function toErrorFailure(event: Json, where: InBand): Failure {
+/** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */
+export function toInBandFailure(event: Json, where: InBand): Failure {
   const status = STATUS_BY_TYPE.get(string(object(event["error"])["type"])) ?? 500;
   return toInnerFailure({ ...readError(event), status }, where);
 }

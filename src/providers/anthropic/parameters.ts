@@ -1,16 +1,16 @@
 import { createHash } from "node:crypto";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isBlank } from "./content-parts.ts";
-import type { Job } from "./job.ts";
+import { isBlank } from "./parts.ts";
+import type { TranslationContext } from "./context.ts";
 import type { MessagesBody } from "./wire.ts";
 
-/** A `top_p` from here on is taken beside reasoning. */
+/** Smallest `top_p` that the provider takes together with reasoning. */
 const MIN_REASONING_TOP_P = 0.95;
 
-/** The randomness of the answer. What the model does not take is noted, unless it is the default anyway. */
+/** Sampling parameters. Logs the ones that the model does not take, unless they have the default value. */
 export function toSampling(
-  { request: { temperature, topP }, model: { capabilities }, log }: Job,
+  { request: { temperature, topP }, model: { capabilities }, log }: TranslationContext,
   { reasoning }: { readonly reasoning: boolean },
 ): Pick<MessagesBody, "temperature" | "top_p"> {
   const takesTemperature = capabilities.sampling && !reasoning;
@@ -28,40 +28,40 @@ export function toSampling(
   };
 }
 
-/** Texts that end the answer. The provider refuses blank ones. */
-export function toStopSequences({ request: { stop }, log }: Job): string[] | undefined {
+/** Stop sequences. Blank ones are omitted because the provider refuses them. */
+export function toStopSequences({ request: { stop }, log }: TranslationContext): string[] | undefined {
   if (stop.length === 0) return undefined;
   stop.forEach((text, index) => log.omitWhen(isBlank(text), `stop[${index}]`));
   const kept = stop.filter((text) => !isBlank(text));
   return kept.length > 0 ? kept : undefined;
 }
 
-/** The caller's end user. The provider wants no personal data, so an e-mail address is sent as its hash. */
-export function toMetadata({ request: { user, safetyIdentifier }, log }: Job): MessagesBody["metadata"] {
+/** The caller's end user. An e-mail address is sent as its hash, because the provider asks for no personal data. */
+export function toMetadata({ request: { user, safetyIdentifier }, log }: TranslationContext): MessagesBody["metadata"] {
   const id = user ?? safetyIdentifier;
   log.omitWhen(safetyIdentifier !== undefined && safetyIdentifier !== id, "safety_identifier");
   if (id === undefined || id === "") return undefined;
   return { user_id: id.includes("@") ? createHash("sha256").update(id).digest("hex") : id };
 }
 
-/** The processing class. */
-export function toServiceTier({ request: { serviceTier }, log }: Job): MessagesBody["service_tier"] {
+/** The service tier. */
+export function toServiceTier({ request: { serviceTier }, log }: TranslationContext): MessagesBody["service_tier"] {
   if (serviceTier === "auto") return "auto";
   if (serviceTier === "default") return "standard_only";
   log.omitWhen(serviceTier !== undefined, "service_tier");
   return undefined;
 }
 
-/** Throws `invalid_request` for answers that the provider cannot give. */
-export function refuseImpossible({ request: { n, modalities } }: Job): void {
+/** Throws `invalid_request` for several choices and for image or audio output, which the provider does not support. */
+export function refuseImpossible({ request: { n, modalities } }: TranslationContext): void {
   if (n !== undefined && n > 1) throw invalidField("n", "must be 1 for this model");
   if (modalities.includes(Modality.IMAGE) || modalities.includes(Modality.AUDIO)) {
     throw invalidField("modalities", "this model answers with text only");
   }
 }
 
-/** Notes the parameters that the provider has no place for, unless they are without effect. */
-export function noteUnsupported({ request, log }: Job): void {
+/** Logs the parameters that the provider does not support, unless they have no effect. */
+export function noteUnsupported({ request, log }: TranslationContext): void {
   log.omitWhen(request.seed !== undefined, "seed");
   log.omitWhen((request.frequencyPenalty ?? 0) !== 0, "frequency_penalty");
   log.omitWhen((request.presencePenalty ?? 0) !== 0, "presence_penalty");

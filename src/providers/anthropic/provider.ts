@@ -1,8 +1,8 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
-import { toRefusalFailure } from "./failure.ts";
+import { toFailure } from "./failure.ts";
 import { toAnthropicRequest } from "./request.ts";
 import { toAnswer, toAnswerChunks } from "./response.ts";
 import { AnswerStream } from "./stream.ts";
@@ -36,7 +36,6 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
     "anthropic-beta": joined("thinking-binding-controls-2026-08-01", headers?.["anthropic-beta"]),
   };
 
-  const toFailure: DialectCall["toFailure"] = (refusal) => toRefusalFailure(refusal, redact);
   const toWhole = (json: unknown): Answer => toAnswer(json, redact);
 
   const toDialectCall = ({
@@ -56,7 +55,7 @@ export function anthropic({ upstream, apiKeys, headers }: AnthropicOptions): Pro
     progress,
     keyFamilyId,
     accountId,
-    toFailure,
+    toFailure: (refusal) => toFailure(refusal, redact),
   });
 
   return {

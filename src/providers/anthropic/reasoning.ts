@@ -1,19 +1,19 @@
 import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import type { Job } from "./job.ts";
+import type { TranslationContext } from "./context.ts";
 import type { Thinking } from "./wire.ts";
 
-/** The smallest budget that the provider takes, in tokens; a budget must also be below `max_tokens`. */
+/** Smallest budget that the provider accepts, in tokens. A budget must also be below `max_tokens`. */
 const MIN_BUDGET_TOKENS = 1024;
 
 /**
- * Below this many `max_tokens` a model that reasons unasked would spend all of them on it and answer nothing. It is the
- * caller's limit that counts, never our default.
+ * Below this `max_tokens` a model that reasons by default would spend all tokens on reasoning. Applies to the caller's
+ * limit only, never to our default.
  */
 const SMALL_MAX_TOKENS = 1000;
 
 const EFFORTS = ["low", "medium", "high", "xhigh", "max"];
 
-/** What an effort means in the provider's words, and as a share of `max_tokens` where reasoning has a budget. */
+/** The provider's effort, and the budget as a share of `max_tokens` for models with budgets. */
 const LEVELS: Readonly<Partial<Record<ReasoningEffort, { readonly effort: string; readonly share: number }>>> = {
   [ReasoningEffort.MINIMAL]: { effort: "low", share: 0.1 },
   [ReasoningEffort.LOW]: { effort: "low", share: 0.2 },
@@ -23,13 +23,13 @@ const LEVELS: Readonly<Partial<Record<ReasoningEffort, { readonly effort: string
   [ReasoningEffort.MAX]: { effort: "max", share: 0.95 },
 };
 
-/** How a request asks for reasoning. */
+/** The reasoning fields of a request. */
 export interface ReasoningRequest {
   readonly thinking?: Thinking | undefined;
   readonly effort?: string | undefined;
 }
 
-/** What decides it besides the request. */
+/** Facts besides the request that decide about reasoning. */
 export interface ReasoningSituation {
   readonly maxTokens: number;
   /** Manual reasoning is refused: a tool is forced, or the reasoning of the running tool calls did not come back. */
@@ -38,30 +38,34 @@ export interface ReasoningSituation {
   readonly replayed: boolean;
 }
 
-/** How much to reason, as far as the model can be told. An effort that it cannot honour is noted as omitted. */
-export function toReasoning(job: Job, situation: ReasoningSituation): ReasoningRequest {
-  const { reasoning } = job.model.capabilities;
-  if (reasoning === "budget") return toBudget(job, situation);
-  if (reasoning !== "none") return toAdaptive(job, situation);
-  job.log.omitWhen(LEVELS[toEffort(job)] !== undefined, "reasoning_effort");
+/** Maps the reasoning effort to the model's parameters. An effort that the model cannot honour is logged as omitted. */
+export function toReasoning(context: TranslationContext, situation: ReasoningSituation): ReasoningRequest {
+  const { reasoning } = context.model.capabilities;
+  if (reasoning === "budget") return toBudget(context, situation);
+  if (reasoning !== "none") return toAdaptive(context, situation);
+  context.log.omitWhen(LEVELS[toEffort(context)] !== undefined, "reasoning_effort");
   return {};
 }
 
-/** Whether the request leaves the model reasoning. */
+/** Whether the model reasons for this request. */
 export function isReasoning({ thinking }: ReasoningRequest): boolean {
   return thinking !== undefined && thinking.type !== "disabled";
 }
 
-function toEffort({ request }: Job): ReasoningEffort {
+function toEffort({ request }: TranslationContext): ReasoningEffort {
   return request.reasoningEffort ?? ReasoningEffort.UNSPECIFIED;
 }
 
-function toBudget(job: Job, { maxTokens, manualRefused, replayed }: ReasoningSituation): ReasoningRequest {
-  const effort = toEffort(job);
-  const { reasoningByDefault, reasoningCanBeDisabled, reasoningBudget, preservedReasoning } = job.model.capabilities;
+function toBudget(
+  context: TranslationContext,
+  { maxTokens, manualRefused, replayed }: ReasoningSituation,
+): ReasoningRequest {
+  const effort = toEffort(context);
+  const { reasoningByDefault, reasoningCanBeDisabled, reasoningBudget, preservedReasoning } =
+    context.model.capabilities;
   const off: ReasoningRequest = reasoningCanBeDisabled ? { thinking: { type: "disabled" } } : {};
   if (effort === ReasoningEffort.NONE) {
-    job.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning_effort");
+    context.log.omitWhen(!reasoningCanBeDisabled && reasoningByDefault, "reasoning_effort");
     return off;
   }
   const level = LEVELS[effort];
@@ -69,32 +73,33 @@ function toBudget(job: Job, { maxTokens, manualRefused, replayed }: ReasoningSit
   const min = Math.max(MIN_BUDGET_TOKENS, reasoningBudget[0]);
   const max = Math.min(reasoningBudget[1], maxTokens - 1);
   if (manualRefused || max < min) {
-    job.log.omit("reasoning_effort");
+    context.log.omit("reasoning_effort");
     return manualRefused ? off : {};
   }
   const budget_tokens = Math.min(Math.max(Math.floor(level.share * maxTokens), min), max);
   return { thinking: { type: "enabled", budget_tokens, block_binding: toBinding(preservedReasoning && replayed) } };
 }
 
-function toAdaptive(job: Job, { replayed }: ReasoningSituation): ReasoningRequest {
-  const { reasoningByDefault, reasoningCanBeDisabled, reasoningEfforts, preservedReasoning } = job.model.capabilities;
-  const requested = toEffort(job);
+function toAdaptive(context: TranslationContext, { replayed }: ReasoningSituation): ReasoningRequest {
+  const { reasoningByDefault, reasoningCanBeDisabled, reasoningEfforts, preservedReasoning } =
+    context.model.capabilities;
+  const requested = toEffort(context);
   const unasked = requested === ReasoningEffort.UNSPECIFIED;
-  const small = (job.request.maxTokens ?? Infinity) < SMALL_MAX_TOKENS;
+  const small = (context.request.maxTokens ?? Infinity) < SMALL_MAX_TOKENS;
   const unwanted = requested === ReasoningEffort.NONE || (unasked && reasoningByDefault && small);
   if (unwanted && reasoningCanBeDisabled) return { thinking: { type: "disabled" } };
   if (!reasoningByDefault && (unasked || unwanted)) return {};
 
   const wanted = unwanted ? "low" : LEVELS[requested]?.effort;
   const effort = wanted === undefined ? undefined : nearest(wanted, reasoningEfforts);
-  // A model that cannot but reason does so as little as it can, which is not what `none` asks for.
+  // A model that cannot stop reasoning gets its lowest effort, which does not honour `none`.
   const unkept = requested === ReasoningEffort.NONE || effort === undefined;
-  job.log.omitWhen(!unasked && unkept, "reasoning_effort");
+  context.log.omitWhen(!unasked && unkept, "reasoning_effort");
   const block_binding = toBinding(preservedReasoning && replayed);
   return { thinking: { type: "adaptive", display: "summarized", block_binding }, effort };
 }
 
-/** The model's effort closest to the wanted one; of two equally close ones the higher. */
+/** Returns the model's effort nearest to the wanted one; of two equally near ones the higher. */
 function nearest(wanted: string, known: readonly string[]): string | undefined {
   const distance = (effort: string): number => Math.abs(EFFORTS.indexOf(effort) - EFFORTS.indexOf(wanted));
   return EFFORTS.filter((effort) => known.includes(effort))
@@ -102,7 +107,7 @@ function nearest(wanted: string, known: readonly string[]): string | undefined {
     .toSorted((a, b) => distance(a) - distance(b))[0];
 }
 
-/** Asks to forget reasoning that no longer fits its conversation, where the provider would else refuse the request. */
+/** Makes the provider drop reasoning that no longer matches its conversation instead of refusing the request. */
 function toBinding(bound: boolean): { prefix_mismatch_behavior: "drop_block" } | undefined {
   return bound ? { prefix_mismatch_behavior: "drop_block" } : undefined;
 }

@@ -3,8 +3,8 @@ import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { CacheMarks } from "./cache-marks.ts";
-import { toConversation } from "./conversation.ts";
-import type { Job } from "./job.ts";
+import { toMessages } from "./messages.ts";
+import type { TranslationContext } from "./context.ts";
 import {
   noteUnsupported,
   refuseImpossible,
@@ -14,9 +14,9 @@ import {
   toStopSequences,
 } from "./parameters.ts";
 import { isReasoning, toReasoning } from "./reasoning.ts";
-import { toFormatRequest } from "./response-format.ts";
+import { toResponseFormat } from "./response-format.ts";
 import { ToolCallIds } from "./tool-call-ids.ts";
-import { toToolUse } from "./tools.ts";
+import { toTools } from "./tools.ts";
 import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, trimPrefill } from "./turns.ts";
 import type { MessagesBody, Turn } from "./wire.ts";
 
@@ -32,19 +32,19 @@ export function toAnthropicRequest(
   mode: "whole" | "stream",
 ): Translation {
   const log = new TranslationLog();
-  const job: Job = { request, model, log, marks: new CacheMarks(log), ids: new ToolCallIds() };
-  refuseImpossible(job);
+  const context: TranslationContext = { request, model, log, marks: new CacheMarks(log), ids: new ToolCallIds() };
+  refuseImpossible(context);
 
   const maxTokens =
     request.maxTokens === undefined
       ? Math.min(model.defaultMaxTokens, model.maxOutputTokens)
       : log.clamp("max_tokens", request.maxTokens, [1, model.maxOutputTokens]);
   const streamed = mode === "stream" || maxTokens > model.capabilities.streamAbove;
-  const conversation = toConversation(job);
-  const { tools, tool_choice } = toToolUse(job, conversation.turns);
-  const { format, instruction } = toFormatRequest(job);
+  const conversation = toMessages(context);
+  const { tools, tool_choice } = toTools(context, conversation.turns);
+  const { format, instruction } = toResponseFormat(context);
   const forced = tool_choice?.type === "any" || tool_choice?.type === "tool";
-  const reasoning = toReasoning(job, {
+  const reasoning = toReasoning(context, {
     maxTokens,
     manualRefused: forced || lacksReasoningInToolLoop(conversation.turns),
     replayed: hasReasoning(conversation.turns),
@@ -57,23 +57,23 @@ export function toAnthropicRequest(
     stream: streamed || undefined,
     thinking: reasoning.thinking,
     output_config: reasoning.effort || format ? { effort: reasoning.effort, format } : undefined,
-    ...toSampling(job, { reasoning: isReasoning(reasoning) }),
-    stop_sequences: toStopSequences(job),
-    metadata: toMetadata(job),
-    service_tier: toServiceTier(job),
+    ...toSampling(context, { reasoning: isReasoning(reasoning) }),
+    stop_sequences: toStopSequences(context),
+    metadata: toMetadata(context),
+    service_tier: toServiceTier(context),
     tools,
     tool_choice,
     system: system.length > 0 ? system : undefined,
-    messages: toFinalTurns(job, conversation.turns, { reasoning: isReasoning(reasoning) }),
+    messages: toFinalTurns(context, conversation.turns, { reasoning: isReasoning(reasoning) }),
   };
-  noteUnsupported(job);
-  job.marks.settle(body);
-  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: job.marks.longest });
+  noteUnsupported(context);
+  context.marks.settle(body);
+  return log.finish(body, { streamed, maxTokens, tier: body.service_tier, cacheWrite: context.marks.longest });
 }
 
 /** The turns, where the last one may be the beginning of the answer: only some models go on from there. */
 function toFinalTurns(
-  { model }: Job,
+  { model }: TranslationContext,
   turns: readonly Turn[],
   { reasoning }: { readonly reasoning: boolean },
 ): readonly Turn[] {

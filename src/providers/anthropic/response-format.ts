@@ -1,7 +1,7 @@
 import type { JsonSchemaFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import type { Job } from "./job.ts";
+import type { TranslationContext } from "./context.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { TextBlock } from "./wire.ts";
 
@@ -11,18 +11,18 @@ const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
 const JSON_ONLY =
   "Answer with exactly one JSON object and nothing else: no introduction, no explanation, no code fence around it.";
 
-/** How a request asks for JSON: by a format that the provider enforces, by an instruction, or not at all. */
-export interface FormatRequest {
+/** The request's JSON format: enforced by the provider, requested by an instruction, or neither. */
+export interface ResponseFormatFields {
   readonly format?: { readonly type: "json_schema"; readonly schema: Record<string, unknown> };
-  /** Goes to the end of the system prompt. */
+  /** Appended to the system prompt. */
   readonly instruction?: TextBlock;
 }
 
 /**
- * The wish for an answer in JSON. Without a mode for it in the provider or the model it becomes an instruction. A schema
- * that is only told, or a rule of it, is noted as omitted. Throws `invalid_request` when the schema is none.
+ * Maps `response_format`. Without a JSON mode of the model it becomes an instruction. A schema or rule that is not
+ * enforced is logged as omitted. Throws `invalid_request` for an invalid schema.
  */
-export function toFormatRequest({ request, model, log }: Job): FormatRequest {
+export function toResponseFormat({ request, model, log }: TranslationContext): ResponseFormatFields {
   const format = request.responseFormat?.format;
   if (format?.case !== "jsonObject" && format?.case !== "jsonSchema") return {};
   const given = format.case === "jsonSchema" ? readSchema(format.value) : undefined;
@@ -38,7 +38,7 @@ export function toFormatRequest({ request, model, log }: Job): FormatRequest {
   };
 }
 
-/** Undefined without a schema: any JSON will do. */
+/** Undefined without a schema: any JSON is valid. */
 function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> | undefined {
   if (schemaJson === "") return undefined;
   const schema = parsed(schemaJson);

@@ -14,7 +14,7 @@ const FORMATS: ReadonlySet<unknown> = new Set([
   "uuid",
 ]);
 
-/** Keywords that say nothing about values. */
+/** Keywords without meaning for values; dropped. */
 const SILENT: ReadonlySet<string> = new Set(["$schema", "$id", "$comment"]);
 
 /** Keywords whose values are schemas by name. */
@@ -23,10 +23,10 @@ const NAMED: ReadonlySet<string> = new Set(["properties", "$defs", "definitions"
 /** Keywords that are kept as they are. */
 const KEPT: ReadonlySet<string> = new Set(["type", "title", "description", "enum", "const", "required", "$ref"]);
 
-/** Keywords that say nothing about which values are valid: they are told like the rest, and nothing is lost. */
+/** Annotations: moved to the description like other keywords, but not logged, because they constrain nothing. */
 const NOTES: ReadonlySet<string> = new Set(["default", "example", "examples", "deprecated", "readOnly", "writeOnly"]);
 
-/** A schema that the provider enforces, and the paths of the rules that it does not. */
+/** A schema that the provider enforces, and the paths of rules that it does not enforce. */
 export interface StrictSchema {
   readonly schema: Record<string, unknown>;
   readonly unenforced: readonly string[];
@@ -42,37 +42,37 @@ export function toStrictSchema(schema: Json, path: string): StrictSchema {
   return { schema: toStrict(schema, { path, unenforced }), unenforced };
 }
 
-/** Where a schema stands in the whole one, and the list of all rules that are not enforced. */
-interface Place {
+/** Path of a subschema, and the collected paths of unenforced rules. */
+interface Position {
   readonly path: string;
   readonly unenforced: string[];
 }
 
-function toStrict(schema: Json, { path, unenforced }: Place): Record<string, unknown> {
+function toStrict(schema: Json, { path, unenforced }: Position): Record<string, unknown> {
   const strict: Record<string, unknown> = {};
-  const told: string[] = [];
+  const moved: string[] = [];
   for (const [keyword, value] of Object.entries(schema)) {
-    const place = { path: `${path}.${keyword}`, unenforced };
+    const position = { path: `${path}.${keyword}`, unenforced };
     if (SILENT.has(keyword)) continue;
     if (keyword === "additionalProperties" && typeof value === "boolean") {
       if (!isObjectSchema(schema)) continue;
       strict[keyword] = false;
-      if (value) unenforced.push(place.path);
+      if (value) unenforced.push(position.path);
     } else if (KEPT.has(keyword) || isEnforced(keyword, value)) strict[keyword] = value;
-    else if (NAMED.has(keyword) && isObject(value)) strict[keyword] = eachByName(value, place);
-    else if (keyword === "items" && isObject(value)) strict[keyword] = toStrict(value, place);
+    else if (NAMED.has(keyword) && isObject(value)) strict[keyword] = eachByName(value, position);
+    else if (keyword === "items" && isObject(value)) strict[keyword] = toStrict(value, position);
     else if (isAlternatives(keyword) && Array.isArray(value))
-      strict[keyword === "oneOf" ? "anyOf" : keyword] = eachByIndex(value, place);
+      strict[keyword === "oneOf" ? "anyOf" : keyword] = eachByIndex(value, position);
     else {
-      told.push(`${keyword}: ${JSON.stringify(value)}`);
-      if (!NOTES.has(keyword)) unenforced.push(place.path);
+      moved.push(`${keyword}: ${JSON.stringify(value)}`);
+      if (!NOTES.has(keyword)) unenforced.push(position.path);
     }
   }
   if (isObjectSchema(schema)) {
     strict["type"] ??= "object";
     strict["additionalProperties"] = false;
   }
-  if (told.length > 0) strict["description"] = describe(schema["description"], told);
+  if (moved.length > 0) strict["description"] = describe(schema["description"], moved);
   return strict;
 }
 
@@ -89,7 +89,7 @@ function isObjectSchema({ type, properties }: Json): boolean {
   return type === "object" || (Array.isArray(type) && type.includes("object"));
 }
 
-function eachByName(schemas: Json, { path, unenforced }: Place): Record<string, unknown> {
+function eachByName(schemas: Json, { path, unenforced }: Position): Record<string, unknown> {
   return Object.fromEntries(
     Object.entries(schemas).map(([name, value]) => [
       name,
@@ -98,14 +98,14 @@ function eachByName(schemas: Json, { path, unenforced }: Place): Record<string, 
   );
 }
 
-function eachByIndex(schemas: readonly unknown[], { path, unenforced }: Place): unknown[] {
+function eachByIndex(schemas: readonly unknown[], { path, unenforced }: Position): unknown[] {
   return schemas.map((value, index) => toStrictValue(value, { path: `${path}[${index}]`, unenforced }));
 }
 
 /** A schema may also be `true` (anything) or `false`, which the provider does not know. */
-function toStrictValue(value: unknown, place: Place): unknown {
-  if (value === false) place.unenforced.push(place.path);
-  return isObject(value) ? toStrict(value, place) : {};
+function toStrictValue(value: unknown, position: Position): unknown {
+  if (value === false) position.unenforced.push(position.path);
+  return isObject(value) ? toStrict(value, position) : {};
 }
 
 function describe(description: unknown, told: readonly string[]): string {

@@ -1,21 +1,21 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { StreamReader } from "../wire/answer.ts";
-import { truncated } from "../wire/broken-answer.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { truncated } from "../wire/response-failure.ts";
 import { EventJson, isEndMarker } from "../wire/event-json.ts";
 import { object } from "../wire/lenient.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import type { SseEvent } from "../wire/sse.ts";
-import { AnswerContent } from "./content.ts";
-import { type Ending, readEnding, sayEnding } from "./ending.ts";
-import { toErrorFailure } from "./failure.ts";
+import { AnswerContent } from "./answer-content.ts";
+import { type Finish, readFinish, writeFinish } from "./finish-reason.ts";
+import { toInBandFailure } from "./failure.ts";
 import { UsageCount } from "./usage.ts";
 
-/** Reads the events of one streamed answer. Pings and events of unknown types are passed over. */
+/** Reads the events of one streamed answer. Ignores pings and events of unknown types. */
 export class AnswerStream implements StreamReader {
   readonly #content = new AnswerContent();
   readonly #usage = new UsageCount();
   readonly #events = new EventJson();
-  #ending: Ending | undefined;
+  #finish: Finish | undefined;
   #complete = false;
 
   readonly #redact: Redact;
@@ -29,9 +29,9 @@ export class AnswerStream implements StreamReader {
     return this.#complete;
   }
 
-  /** Whether the reason for ending has come: only the event that marks the end may still follow. */
+  /** Whether the stop reason has arrived. Only the end event may still follow. */
   get finished(): boolean {
-    return this.#ending !== undefined;
+    return this.#finish !== undefined;
   }
 
   read({ data }: SseEvent, out: CompletionChunk[]): void {
@@ -48,19 +48,19 @@ export class AnswerStream implements StreamReader {
         return this.#content.close(event["index"], out);
       case "message_delta":
         this.#usage.update(event["usage"]);
-        this.#ending = readEnding(object(event["delta"])) ?? this.#ending;
+        this.#finish = readFinish(object(event["delta"])) ?? this.#finish;
         return;
       case "message_stop":
         return this.end(out);
       case "error":
-        throw toErrorFailure(event, { begun: this.#content.begun, redact: this.#redact });
+        throw toInBandFailure(event, { begun: this.#content.begun, redact: this.#redact });
     }
   }
 
-  /** The reason for ending may have come without the event that marks the end; without the reason it is no answer. */
+  /** The end event may be missing. Without a stop reason the answer is incomplete and this throws `upstream_protocol`. */
   end(out: CompletionChunk[]): void {
-    if (this.#ending === undefined) throw truncated();
+    if (this.#finish === undefined) throw truncated();
     this.#complete = true;
-    sayEnding(this.#ending, { content: this.#content, usage: this.#usage }, out);
+    writeFinish(this.#finish, { content: this.#content, usage: this.#usage }, out);
   }
 }

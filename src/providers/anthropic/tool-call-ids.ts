@@ -6,8 +6,8 @@ const ACCEPTED = /^[A-Za-z0-9_-]{1,64}$/;
 const STEM_CHARS = 55;
 
 /**
- * IDs of tool calls as the provider takes them: letters, digits, `_` and `-`, at most 64, each once in a conversation.
- * The same conversation gives the same IDs, and a longer one keeps those of its beginning.
+ * Maps tool call IDs to the provider's form: letters, digits, `_` and `-`, at most 64 characters, unique in a
+ * conversation. Deterministic, and a continued conversation keeps its earlier IDs.
  */
 export class ToolCallIds {
   readonly #latest = new Map<string, string>();

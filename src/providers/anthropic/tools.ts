@@ -2,25 +2,24 @@ import { type Tool, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
 import { forcesCall, omitToolFields } from "../wire/tool-choice.ts";
-import type { Job } from "./job.ts";
+import type { TranslationContext } from "./context.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
 
 const NO_ARGUMENTS = { type: "object", properties: {} };
 
-/** The tools part of a request; both absent without tools. */
-export interface ToolUse {
+/** The tool fields of a request; both absent without tools. */
+export interface ToolFields {
   readonly tools?: readonly ToolDefinition[];
   readonly tool_choice?: ToolChoice | undefined;
 }
 
 /**
- * The tools and which of them to call. Throws `invalid_request` for custom tools and for schemas that are none. Tools
- * for a model that takes none are left out; a forced call that the model cannot be made to do becomes a free choice.
- * Both are noted.
+ * Maps tools and tool choice. Throws `invalid_request` for custom tools and invalid schemas. Omits the tools for a model
+ * that takes none, and turns a forced call into a free choice if the model does not support forcing; both are logged.
  */
-export function toToolUse(job: Job, turns: readonly Turn[]): ToolUse {
-  const { request, model, log } = job;
+export function toTools(context: TranslationContext, turns: readonly Turn[]): ToolFields {
+  const { request, model, log } = context;
   if (request.tools.length === 0 || !model.capabilities.tools) {
     omitToolFields(request, log);
     return toHistoricTools(turns);
@@ -28,17 +27,16 @@ export function toToolUse(job: Job, turns: readonly Turn[]): ToolUse {
   const allowed =
     request.toolChoice?.choice.case === "allowed" ? new Set(request.toolChoice.choice.value.names) : undefined;
   const tools = request.tools
-    .map((tool, index) => toDefinition(job, tool, `tools[${index}]`))
+    .map((tool, index) => toDefinition(context, tool, `tools[${index}]`))
     .filter(({ name }) => allowed?.has(name) ?? true);
   if (tools.length === 0) return toHistoricTools(turns);
-  return { tools, tool_choice: toChoice(job) };
+  return { tools, tool_choice: toChoice(context) };
 }
 
 /**
- * A conversation with calls in it is refused without tools, so the ones that were called are declared, and not to be
- * called again.
+ * The provider refuses a conversation with calls but no tools, so the called tools are declared with tool choice `none`.
  */
-function toHistoricTools(turns: readonly Turn[]): ToolUse {
+function toHistoricTools(turns: readonly Turn[]): ToolFields {
   const called = turns.some(({ content }) => content.some(({ type }) => type === "tool_use"));
   if (!called) return {};
   const names = new Set(
@@ -47,19 +45,19 @@ function toHistoricTools(turns: readonly Turn[]): ToolUse {
   return { tools: [...names].map((name) => ({ name, input_schema: NO_ARGUMENTS })), tool_choice: { type: "none" } };
 }
 
-function toDefinition(job: Job, tool: Tool, field: string): ToolDefinition {
+function toDefinition(context: TranslationContext, tool: Tool, field: string): ToolDefinition {
   if (tool.kind.case !== "function") throw invalidField(field, "this model only takes tools of type function");
   const { name, description, parametersJson, strict } = tool.kind.value;
   const input_schema = toInputSchema(parametersJson, `${field}.function.parameters`);
-  const enforced = strict === true && job.model.capabilities.jsonSchema && isStrict(input_schema);
-  job.log.omitWhen(strict === true && !enforced, `${field}.strict`);
+  const enforced = strict === true && context.model.capabilities.jsonSchema && isStrict(input_schema);
+  context.log.omitWhen(strict === true && !enforced, `${field}.strict`);
   const definition: ToolDefinition = {
     name,
     description: description === "" ? undefined : description,
     input_schema,
     strict: enforced ? true : undefined,
   };
-  job.marks.put(definition, tool.cacheMark, field);
+  context.marks.put(definition, tool.cacheMark, field);
   return definition;
 }
 
@@ -73,12 +71,12 @@ function toInputSchema(text: string, field: string): Record<string, unknown> {
   return schema;
 }
 
-/** Whether the provider can enforce the schema as it is: bringing it into the form it takes changes nothing. */
+/** Whether the provider enforces the schema unchanged, that is `toStrictSchema` returns an equal one. */
 function isStrict(schema: Record<string, unknown>): boolean {
   return JSON.stringify(toStrictSchema(schema, "").schema) === JSON.stringify(schema);
 }
 
-function toChoice({ request, model, log }: Job): ToolChoice | undefined {
+function toChoice({ request, model, log }: TranslationContext): ToolChoice | undefined {
   const disable_parallel_tool_use = request.parallelToolCalls === false ? true : undefined;
   const choice = request.toolChoice?.choice;
   if (choice?.case === "custom") throw invalidField("tool_choice", "this model does not take custom tools");

@@ -1,11 +1,11 @@
 import type { Capabilities } from "../../core/provider.ts";
-import { isBlank } from "./content-parts.ts";
+import { isBlank } from "./parts.ts";
 import type { Block, TextBlock, Turn } from "./wire.ts";
 
 /**
- * Finds a place for the system turns in a conversation. Where the model knows such turns, one may stand after a user's
- * turn and before the model's or the end. Elsewhere its text joins the user's turn, if the model knows them or checks
- * that the conversation before its reasoning is unchanged; for other models it is `hoisted` out of the conversation.
+ * Positions the system turns of a conversation. A model with `midConversationSystem` takes one between a user's turn and
+ * the model's, or at the end. In other positions its text joins the user's turn if the model has `midConversationSystem`
+ * or `preservedReasoning`; for other models it is `hoisted` to the system prompt.
  */
 export function settleSystemTurns(
   turns: readonly Turn[],
@@ -52,22 +52,21 @@ function withResultsFirst(content: readonly Block[], before: Turn | undefined): 
   before?.content.forEach((block, index) => {
     if (block.type === "tool_use") calls.set(block.id, index);
   });
-  const place = (block: Block): number =>
+  const position = (block: Block): number =>
     block.type === "tool_result" ? (calls.get(block.tool_use_id) ?? calls.size) : 0;
-  const results = content.filter(isResult).toSorted((a, b) => place(a) - place(b));
+  const results = content.filter(isResult).toSorted((a, b) => position(a) - position(b));
   return [...results, ...content.filter((block) => !isResult(block))];
 }
 
 const isResult = (block: Block): boolean => block.type === "tool_result";
 
-/** Whether the last turn is the model's own, to be continued. */
+/** Whether the last turn is the assistant's, for the model to continue (prefill). */
 export function endsWithAssistant(turns: readonly Turn[]): boolean {
   return turns.at(-1)?.role === "assistant";
 }
 
 /**
- * The turns with the last one ready to be continued: without reasoning, which may not stand there, and without white
- * space at its end, which the provider refuses.
+ * Prepares the last turn as a prefill: removes reasoning and trailing white space, which the provider refuses there.
  */
 export function trimPrefill(turns: readonly Turn[]): Turn[] {
   const last = turns.at(-1);
@@ -75,13 +74,13 @@ export function trimPrefill(turns: readonly Turn[]): Turn[] {
   const content = last.content.filter(({ type }) => type !== "thinking" && type !== "redacted_thinking");
   const end = content.at(-1);
   if (end?.type === "text") content[content.length - 1] = Object.assign(end, { text: end.text.trimEnd() });
-  const said = content.filter((block) => block.type !== "text" || !isBlank(block.text));
-  return [...turns.slice(0, -1), ...(said.length > 0 ? [{ role: last.role, content: said }] : [])];
+  const kept = content.filter((block) => block.type !== "text" || !isBlank(block.text));
+  return [...turns.slice(0, -1), ...(kept.length > 0 ? [{ role: last.role, content: kept }] : [])];
 }
 
 /**
- * Whether the model is in the middle of a series of tool calls and an answer of its own in it lacks the reasoning it
- * began with. Manual reasoning is refused then.
+ * Whether the conversation ends inside a tool loop in which an assistant turn lacks its leading reasoning. The provider
+ * then refuses manual reasoning.
  */
 export function lacksReasoningInToolLoop(turns: readonly Turn[]): boolean {
   for (let index = turns.length - 1; index >= 0; index--) {
@@ -98,7 +97,7 @@ function beginsWithReasoning([first]: readonly Block[]): boolean {
   return first?.type === "thinking" || first?.type === "redacted_thinking";
 }
 
-/** Whether any reasoning of the model comes back in the conversation. */
+/** Whether the conversation replays reasoning. */
 export function hasReasoning(turns: readonly Turn[]): boolean {
   return turns.some(({ content }) => content.some(({ type }) => type === "thinking" || type === "redacted_thinking"));
 }

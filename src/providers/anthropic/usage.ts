@@ -2,7 +2,7 @@ import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { count, object } from "../wire/lenient.ts";
 import { toUsage } from "../wire/usage.ts";
 
-/** What the provider counted. Its counters are cumulative: a later value replaces an earlier one, null keeps it. */
+/** The provider's token counts. They are cumulative: a later value replaces an earlier one, null keeps it. */
 export class UsageCount {
   #input: number | undefined;
   #cacheWrite: number | undefined;
@@ -10,7 +10,7 @@ export class UsageCount {
   #output: number | undefined;
   #reasoning: number | undefined;
 
-  /** Takes over what a `usage` object says. */
+  /** Applies a `usage` object. */
   update(value: unknown): void {
     const usage = object(value);
     this.#input = count(usage["input_tokens"]) ?? this.#input;
@@ -20,7 +20,7 @@ export class UsageCount {
     this.#reasoning = count(object(usage["output_tokens_details"])["thinking_tokens"]) ?? this.#reasoning;
   }
 
-  /** The last count; undefined when there was none. The provider's input excludes the cache, ours includes it. */
+  /** Returns the latest counts; undefined if there are none. The provider's input excludes cached tokens, ours includes them. */
   total(): Usage | undefined {
     if (this.#input === undefined && this.#output === undefined) return undefined;
     const cachedTokens = this.#cacheRead ?? 0;

@@ -4,14 +4,14 @@ import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
 import { array, object, string } from "../wire/lenient.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
-import { CandidateReader } from "./candidate.ts";
+import { ChoiceReader } from "./choice-reader.ts";
 import { toInBandFailure } from "./failure.ts";
 import { readUsage } from "./usage.ts";
 
-/** A choice's position is an index into lists on the way: an absurd one is taken for the first. */
+/** Largest accepted candidate index, because it is used as a list index later. A larger one reads as 0. */
 const MAX_INDEX = 127;
 
-/** The provider's enum words; anything else in their place is not repeated to a caller. */
+/** An enum value of the provider. Anything else is not repeated to the caller. */
 const WORD = /^[A-Z_]{1,64}$/;
 
 /**
@@ -19,12 +19,12 @@ const WORD = /^[A-Z_]{1,64}$/;
  * until the end, because the provider may say STOP before its last parts, and because its last count is the right one.
  */
 export class AnswerReader {
-  readonly #candidates = new Map<number, CandidateReader>();
+  readonly #candidates = new Map<number, ChoiceReader>();
   readonly #unfinished: () => Failure;
   readonly #redact: Redact;
   #blockReason = "";
   #usage: Usage | undefined;
-  #spoke = false;
+  #begun = false;
 
   /**
    * `unfinished` makes the failure for an answer that ends without a reason; `redact` takes the provider's credentials out
@@ -35,17 +35,17 @@ export class AnswerReader {
     this.#redact = redact;
   }
 
-  /** Whether every candidate has its finish, or the prompt was blocked. More parts may follow all the same. */
+  /** Whether every candidate has a finish reason, or the prompt was blocked. More parts may still follow. */
   get finished(): boolean {
     return this.#candidatesFinished || (this.#candidates.size === 0 && this.#blockReason !== "");
   }
 
-  /** Appends what one object says, or each of an array of them. Throws a Failure when it is an error. */
+  /** Appends the chunks of one object, or of an array of them. Throws a Failure if it reports an error. */
   read(json: unknown, out: CompletionChunk[]): void {
     for (const each of Array.isArray(json) ? array(json) : [json]) this.#readOne(each, out);
   }
 
-  /** Appends what ends the answer. Throws `upstream_protocol` when the answer is of no use or not at its end. */
+  /** Appends the finishes and the usage. Throws `upstream_protocol` for an unusable or unfinished answer. */
   finish(out: CompletionChunk[]): void {
     const candidates = [...this.#candidates.entries()].toSorted(([a], [b]) => a - b);
     if (this.#candidatesFinished) for (const [, candidate] of candidates) candidate.finish(out);
@@ -61,21 +61,21 @@ export class AnswerReader {
   #readOne(json: unknown, out: CompletionChunk[]): void {
     const { error, candidates, promptFeedback, usageMetadata } = object(json);
     if (error !== undefined && error !== null)
-      throw toInBandFailure(json, { begun: this.#spoke, redact: this.#redact });
+      throw toInBandFailure(json, { begun: this.#begun, redact: this.#redact });
     const before = out.length;
     for (const candidate of array(candidates)) {
       const { index } = object(candidate);
       this.#candidate(index).read(object(candidate), out);
     }
-    this.#spoke ||= out.length > before;
+    this.#begun ||= out.length > before;
     this.#blockReason = string(object(promptFeedback)["blockReason"]) || this.#blockReason;
     this.#usage = readUsage(usageMetadata) ?? this.#usage;
   }
 
-  #candidate(at: unknown): CandidateReader {
+  #candidate(at: unknown): ChoiceReader {
     const index = typeof at === "number" && Number.isInteger(at) && at > 0 && at <= MAX_INDEX ? at : 0;
     let candidate = this.#candidates.get(index);
-    if (candidate === undefined) this.#candidates.set(index, (candidate = new CandidateReader(index)));
+    if (candidate === undefined) this.#candidates.set(index, (candidate = new ChoiceReader(index)));
     return candidate;
   }
 

@@ -1,5 +1,5 @@
 import { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../wire/answer.ts";
+import type { Refusal } from "../wire/response.ts";
 import { readMessage, type SubjectWords, tellSubject } from "../wire/error-words.ts";
 import { array, type Json, object, parsed, string } from "../wire/lenient.ts";
 import { readRetryAdvice } from "../wire/retry-after.ts";
@@ -12,7 +12,7 @@ import {
   type UpstreamError,
 } from "../wire/status-failure.ts";
 
-/** HTTP status by the provider's word, for errors that come without a number. */
+/** HTTP status by the provider's status name, for errors without a number. */
 const STATUS_BY_WORD: ReadonlyMap<string, number> = new Map([
   ["INVALID_ARGUMENT", 400],
   ["FAILED_PRECONDITION", 400],
@@ -29,13 +29,13 @@ const STATUS_BY_WORD: ReadonlyMap<string, number> = new Map([
   ["DEADLINE_EXCEEDED", 504],
 ]);
 
-/** By the provider's word: an account without funds or in the wrong region, and a model with too much to do. */
+/** By the provider's status name: an account without funds or in an unsupported region, and an overloaded model. */
 const SUBJECT_BY_WORD: ReadonlyMap<string, ErrorSubject> = new Map([
   ["FAILED_PRECONDITION", "account"],
   ["UNAVAILABLE", "overload"],
 ]);
 
-/** Only the text tells these two kinds of INVALID_ARGUMENT apart from all others. */
+/** Two kinds of INVALID_ARGUMENT that only the text identifies. */
 const WORDS: SubjectWords = [
   ["translation", /Unknown name|Cannot find field/i],
   ["context", /input token count\b.{0,200}?\bexceeds/is],
@@ -47,10 +47,10 @@ const LASTING_LIMIT = /Per(?:Day|Week|Month)/i;
 /** A protobuf duration in JSON, such as `45.837906927s`. */
 const DURATION = /^(\d{1,9}(?:\.\d{1,9})?)s$/;
 
-/** A signature of another account or route. */
+/** Message for a signature of another account or route. */
 const REFUSED_SIGNATURE = /corrupted thought signature/i;
 
-/** The failure that an answer other than a 2xx means. Never throws, whatever the body is. */
+/** Maps a refusal to a Failure. Never throws, whatever the body is. */
 export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   const advice = readRetryAdvice(headers);
   const error = readError(parsed(body));
@@ -58,7 +58,7 @@ export function toFailure({ status, headers, body }: Refusal, redact = keepAll):
   return toStatusFailure({ ...advice, ...error, retryAfterMs, status }, redact);
 }
 
-/** What an error inside a 2xx answer means: `begun` says whether content came before it. */
+/** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */
 export function toInBandFailure(json: unknown, where: InBand): Failure {
   const { code, status: word } = findError(json);
   const numbered = typeof code === "number" && code >= 400 && code <= 599 ? code : undefined;

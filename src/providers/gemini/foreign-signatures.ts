@@ -5,13 +5,13 @@ import { SENTINEL } from "./signature.ts";
 import type { GenerateContentRequest } from "./wire.ts";
 
 /*
- * A signature is good only for the account and the route that made it. A conversation that began under another key, or
- * with the provider itself, carries some that are refused as corrupted, and would be refused for ever. It goes out once
- * more with the sentinel in their place: what the model thought is lost, the conversation is not. This is another way to
- * say the request, not a retry of the same one, so it is no business of the router's.
+ * A signature is valid only for the account and route that made it. A conversation that began under another key, or
+ * directly at the provider, carries signatures that are refused as corrupted on every call. It is sent once more with
+ * SENTINEL in their place: the earlier reasoning is lost, the conversation continues. This is a changed request, not a
+ * retry of the same one, so the router is not involved.
  */
 
-/** Asks, and asks once more without the conversation's signatures when they are refused. */
+/** Calls, and calls once more without the conversation's signatures if they are refused. */
 export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCall) => Promise<T>): Promise<T> {
   try {
     return await ask(call);
@@ -20,7 +20,7 @@ export async function askForgiving<T>(call: UpstreamCall, ask: (call: UpstreamCa
   }
 }
 
-/** The same for a stream, as long as it has said nothing. */
+/** The same for a stream, unless it has emitted a chunk. */
 export async function streamForgiving(
   call: UpstreamCall,
   ask: (call: UpstreamCall, emit: Emit) => Promise<void>,

@@ -8,7 +8,7 @@ import {
 import { array, number, object, string } from "../wire/lenient.ts";
 
 /** A candidate's `logprobsResult`: the chosen tokens, each with the likeliest ones at its place. Undefined without any. */
-export function toLogprobs(result: unknown): Logprobs | undefined {
+export function readLogprobs(result: unknown): Logprobs | undefined {
   const { chosenCandidates, topCandidates } = object(result);
   const top = array(topCandidates);
   const content = array(chosenCandidates).map((chosen, index) => {

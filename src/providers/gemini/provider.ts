@@ -1,12 +1,12 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
 import { toAnswer, toAnswerChunks } from "./response.ts";
-import { readGeminiStream } from "./stream.ts";
+import { AnswerStream } from "./stream.ts";
 
 /** A configured service that speaks `generateContent`. */
 export interface GeminiOptions {
@@ -50,7 +50,7 @@ export function gemini({ upstream, apiKeys, headers: extra }: GeminiOptions): Pr
   // Without `alt=sse` the answer would be one JSON array.
   const streamOnce = (call: UpstreamCall, emit: Emit): Promise<void> =>
     fetchStream(upstream, toCall(call, "streamGenerateContent?alt=sse"), {
-      reader: readGeminiStream(redact),
+      reader: new AnswerStream(redact),
       whole: (json) => toAnswerChunks(json, redact),
       emit,
     });

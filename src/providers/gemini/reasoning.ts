@@ -26,7 +26,7 @@ const SMALL_LIMIT_TOKENS = 2048;
  * How much the model is to think: nothing is said when the request says nothing, unless its token limit is so small
  * that thinking would eat the answer; then it is the least that the model can do.
  */
-export function toThinkingConfig(
+export function toReasoning(
   request: CompletionRequest,
   { capabilities }: UpstreamModel,
   log: TranslationLog,

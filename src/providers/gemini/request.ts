@@ -1,9 +1,9 @@
 import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
 import { TranslationLog } from "../wire/translation.ts";
-import { toConversation } from "./contents.ts";
-import { toAnswerFormat } from "./format.ts";
-import { toGenerationConfig } from "./generation.ts";
+import { toMessages } from "./messages.ts";
+import { toResponseFormat } from "./response-format.ts";
+import { toGenerationConfig } from "./parameters.ts";
 import { toTools } from "./tools.ts";
 import type { GenerateContentRequest, SystemInstruction } from "./wire.ts";
 
@@ -19,8 +19,8 @@ export function toGeminiRequest(
   mode: "whole" | "stream",
 ): Translation {
   const log = new TranslationLog();
-  const { systemInstruction, contents } = toConversation(request.messages, { model, log });
-  const { instruction, ...form } = toAnswerFormat(request, model, log);
+  const { systemInstruction, contents } = toMessages(request.messages, { model, log });
+  const { instruction, ...form } = toResponseFormat(request, model, log);
   const body: GenerateContentRequest = {
     systemInstruction: instruct(systemInstruction, instruction),
     contents,

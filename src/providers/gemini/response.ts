@@ -1,13 +1,13 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import type { Answer } from "../../core/provider.ts";
 import { AnswerBuilder } from "../../core/whole.ts";
-import { incomplete } from "../wire/broken-answer.ts";
+import { incomplete } from "../wire/response-failure.ts";
 import { keepAll } from "../wire/redaction.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
 /**
- * A whole answer. Throws a Failure when it is an error in spite of its status, and `upstream_protocol` when it is
- * unfinished or of no use.
+ * Converts a whole answer. Throws the failure of an error body with a 2xx status, and `upstream_protocol` for an
+ * unfinished or unusable answer.
  */
 export function toAnswer(json: unknown, redact = keepAll): Answer {
   const builder = new AnswerBuilder();

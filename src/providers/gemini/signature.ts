@@ -1,10 +1,10 @@
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { Part } from "./wire.ts";
 
-/** What the provider takes in place of a signature that nobody knows any more: it skips the check. */
+/** Accepted by the provider in place of an unknown signature: it skips the check. */
 export const SENTINEL = "skip_thought_signature_validator";
 
-/** What a signature looks like; anything else could not even be parsed and would fail the whole request. */
+/** Form of a signature. The provider refuses the whole request for one that it cannot parse. */
 const BASE64 = /^[A-Za-z0-9+/_-]+={0,2}$/;
 
 /**

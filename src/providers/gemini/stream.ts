@@ -1,6 +1,6 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import type { StreamReader } from "../wire/answer.ts";
-import { truncated } from "../wire/broken-answer.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { truncated } from "../wire/response-failure.ts";
 import { EventJson, isEndMarker } from "../wire/event-json.ts";
 import { keepAll } from "../wire/redaction.ts";
 import type { SseEvent } from "../wire/sse.ts";
@@ -10,7 +10,7 @@ import { AnswerReader } from "./answer-reader.ts";
  * Reads the events of one stream. The dialect has no end marker: the body just ends, and whether the answer is whole
  * shows in the finish reasons that came before. The other dialects' marker, which proxies add, is taken at its word.
  */
-export class GeminiStream implements StreamReader {
+export class AnswerStream implements StreamReader {
   readonly #reader: AnswerReader;
   readonly #events = new EventJson();
   #complete = false;
@@ -38,9 +38,4 @@ export class GeminiStream implements StreamReader {
     this.#reader.finish(out);
     this.#complete = true;
   }
-}
-
-/** A reader for one stream. `redact` takes the provider's credentials out of its errors. */
-export function readGeminiStream(redact = keepAll): GeminiStream {
-  return new GeminiStream(redact);
 }

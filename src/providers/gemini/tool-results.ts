@@ -1,7 +1,7 @@
 import type { Message, ToolCall } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import { type Place, toPicture } from "./media.ts";
+import { type Place, toPicture } from "./parts.ts";
 import { checksSignatures } from "./signature.ts";
 import type { InlineData, JsonObject, Part } from "./wire.ts";
 

@@ -10,13 +10,13 @@ import { ToolCallReader } from "./tool-call-reader.ts";
 export class ChoiceReader {
   readonly #index: number;
   readonly #toolCalls: ToolCallReader;
-  /** Log probabilities that came without anything said; they go with what is said next. */
+  /** Log probabilities that arrived without content; attached to the next content. */
   #logprobs: Logprobs | undefined;
-  /** The upstream's word for why the choice ended: undefined so far, or empty when it named none. */
+  /** The upstream's finish reason: undefined before the end, empty if it named none. */
   #word: string | undefined;
   #nativeWord = "";
   #spoke = false;
-  /** Signatures and annotations that came before anything they could belong to. */
+  /** Signatures and annotations that arrived before any content. */
   #held: Delta["content"][] = [];
 
   constructor(index: number) {
@@ -34,18 +34,18 @@ export class ChoiceReader {
     return this.#word !== undefined;
   }
 
-  /** Whether anything was said. A signature or an annotation alone is nothing. */
+  /** Whether any content was emitted. A signature or an annotation alone does not count. */
   get spoke(): boolean {
     return this.#spoke;
   }
 
-  /** Whether there is anything to show: something said, or a reason why nothing was. */
+  /** Whether the choice is usable: it has content, or a finish reason that explains why it has none. */
   get meant(): boolean {
     const reason = toFinishReason(this.#word ?? "", { called: this.#toolCalls.called });
     return this.#spoke || reason === FinishReason.LENGTH || reason === FinishReason.CONTENT_FILTER;
   }
 
-  /** Appends what one entry of `choices` says. */
+  /** Appends the chunks of one entry of `choices`. */
   read(choice: Json, out: CompletionChunk[]): void {
     const start = out.length;
     if (isObject(choice.delta)) {
@@ -62,7 +62,7 @@ export class ChoiceReader {
     this.#end(choice);
   }
 
-  /** At the end of the answer: what is owed, and the finish. Throws `upstream_protocol` for a call without a name. */
+  /** Appends pending content and the finish. Throws `upstream_protocol` for a call without a name. */
   finish(out: CompletionChunk[]): void {
     this.#release(out);
     this.#toolCalls.close(out);

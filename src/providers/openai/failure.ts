@@ -1,5 +1,5 @@
 import type { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../wire/answer.ts";
+import type { Refusal } from "../wire/response.ts";
 import { type SubjectWords, tellSubject } from "../wire/error-words.ts";
 import { readRetryAdvice } from "../wire/retry-after.ts";
 import { keepAll } from "../wire/redaction.ts";
@@ -69,11 +69,11 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
 ];
 
 /** What a refusal means to us: by its status and its structured fields, then by its words. Never throws. */
-export function toOpenAiFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
+export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status }, redact);
 }
 
-/** What an error inside an answer means that began as a success: `begun` says whether content came before it. */
+/** Maps an error inside a 2xx response to a Failure. `begun` says whether content came before it. */
 export function toInBandFailure(error: unknown, where: InBand): Failure {
   const facts = readErrorFacts(error);
   const subject = findByName(facts, SUBJECTS);

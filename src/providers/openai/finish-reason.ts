@@ -1,6 +1,6 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 
-/** The words of this dialect's servers. Any other word means that the answer is done. */
+/** Finish reasons of this dialect's servers. Any other one counts as STOP. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["stop", FinishReason.STOP],
   ["length", FinishReason.LENGTH],
@@ -11,7 +11,7 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["content_filter", FinishReason.CONTENT_FILTER],
 ]);
 
-/** Words that stand where a reason would, and mean that the answer broke off. */
+/** Values of `finish_reason` that mean that the answer broke off. */
 const BROKEN: ReadonlySet<string> = new Set(["error", "abort", "insufficient_system_resource"]);
 
 /** Whether `word` says that the answer broke off. */
@@ -25,8 +25,8 @@ export function isKnown(word: string): boolean {
 }
 
 /**
- * Why a choice ended. A choice that called tools ended for that, whatever the word, unless it was cut off; and no choice
- * ended for tools that it did not call.
+ * Maps a choice's finish reason. A choice with calls has TOOL_CALLS unless it was cut off or filtered; one without calls
+ * never has it.
  */
 export function toFinishReason(word: string, { called }: { readonly called: boolean }): FinishReason {
   const reason = REASONS.get(word) ?? FinishReason.STOP;

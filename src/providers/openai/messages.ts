@@ -4,7 +4,7 @@ import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
-import { type ContentContext, packParts, toContent } from "./content.ts";
+import { type PartContext, packParts, toContent } from "./parts.ts";
 import type {
   OpenAiAssistantMessage,
   OpenAiContent,
@@ -30,7 +30,7 @@ export function toMessages(messages: readonly Message[], model: UpstreamModel, l
     pictures = [];
   };
   messages.forEach((message, index) => {
-    const context: ContentContext = { model, log, path: `messages[${index}]` };
+    const context: PartContext = { model, log, path: `messages[${index}]` };
     log.omitWhen(message.cacheMark !== undefined, `${context.path}.cache_control`);
     if (message.role === Role.TOOL) {
       log.omitWhen(Boolean(message.name), `${context.path}.name`);
@@ -48,7 +48,7 @@ export function toMessages(messages: readonly Message[], model: UpstreamModel, l
   return model.capabilities.midConversationSystem ? out : gatherSystemMessages(out, model);
 }
 
-function toTurn(message: Message, context: ContentContext): OpenAiMessage {
+function toTurn(message: Message, context: PartContext): OpenAiMessage {
   const name = message.name || undefined;
   switch (message.role) {
     case Role.SYSTEM:
@@ -68,7 +68,7 @@ function toTurn(message: Message, context: ContentContext): OpenAiMessage {
  * check for it, because other servers refuse the field. Throws `invalid_request` for documents, and for speech of which
  * neither can be said.
  */
-function toAssistantTurn(message: Message, context: ContentContext): OpenAiAssistantMessage {
+function toAssistantTurn(message: Message, context: PartContext): OpenAiAssistantMessage {
   const { capabilities, outputModalities } = context.model;
   const { preservedReasoning } = capabilities;
   noteUnsayable(message, context);
@@ -91,7 +91,7 @@ function toAssistantTurn(message: Message, context: ContentContext): OpenAiAssis
   };
 }
 
-function noteUnsayable({ content }: Message, { model, log, path }: ContentContext): void {
+function noteUnsayable({ content }: Message, { model, log, path }: PartContext): void {
   const speaks = model.outputModalities.has(Modality.AUDIO);
   content.forEach(({ content: part }, index) => {
     const field = `${path}.content[${index}]`;
@@ -103,11 +103,7 @@ function noteUnsayable({ content }: Message, { model, log, path }: ContentContex
   });
 }
 
-function toAssistantText(
-  message: Message,
-  said: readonly string[],
-  { model, log, path }: ContentContext,
-): OpenAiContent {
+function toAssistantText(message: Message, said: readonly string[], { model, log, path }: PartContext): OpenAiContent {
   const texts = message.content.map(({ content, cacheMark }, index) => {
     log.omitWhen(cacheMark !== undefined, `${path}.content[${index}].cache_control`);
     return content.case === "text" ? content.value : "";

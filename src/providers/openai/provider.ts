@@ -1,12 +1,12 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/answer.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
-import { toOpenAiFailure } from "./failure.ts";
+import { toFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
-import { readOpenAiChunks, readOpenAiCompletion } from "./response.ts";
-import { OpenAiStreamReader } from "./stream.ts";
+import { toAnswerChunks, toAnswer } from "./response.ts";
+import { AnswerStream } from "./stream.ts";
 
 export interface OpenAiOptions {
   /** Its base URL ends in `/v1`, or wherever `/chat/completions` is. */
@@ -30,7 +30,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     "accept-encoding": "identity",
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     ...extra,
-    // After them: whoever could change it could let requests go round in circles.
+    // Not configurable: a wrong value could let requests loop between gateways.
     [HOPS_HEADER]: "1",
   });
 
@@ -51,16 +51,16 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
     progress,
     keyFamilyId,
     accountId,
-    toFailure: (refusal) => toOpenAiFailure(refusal, redact),
+    toFailure: (refusal) => toFailure(refusal, redact),
   });
 
   return {
     translate: toOpenAiRequest,
-    create: (call) => fetchWhole(upstream, toCall(call), (json) => readOpenAiCompletion(json, redact)),
+    create: (call) => fetchWhole(upstream, toCall(call), (json) => toAnswer(json, redact)),
     stream: (call, emit) =>
       fetchStream(upstream, toCall(call), {
-        reader: new OpenAiStreamReader(redact),
-        whole: (json) => readOpenAiChunks(json, redact),
+        reader: new AnswerStream(redact),
+        whole: (json) => toAnswerChunks(json, redact),
         emit,
       }),
     close: () => upstream.close(),

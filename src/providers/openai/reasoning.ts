@@ -9,11 +9,7 @@ const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as 
  * The effort to ask for: the model's own nearest one, the lower of two that are equally near. Undefined leaves it to the
  * model. A model without a list of efforts is sent the request's word.
  */
-export function toReasoningEffort(
-  effort: ReasoningEffort,
-  model: Capabilities,
-  log: TranslationLog,
-): string | undefined {
+export function toReasoning(effort: ReasoningEffort, model: Capabilities, log: TranslationLog): string | undefined {
   const wanted = effort - ReasoningEffort.NONE;
   const word = EFFORTS[wanted];
   if (word === undefined) return undefined;

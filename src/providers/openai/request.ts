@@ -4,9 +4,9 @@ import type { Capabilities, Translation, UpstreamModel } from "../../core/provid
 import { parsed } from "../wire/lenient.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
-import { toReasoningEffort } from "./reasoning.ts";
-import { instruct, toAnswerForm } from "./response-format.ts";
-import { toToolFields } from "./tools.ts";
+import { toReasoning } from "./reasoning.ts";
+import { instruct, toResponseFormat } from "./response-format.ts";
+import { toTools } from "./tools.ts";
 import type { OpenAiRequest } from "./wire.ts";
 
 /**
@@ -21,7 +21,7 @@ export function toOpenAiRequest(
 ): Translation {
   const { capabilities } = model;
   const log = new TranslationLog();
-  const form = toAnswerForm(request.responseFormat, capabilities, log);
+  const form = toResponseFormat(request.responseFormat, capabilities, log);
   const messages = toMessages(request.messages, model, log);
   const maxTokens =
     request.maxTokens === undefined
@@ -36,11 +36,11 @@ export function toOpenAiRequest(
     [capabilities.maxTokensField]: maxTokens,
     ...toSamplingFields(request, capabilities, log),
     ...toLogprobsFields(request, capabilities, log),
-    ...toToolFields(request, model, log),
+    ...toTools(request, model, log),
     n: toChoiceCount(request.n, capabilities),
     stop: request.stop.length > 0 ? request.stop : undefined,
     response_format: form.format,
-    reasoning_effort: toReasoningEffort(request.reasoningEffort, capabilities, log),
+    reasoning_effort: toReasoning(request.reasoningEffort, capabilities, log),
     ...toModalityFields(request, model, log),
     ...toPassedFields(request, log),
   };

@@ -5,7 +5,7 @@ import { readObject } from "./tools.ts";
 import type { OpenAiMessage, OpenAiResponseFormat } from "./wire.ts";
 
 /** The form of the answer's text: a field of the request, and where that is not enough an instruction to the model. */
-export interface AnswerForm {
+export interface ResponseFormatFields {
   readonly format: OpenAiResponseFormat | undefined;
   readonly instruction: string | undefined;
 }
@@ -14,11 +14,11 @@ export interface AnswerForm {
  * The answer's form. A model that does not enforce a schema is asked for a JSON object and told the schema; the request's
  * `response_format.json_schema` is then noted as left out. Throws `invalid_request` when the schema is not an object.
  */
-export function toAnswerForm(
+export function toResponseFormat(
   responseFormat: ResponseFormat | undefined,
   { jsonSchema }: Capabilities,
   log: TranslationLog,
-): AnswerForm {
+): ResponseFormatFields {
   const form = responseFormat?.format;
   if (form?.case === "jsonObject") return { format: { type: "json_object" }, instruction: undefined };
   if (form?.case !== "jsonSchema") return { format: undefined, instruction: undefined };

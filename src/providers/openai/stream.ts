@@ -1,8 +1,8 @@
 import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
-import type { StreamReader } from "../wire/answer.ts";
-import { noOutput, truncated } from "../wire/broken-answer.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { noOutput, truncated } from "../wire/response-failure.ts";
 import { EventJson, isEndMarker } from "../wire/event-json.ts";
 import { array, count, type Json, object, string } from "../wire/lenient.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
@@ -17,7 +17,7 @@ import { readUsage } from "./usage.ts";
  * Reads the events of one stream. A choice's finish is passed on when the stream ends, not when it is read: some servers
  * say more after it, and what comes last must be the finishes and the usage.
  */
-export class OpenAiStreamReader implements StreamReader {
+export class AnswerStream implements StreamReader {
   readonly #choices = new Map<number, ChoiceReader>();
   readonly #events = new EventJson();
   readonly #redact: Redact;

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../core/chunks.ts";
-import { brokenCall } from "../wire/broken-answer.ts";
+import { brokenCall } from "../wire/response-failure.ts";
 import { array, count, type Json, object, string } from "../wire/lenient.ts";
 import { readSignature } from "./answer-content.ts";
 

@@ -11,7 +11,7 @@ import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from
  * The tools and the rules about calling them. Without tools nothing is said of them: servers refuse a choice among none
  * and an empty list. Throws `invalid_request` for a schema that is not one.
  */
-export function toToolFields(
+export function toTools(
   request: CompletionRequest,
   { capabilities }: UpstreamModel,
   log: TranslationLog,

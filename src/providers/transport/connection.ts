@@ -2,62 +2,62 @@ import type { Socket } from "node:net";
 import { type ResponseHeaders, ResponseParser, type ResponseSink } from "./response-parser.ts";
 import type { Dialer } from "./dialer.ts";
 
-/** A POST as it is sent: the head but for the body's length and what follows it. */
+/** A POST ready to send: the request head without `content-length` and its end, and the body. */
 export interface WireRequest {
   readonly head: string;
   readonly body: Buffer;
-  /** The longest silence between two reads of the answer's body. */
+  /** Longest silence in ms between two reads of the response body. */
   readonly idleMs: number;
-  /** Whose turn it takes where requests wait for a connection. */
+  /** Fair-queue key while the request waits for a connection. */
   readonly key: string;
-  /** Connections are shared only by requests with the same one. */
+  /** Only requests of the same pool share connections. */
   readonly pool: string;
 }
 
-/** What a request is on: a connection, or the queue for one. */
+/** Holder of a request: a connection, or the queue for one. */
 export type Carrier = Pick<Connection, "pause" | "resume" | "destroy">;
 
-/** What hears of a request's answer. After `onEnd` or `onError` it hears nothing more. */
+/** Receives the response of one request. Nothing is called after `onEnd` or `onError`. */
 export interface ResponseListener extends ResponseSink {
-  /** Carries nothing else until the answer is over. Set by the pool, more than once where it had to wait. */
+  /** Exclusive until the response ends. Set by the pool, more than once if the request was queued. */
   connection: Carrier | undefined;
-  /** The request is about to be written: from here on the server may have it. */
+  /** Called just before the request is written. From then on the server may have received it. */
   onSent(): void;
   onEnd(): void;
   onError(error: Error): void;
 }
 
-/** What hears of a connection. */
+/** Receives the events of a connection. */
 interface ConnectionOwner {
-  /** The time for DNS, TCP and TLS together. */
+  /** Time limit in ms for DNS, TCP and TLS together. */
   readonly connectMs: number;
-  /** Its request is over, and it may be used for another one for so long: Infinity when the server has not said. */
+  /** Its request has ended. The connection can be reused for `keepAliveMs`; Infinity if the server names no limit. */
   onIdle(connection: Connection, keepAliveMs: number): void;
-  /** It broke before anything was written of this request, which another one has to carry. Called after `onClosed`. */
+  /** The connection broke before any byte of this request was written: send it on another one. Called after `onClosed`. */
   send(request: WireRequest, listener: ResponseListener): void;
-  /** It is closed, or about to be: nothing can be sent over it any more. Called once. */
+  /** The connection is closed or closing and takes no further request. Called once. */
   onClosed(connection: Connection): void;
 }
 
-/** How a connection broke, when it was not the system that said so. `toTransportFailure` knows the codes. */
+/** An error that this module detected itself, not the operating system. `toTransportFailure` maps the codes. */
 export function connectionError(code: string, message: string): Error {
   return Object.assign(new Error(message), { code });
 }
 
-/** A head and a body up to this length (bytes) are sent as one piece: a copy costs less than a second piece does. */
+/** A head and body of up to this many bytes are written at once: the copy costs less than a second write. */
 const ONE_PIECE = 16 * 1024;
 
-/** What all connections read into, one after another: a buffer for each read costs more than all of the parsing. */
+/** Read buffer shared by all connections: allocating one for each read costs more than parsing. */
 const READ_BUFFER = Buffer.allocUnsafeSlow(64 * 1024);
 
-/** One HTTP/1.1 connection to a provider, which begins to connect at once and takes one request at a time. */
+/** One HTTP/1.1 connection to a provider. It connects at once and carries one request at a time. */
 export class Connection implements ResponseSink, Carrier {
   readonly pool: string;
-  /** By the monotonic clock; when it was last free, and is to be closed if it still is, is set by its owner. */
+  /** Times of the monotonic clock. The owner sets when the connection became free and when to close it if still free. */
   readonly openedAtMs = performance.now();
   freeAtMs = 0;
   closeAtMs = Infinity;
-  /** How many requests it has carried, and how long the last one's answer took to begin. */
+  /** Number of requests carried, and time to the first byte of the last response. */
   requests = 0;
   beginMs = 0;
   readonly #owner: ConnectionOwner;
@@ -65,16 +65,16 @@ export class Connection implements ResponseSink, Carrier {
   readonly #parser = new ResponseParser(this);
   #connecting: NodeJS.Timeout | undefined;
   /**
-   * Waits until the connection is made, and with TLS until the server's certificate was found to be good; on one that has
-   * been used, until it has been seen that nothing came on it meanwhile, nor its end.
+   * Held back until the connection is established, with TLS until the certificate is verified. On a reused connection
+   * it is held back until a read has shown that no stray bytes and no FIN arrived meanwhile.
    */
   #unsent: WireRequest | undefined;
   #listener: ResponseListener | undefined;
   #idleMs = 0;
   #writtenAtMs = 0;
-  /** When something came, or reading began again. */
+  /** Time of the last read or resume. */
   #heardAtMs = 0;
-  /** Whether the answer began before all of its request was written: then it may be the answer to something else. */
+  /** Whether the response began before the request was fully written: it may then belong to an earlier request. */
   #isEarly = false;
   #hasBegun = false;
   #isPaused = false;
@@ -98,7 +98,7 @@ export class Connection implements ResponseSink, Carrier {
       .once("close", () => this.#break(connectionError("CLOSED", "the connection is closed")));
   }
 
-  /** Sends a request. Only for a connection that has none. */
+  /** Sends a request. The connection must be free. */
   send(request: WireRequest, listener: ResponseListener): void {
     this.#listener = listener;
     this.#hasBegun = false;
@@ -106,7 +106,7 @@ export class Connection implements ResponseSink, Carrier {
     this.requests += 1;
     this.#parser.reset();
     this.#unsent = request;
-    // Sockets are read between this turn of the event loop and the end of the next.
+    // The event loop polls sockets before this immediate runs, so stray bytes are seen first.
     if (this.#connecting === undefined) setImmediate(this.#sendUnsent);
   }
 
@@ -114,7 +114,7 @@ export class Connection implements ResponseSink, Carrier {
     return this.#listener === undefined;
   }
 
-  /** Reads no further for now, but for what was read already: an answer that is not read stalls its sender. */
+  /** Stops reading, so that TCP back-pressure stalls the server. Bytes already read are still delivered. */
   pause(): void {
     if (this.#isPaused) return;
     this.#isPaused = true;
@@ -129,16 +129,16 @@ export class Connection implements ResponseSink, Carrier {
   }
 
   /**
-   * Breaks if its server is silent within an answer for longer than its request allows. Called after sockets were read: a
-   * timer for each connection, set anew with each read, costs more than the parsing of an answer.
+   * Breaks if the server has been silent within a response for longer than `idleMs`. The owner calls this after the
+   * event loop has polled sockets: one timer per connection, reset on each read, costs more than parsing.
    */
   breakIfSilent(nowMs: number): void {
     if (this.#listener === undefined || !this.#hasBegun || this.#isPaused) return;
     if (nowMs - this.#heardAtMs > this.#idleMs)
-      this.#break(connectionError("SILENCE", `nothing came for ${this.#idleMs} ms`));
+      this.#break(connectionError("SILENCE", `no bytes received for ${this.#idleMs} ms`));
   }
 
-  /** Closes it, whatever is under way. Its listener hears nothing more. */
+  /** Closes the connection, also with a request in flight. The listener is not called again. */
   destroy(): void {
     this.#listener = undefined;
     this.#unsent = undefined;
@@ -189,12 +189,12 @@ export class Connection implements ResponseSink, Carrier {
     this.#socket.uncork();
   }
 
-  /** Answers whether to go on reading. */
+  /** Returns whether to continue reading. */
   #read(bytes: Buffer): boolean {
     this.#heardAtMs = performance.now();
-    // Nobody asked: whatever this is, it must not be taken for the answer to the next request.
+    // No request is in flight: these bytes must not be taken for the response to the next request.
     if (this.#listener === undefined || this.#unsent !== undefined)
-      this.#break(connectionError("CLOSED", "the other side sent something unasked"));
+      this.#break(connectionError("CLOSED", "the server sent bytes without a request"));
     else this.#parse(bytes);
     return !this.#isPaused;
   }
@@ -208,7 +208,7 @@ export class Connection implements ResponseSink, Carrier {
     }
   }
 
-  /** The answer is complete, and the connection may be kept for so long. */
+  /** Ends the exchange. The connection can be reused for `keepAliveMs`; 0 closes it. */
   #finish(keepAliveMs: number): void {
     const listener = this.#listener;
     this.#listener = undefined;
@@ -220,7 +220,7 @@ export class Connection implements ResponseSink, Carrier {
 
   #onEnd(): void {
     if (this.#listener !== undefined && this.#parser.end()) return this.#finish(0);
-    this.#break(connectionError("CLOSED", "the other side has closed the connection"));
+    this.#break(connectionError("CLOSED", "the server closed the connection"));
   }
 
   #break(error: Error): void {

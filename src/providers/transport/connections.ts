@@ -2,38 +2,38 @@ import { FairQueue, type Waiter } from "../../scheduling/fair-queue.ts";
 import { type ResponseListener, type Carrier, Connection, connectionError, type WireRequest } from "./connection.ts";
 import { Dialer, type Origin } from "./dialer.ts";
 
-/** How many connections to one origin there may be, and for how long. */
+/** Limits of the connections to one origin. */
 export interface ConnectionLimits {
-  /** Open at once, in all pools together. */
+  /** Maximum open connections, all pools together. */
   readonly max: number;
-  /** Older ones carry no further request, so that a provider that moves by DNS is followed. */
+  /** Maximum age for taking a new request, so that DNS changes of the provider take effect. */
   readonly maxAgeMs: number;
   readonly maxRequests: number;
 }
 
-/** How long a connection without a request is kept. */
+/** Time in ms after which an idle connection is closed. */
 const KEEP_ALIVE_MS = 30_000;
 
-/** A connection is given up so long before its server would close it, so that no request meets the closing on its way. */
+/** An idle connection is closed this many ms before the server would, so that no request races the server's close. */
 const EARLIER_MS = 1000;
 
 /**
- * How long a connection rests after an answer: nothing in HTTP/1.1 ties an answer to its request, so a stray one can be told
- * only while no request is on the connection. Most come at once. One that was taken for an answer is followed by the real
- * one, about as late as answers begin: hence twice the average of that, within these bounds.
+ * Bounds of the quarantine of a connection after a response. Nothing in HTTP/1.1 ties a response to its request, so a
+ * stray response can be detected only while no request is on the connection. Most arrive at once. If a stray response was
+ * taken for the real one, the real one follows after about the usual time to first byte: hence twice that average.
  */
-const MIN_REST_MS = 50;
-const MAX_REST_MS = 5000;
-/** How often connections are closed whose time is over, or whose server is silent. */
+const MIN_QUARANTINE_MS = 50;
+const MAX_QUARANTINE_MS = 5000;
+/** Interval of the check for expired connections and silent servers. */
 const SWEEP_MS = 100;
 
-/** Connections without a request, by the end of their last answer. */
-type Pool = Readonly<Record<"resting" | "idle", Connection[]>>;
+/** Free connections, ordered by the end of their last response. */
+type Pool = Readonly<Record<"quarantined" | "idle", Connection[]>>;
 
-/** A request for which there is no connection. */
+/** A request queued for a connection. */
 type Waiting = Waiter & Carrier & { readonly request: WireRequest; readonly listener: ResponseListener };
 
-/** The connections to one origin. Of those that have rested the last used is taken. */
+/** The connections to one origin. Takes the most recently used connection that has left quarantine. */
 export class Connections {
   readonly connectMs: number;
   readonly #dialer: Dialer;
@@ -53,14 +53,14 @@ export class Connections {
   }
 
   /**
-   * Sends a request over a connection of its pool, a new one if need be. Where there may be no more, it waits for one, the
-   * keys in turn; after `connectMs` the listener hears of an error.
+   * Sends a request over a connection of its pool, opening one if none is free. At `limits.max` the request queues,
+   * fairly by key; after `connectMs` the listener gets an error.
    */
   send(request: WireRequest, listener: ResponseListener): void {
     if (this.#waiting.size > 0 || !this.#dispatch(request, listener)) this.#wait(request, listener);
   }
 
-  /** Closes idle connections now and the others after their request. Resolves when all are closed. */
+  /** Closes idle connections at once and busy ones after their request. Resolves when all are closed. */
   async close(): Promise<void> {
     this.#closing = true;
     for (const connection of this.#all) if (connection.isFree) connection.destroy();
@@ -72,25 +72,26 @@ export class Connections {
     this.#averageBeginMs = this.#averageBeginMs === 0 ? beginMs : (this.#averageBeginMs * 31 + beginMs) / 32;
     const now = performance.now();
     const keepMs = Math.min(keepAliveMs - EARLIER_MS, KEEP_ALIVE_MS, openedAtMs + this.#limits.maxAgeMs - now);
-    if (this.#closing || keepMs <= MIN_REST_MS || requests >= this.#limits.maxRequests) return connection.destroy();
+    if (this.#closing || keepMs <= MIN_QUARANTINE_MS || requests >= this.#limits.maxRequests)
+      return connection.destroy();
     connection.freeAtMs = now;
     connection.closeAtMs = now + keepMs;
-    this.#poolOf(name).resting.push(connection);
-    if (this.#waiting.size > 0) setTimeout(this.#serve, MIN_REST_MS + 1);
+    this.#poolOf(name).quarantined.push(connection);
+    if (this.#waiting.size > 0) setTimeout(this.#serve, MIN_QUARANTINE_MS + 1);
   }
 
   onClosed(connection: Connection): void {
     this.#all.delete(connection);
     for (const list of Object.values(this.#poolOf(connection.pool))) {
-      const place = list.indexOf(connection);
-      if (place >= 0) list.splice(place, 1);
+      const index = list.indexOf(connection);
+      if (index >= 0) list.splice(index, 1);
     }
     if (this.#closing || this.#waiting.size > 0) setImmediate(this.#serve);
   }
 
-  /** Sends the request if there is a connection for it, or may be. Answers whether it did. */
+  /** Sends the request if a connection is free or may be opened. Returns whether it was sent. */
   #dispatch(request: WireRequest, listener: ResponseListener): boolean {
-    const connection = this.#takeRested(request.pool) ?? this.#open(request.pool);
+    const connection = this.#takeIdle(request.pool) ?? this.#open(request.pool);
     if (connection === undefined) return false;
     listener.connection = connection;
     connection.send(request, listener);
@@ -99,19 +100,20 @@ export class Connections {
 
   #poolOf(name: string): Pool {
     let pool = this.#pools.get(name);
-    if (pool === undefined) this.#pools.set(name, (pool = { resting: [], idle: [] }));
+    if (pool === undefined) this.#pools.set(name, (pool = { quarantined: [], idle: [] }));
     return pool;
   }
 
-  #takeRested(name: string): Connection | undefined {
-    const { resting, idle } = this.#poolOf(name);
-    const longestMs = this.#all.size < this.#limits.max ? MAX_REST_MS : MIN_REST_MS;
-    const endedBeforeMs = performance.now() - Math.min(Math.max(2 * this.#averageBeginMs, MIN_REST_MS), longestMs);
-    while (resting.length > 0 && resting[0]!.freeAtMs <= endedBeforeMs) idle.push(resting.shift()!);
+  #takeIdle(name: string): Connection | undefined {
+    const { quarantined, idle } = this.#poolOf(name);
+    const longestMs = this.#all.size < this.#limits.max ? MAX_QUARANTINE_MS : MIN_QUARANTINE_MS;
+    const endedBeforeMs =
+      performance.now() - Math.min(Math.max(2 * this.#averageBeginMs, MIN_QUARANTINE_MS), longestMs);
+    while (quarantined.length > 0 && quarantined[0]!.freeAtMs <= endedBeforeMs) idle.push(quarantined.shift()!);
     return idle.pop();
   }
 
-  /** A new one; where there may be no more, in place of a free one of another pool. */
+  /** Opens a connection; at `limits.max` it replaces a free one of another pool. */
   #open(pool: string): Connection | undefined {
     if (this.#all.size >= this.#limits.max) {
       const free = this.#all.values().find((each) => each.isFree && each.pool !== pool);
@@ -136,10 +138,10 @@ export class Connections {
     const waiting = { key: request.key, request, listener, pause() {}, resume() {}, destroy: leave };
     listener.connection = waiting;
     this.#waiting.add(waiting);
-    setTimeout(this.#serve, MIN_REST_MS + 1);
+    setTimeout(this.#serve, MIN_QUARANTINE_MS + 1);
   }
 
-  /** Sends waiting requests, the oldest of each key in turn, for as long as there are connections for them. */
+  /** Sends queued requests, the oldest of each key in rotation, until no connection is left. */
   readonly #serve = (): void => {
     for (let [first] = this.#waiting.oldest(); first !== undefined; [first] = this.#waiting.oldest()) {
       if (!this.#dispatch(first.request, first.listener)) return;
@@ -154,12 +156,12 @@ export class Connections {
       if (!connection.isFree) connection.breakIfSilent(now);
       else if (connection.closeAtMs <= now) connection.destroy();
     }
-    for (const [name, { resting, idle }] of this.#pools)
-      if (resting.length + idle.length === 0) this.#pools.delete(name);
+    for (const [name, { quarantined, idle }] of this.#pools)
+      if (quarantined.length + idle.length === 0) this.#pools.delete(name);
     this.#sweeping = this.#all.size > 0 ? this.#sweepLater() : undefined;
   };
 
-  /** What has arrived when a timer is due is read after it, and before immediates. */
+  /** The immediate runs after the event loop has polled sockets, so bytes that arrived before the timer count. */
   #sweepLater(): NodeJS.Timeout {
     return setTimeout(() => void setImmediate(this.#sweep), SWEEP_MS).unref();
   }

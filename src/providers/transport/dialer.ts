@@ -1,23 +1,23 @@
 import { connect, isIP, type LookupFunction, type OnReadOpts, type Socket } from "node:net";
 import { connect as connectTls, type ConnectionOptions } from "node:tls";
 
-/** Where sockets lead. */
+/** The remote end of the sockets. */
 export interface Origin {
-  /** Only its protocol, host and port. */
+  /** Only protocol, host and port are used. */
   readonly url: URL;
-  /** Default: the system's. */
+  /** Default: the system's resolver. */
   readonly lookup?: LookupFunction;
 }
 
-/** A connection that carries nothing is probed after so long, so that one whose other end has vanished is found out. */
+/** TCP keep-alive delay in ms: detects a peer that disappeared without closing. */
 const PROBE_AFTER_MS = 60_000;
 
-/** Makes the sockets to one origin, with TLS when it is `https:`. */
+/** Opens sockets to one origin, with TLS when it is `https:`. */
 export class Dialer {
-  /** When a socket may be written to: with TLS, when the server's certificate was found to be good. */
+  /** Event after which a socket may be written to: with TLS, once the server's certificate is verified. */
   readonly readyEvent: "connect" | "secureConnect";
   readonly #to: { readonly host: string; readonly port: number; readonly lookup?: LookupFunction };
-  /** What the last handshake left, to shorten the next one. */
+  /** TLS session of the last handshake, resumed by the next one. */
   #session: Buffer | undefined;
 
   constructor({ url, lookup }: Origin) {
@@ -27,7 +27,7 @@ export class Dialer {
     this.#to = { host, port: Number(url.port || (isTls ? 443 : 80)), ...(lookup && { lookup }) };
   }
 
-  /** Begins to connect; what arrives goes to `onread`. */
+  /** Starts connecting. Received bytes go to `onread`. */
   open(onread: OnReadOpts): Socket {
     const socket = this.readyEvent === "connect" ? connect({ ...this.#to, onread }) : this.#openTls(onread);
     return socket.setNoDelay(true).setKeepAlive(true, PROBE_AFTER_MS);
@@ -35,17 +35,17 @@ export class Dialer {
 
   #openTls(onread: OnReadOpts): Socket {
     const { host } = this.#to;
-    // Node documents `onread` here as for plain sockets, its types do not know it.
+    // Node documents `onread` for TLS sockets too; its types lack it.
     const options: ConnectionOptions & { readonly onread: OnReadOpts } = {
       ...this.#to,
       onread,
       ALPNProtocols: ["http/1.1"],
-      // An address is no name that a server could be asked for.
+      // SNI takes names, not IP addresses.
       ...(isIP(host) === 0 && { servername: host }),
       ...(this.#session && { session: this.#session }),
     };
     const socket = connectTls(options);
-    // A session that its server has forgotten may be what made this fail.
+    // An expired session may be the cause of the failure.
     socket.on("session", (session) => (this.#session = session)).on("error", () => (this.#session = undefined));
     return socket;
   }

@@ -11,17 +11,17 @@ import { RequestHeads } from "./request-head.ts";
 import { ReadScheduler } from "../../scheduling/read-scheduler.ts";
 import { toTransportFailure } from "./transport-failure.ts";
 
-/** Where a provider is and how it is reached. */
+/** Address of a provider and limits of its connections. */
 export interface UpstreamOptions {
   /** Origin and path prefix; see `docs/configuration.md` for what each dialect appends. */
   readonly baseUrl: string;
   /** Allows loopback and private addresses, and plain http. */
   readonly allowPrivate: boolean;
-  /** Time for DNS, TCP and TLS together. */
+  /** Time limit in ms for DNS, TCP and TLS together. */
   readonly connectMs: number;
-  /** How many connections there may be, for how long, and whether each account has its own. Default: no limits, shared. */
+  /** Connection limits, and whether each account has its own connections. Default: no limits, shared. */
   readonly connections?: ConnectionLimits & { readonly perAccount: boolean };
-  /** Shared by all that the event loop has to read. Default: of its own. */
+  /** Scheduler of reads, shared by all providers. Default: a separate one. */
   readonly readScheduler?: Pick<ReadScheduler, "take">;
 }
 
@@ -31,36 +31,36 @@ export interface UpstreamRequest {
   readonly path: string;
   readonly headers: Readonly<Record<string, string>>;
   body: string | Buffer;
-  /** Aborts with a Failure as its reason. */
+  /** Its abort reason is a Failure. */
   readonly signal: AbortSignal;
-  /** The longest silence between two reads of the body. */
+  /** Longest silence in ms between two reads of the response body. */
   readonly idleMs: number;
   readonly progress?: CallProgress | undefined;
   /**
-   * Whose turn it takes for a connection when all are in use, and for the answer's parts when there are more than there is
-   * time for. Default: of all that say nothing.
+   * Key for fair scheduling: of the queue for a connection, and of this response's reads under load. Requests without
+   * one share a queue.
    */
   readonly keyFamilyId?: string | undefined;
-  /** Where accounts have connections of their own: which one's it uses. Default: of all that say nothing. */
+  /** Selects the connection pool if accounts have their own. Requests without one share a pool. */
   readonly accountId?: string | undefined;
 }
 
-/** The most that is read of an answer that is not a stream, and of one event of a stream. Pictures come as base64. */
-export const MAX_ANSWER_BYTES = 64 * 1024 * 1024;
+/** Size limit of a whole response and of one stream event, in bytes. Pictures arrive as base64. */
+export const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 
-/** Unread bytes of one answer above which its socket is not read further. */
+/** Unread bytes of one response above which its socket is paused. */
 const HIGH_WATER_BYTES = 64 * 1024;
 
-/** As many connections as there are requests, shared by all accounts. */
+/** No connection limits; connections are shared by all accounts. */
 export const UNLIMITED = { max: Infinity, maxAgeMs: Infinity, maxRequests: Infinity, perAccount: false };
 
-/** How long a finished answer may take to end its body before its connection is given up. */
+/** Time in ms that a complete answer's body may take to end before its connection is closed. */
 const LINGER_MS = 1000;
 
 /** The connections to one provider. */
 export interface Upstream {
   /**
-   * Sends the request and asks for this media type; the answer's status and headers are in when the promise resolves.
+   * Sends the request with `accept` as its media type. Resolves once status and headers of the response have arrived.
    * Throws a Failure.
    */
   post(request: UpstreamRequest, accept: string): Promise<UpstreamResponse>;
@@ -68,7 +68,7 @@ export interface Upstream {
   close(): Promise<void>;
 }
 
-/** Connects to a provider with connections of its own. Redirects are not followed, environment proxies not used. */
+/** Creates the connection pool of one provider. Does not follow redirects or use proxies from the environment. */
 export function connectUpstream({
   baseUrl,
   allowPrivate,
@@ -103,20 +103,20 @@ export function connectUpstream({
   };
 }
 
-/** An answer whose status and headers are in and whose body is read on demand: an unread body stalls the provider. */
+/** A response whose status and headers have arrived. The body is read on demand, with back-pressure to the provider. */
 export interface UpstreamResponse {
   readonly status: number;
   readonly headers: ResponseHeaders;
   /**
-   * All that has arrived since the last read; undefined at the end, or when nothing came within `waitMs`. Throws a
-   * Failure, or the signal's reason.
+   * Returns all bytes since the last read; undefined at the end of the body, or if none arrive within `waitMs`. Throws
+   * a Failure, or the signal's reason.
    */
   read(waitMs?: number): Promise<readonly Buffer[] | undefined>;
-  /** All that is left of the body, in the pieces in which it arrived. Throws a Failure, or the signal's reason. */
+  /** Returns the rest of the body as the received buffers. Throws a Failure, or the signal's reason. */
   body(): Promise<readonly Buffer[]>;
-  /** Nothing more is wanted, and the answer is complete: keeps the connection if its body ends soon. */
+  /** The answer is complete: keeps the connection if the body ends within LINGER_MS. */
   complete(): void;
-  /** Nothing more is wanted: closes the connection unless the body has ended. */
+  /** Discards the response and closes the connection unless the body has ended. */
   abandon(): void;
 }
 
@@ -128,7 +128,7 @@ interface ExchangePorts {
   readonly keyFamilyId: string;
 }
 
-/** One request and its answer. */
+/** One request and its response. */
 class Exchange implements ResponseListener, UpstreamResponse {
   status = 0;
   headers: ResponseHeaders = {};
@@ -138,7 +138,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   readonly #readScheduler: Pick<ReadScheduler, "take">;
   readonly #progress: CallProgress | undefined;
   readonly #keyFamilyId: string;
-  readonly #resolve: (answer: UpstreamResponse) => void;
+  readonly #resolve: (response: UpstreamResponse) => void;
   readonly #reject: (reason: unknown) => void;
   readonly #onAbort = (): void => this.#fail(this.#signal.reason);
   #state: "waiting" | "open" | "lingering" | "ended" | "failed" = "waiting";
@@ -146,18 +146,18 @@ class Exchange implements ResponseListener, UpstreamResponse {
   #arrived: Buffer[] = [];
   #arrivedBytes = 0;
   #wake: (() => void) | undefined;
-  /** Whether the reader's turn is to come. */
+  /** Whether the reader is queued in the read scheduler. */
   #isQueued = false;
   #lingering: NodeJS.Timeout | undefined;
-  /** Set while the whole body is collected: then the socket is read up to the limit, and pauses only for others. */
+  /** Set while the whole body is collected: the socket is read up to MAX_RESPONSE_BYTES and pauses only for other calls. */
   #collecting = false;
-  /** When collecting began, by the monotonic clock, and what has arrived since its last turn. */
+  /** Start of collecting on the monotonic clock, and bytes received since the scheduler last resumed it. */
   #collectingSince = 0;
   #turnBytes = 0;
 
   constructor(
     { signal, turns, readScheduler, progress, keyFamilyId }: ExchangePorts,
-    resolve: (answer: UpstreamResponse) => void,
+    resolve: (response: UpstreamResponse) => void,
     reject: (reason: unknown) => void,
   ) {
     this.#signal = signal;
@@ -191,7 +191,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.#arrivedBytes += chunk.length;
     if (this.#collecting) {
       this.#turnBytes += chunk.length;
-      if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
+      if (this.#arrivedBytes > MAX_RESPONSE_BYTES) this.#fail(tooLarge());
       else if (this.#turnBytes > TURN_BYTES) this.#waitForTurn();
       return;
     }
@@ -209,12 +209,12 @@ class Exchange implements ResponseListener, UpstreamResponse {
   onError(error: Error): void {
     this.connection = undefined;
     const failure = toTransportFailure(error, this.#state !== "waiting");
-    // What has arrived was said, although nobody had the time to read it before the connection broke.
+    // Bytes received before the connection broke are still delivered.
     this.#fail(failure, this.#state === "open" ? this.#arrived : undefined);
   }
 
   read(waitMs?: number): Promise<readonly Buffer[] | undefined> {
-    // Not `async`: a promise and its turn less for every read of a stream.
+    // Not `async`: saves a promise and a microtask for each read.
     return new Promise((resolve, reject) => {
       if (this.#arrived.length > 0 || this.#state !== "open") return this.#give(resolve, reject);
       const timer = waitMs === undefined ? undefined : setTimeout(() => this.#wake?.(), waitMs);
@@ -229,7 +229,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   async body(): Promise<readonly Buffer[]> {
     this.#collecting = true;
     this.#collectingSince = performance.now();
-    if (this.#arrivedBytes > MAX_ANSWER_BYTES) this.#fail(tooLarge());
+    if (this.#arrivedBytes > MAX_RESPONSE_BYTES) this.#fail(tooLarge());
     this.connection?.resume();
     if (this.#state === "open") await this.#arrival();
     if (this.#state === "failed") throw this.#reason;
@@ -248,17 +248,17 @@ class Exchange implements ResponseListener, UpstreamResponse {
 
   abandon(): void {
     if (this.#state === "open" || this.#state === "lingering")
-      this.#fail(new Failure("cancelled", "The answer was abandoned."));
+      this.#fail(new Failure("cancelled", "The response was abandoned."));
   }
 
-  /** Gives a reader all that has arrived; undefined when nothing has, and the reason when nothing more comes. */
+  /** Settles a read: all received bytes, undefined if there are none, or the failure if the exchange has failed. */
   #give(resolve: (bytes: readonly Buffer[] | undefined) => void, reject: (reason: unknown) => void): void {
     const chunks = this.#arrived;
     if (chunks.length === 0) return this.#state === "failed" ? reject(this.#reason) : resolve(undefined);
     this.#arrived = [];
     this.#arrivedBytes = 0;
     if (this.#state === "open") this.connection?.resume();
-    // Each piece costs the decoder and the parser as much as some events do.
+    // One buffer: each extra one costs the decoder and the parser as much as several events.
     resolve(chunks.length === 1 ? chunks : [Buffer.concat(chunks)]);
   }
 
@@ -277,7 +277,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     });
   }
 
-  /** Lets the reader go on when there is time for it. */
+  /** Wakes the reader through the read scheduler. */
   #wakeInTurn(): void {
     if (this.#wake === undefined || this.#isQueued) return;
     this.#isQueued = true;
@@ -287,7 +287,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
   readonly #onTurn = (): number => {
     this.#isQueued = false;
     const bytes = this.#arrivedBytes;
-    // Whoever was woken by something else meanwhile has taken what had come.
+    // A reader that another event woke has already taken the bytes.
     if (this.#arrived.length > 0 || this.#state !== "open") this.#wake?.();
     return bytes;
   };
@@ -306,7 +306,7 @@ class Exchange implements ResponseListener, UpstreamResponse {
     this.connection = undefined;
     this.#settle();
     this.#wake?.();
-    // Without effect once the answer was handed out: then read() throws it, after what has arrived.
+    // No effect after the promise has resolved: read() then throws the reason after the received bytes.
     if (arrived === undefined) this.#reject(reason);
   }
 }

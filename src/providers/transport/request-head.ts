@@ -1,15 +1,15 @@
-/** What a header's name and value may consist of (RFC 9110, 5.1 and 5.5). */
+/** Characters of a header's name and value (RFC 9110, 5.1 and 5.5). */
 const NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]+$/;
 const VALUE = /^[\t\x20-\x7e\x80-\xff]*$/;
 const PATH = /^[\x21-\x7e]+$/;
 
 type Headers = Readonly<Record<string, string>>;
 
-/** Writes the heads of the requests to one base URL: all but the body's length. */
+/** Writes request heads for one base URL, without `content-length`. */
 export class RequestHeads {
   readonly #prefix: string;
   readonly #host: string;
-  /** A provider sends the same headers with nearly every request: those of the last one, and their text. */
+  /** Cache of the last headers and their text: nearly every request of a provider has the same ones. */
   #headers: Headers = {};
   #text = "";
 
@@ -18,9 +18,9 @@ export class RequestHeads {
     this.#host = host;
   }
 
-  /** Ends with a line's end. Throws a TypeError for what HTTP has no place for, naming it but not its value. */
+  /** The text ends with CRLF. Throws a TypeError for characters that HTTP forbids; it names the header, never its value. */
   write(path: string, headers: Headers, accept: string): string {
-    if (!PATH.test(path)) throw new TypeError("the path has a character that no address has");
+    if (!PATH.test(path)) throw new TypeError("the path contains a character that a URL cannot contain");
     if (this.#headers !== headers) {
       this.#text = toLines(headers);
       this.#headers = headers;
@@ -32,9 +32,8 @@ export class RequestHeads {
 function toLines(headers: Headers): string {
   let lines = "";
   for (const [name, value] of Object.entries(headers)) {
-    if (!NAME.test(name))
-      throw new TypeError(`a header's name has a character that no name has: ${JSON.stringify(name)}`);
-    if (!VALUE.test(value)) throw new TypeError(`the header ${name} has a character that no header has`);
+    if (!NAME.test(name)) throw new TypeError(`a header name contains a forbidden character: ${JSON.stringify(name)}`);
+    if (!VALUE.test(value)) throw new TypeError(`the header ${name} contains a forbidden character`);
     lines += `${name}: ${value}\r\n`;
   }
   return lines;

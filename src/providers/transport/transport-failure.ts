@@ -1,8 +1,8 @@
 import { Failure } from "../../core/failure.ts";
-import { AnswerError } from "./response-parser.ts";
+import { ResponseError } from "./response-parser.ts";
 import { PRIVATE_ADDRESS } from "./public-lookup.ts";
 
-/** What broke a connection, in our words. `answered`: the status and headers were in. */
+/** Maps a connection error to a Failure. `answered`: status and headers had arrived. */
 export function toTransportFailure(error: Error, answered: boolean): Failure {
   const code = "code" in error ? String(error.code) : "";
   if (code === "CONNECT_TIMEOUT") {
@@ -12,7 +12,7 @@ export function toTransportFailure(error: Error, answered: boolean): Failure {
     });
   }
   if (code === "NO_CONNECTION") {
-    // Says nothing about the provider. It has waited already, so that another wait helps less than another model.
+    // Not the provider's fault. The call has already waited, so a fallback is better than a retry.
     return new Failure("upstream_unavailable", "All connections to the upstream provider are in use.", {
       cause: error,
       transient: false,
@@ -24,7 +24,7 @@ export function toTransportFailure(error: Error, answered: boolean): Failure {
       cause: error,
     });
   }
-  if (error instanceof AnswerError) {
+  if (error instanceof ResponseError) {
     return new Failure("upstream_protocol", "The upstream provider's answer is not valid HTTP.", { cause: error });
   }
   if (answered) {

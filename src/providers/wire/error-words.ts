@@ -2,20 +2,20 @@ import { string } from "./lenient.ts";
 import { cutText, MAX_READ_CHARS } from "./scrub.ts";
 import type { ErrorSubject, UpstreamError } from "./status-failure.ts";
 
-/** What a dialect's servers say only in words, first match first. Patterns have bounded quantifiers. */
+/** Error subjects that a dialect's servers state only in text; the first match wins. Patterns have bounded quantifiers. */
 export type SubjectWords = readonly (readonly [subject: ErrorSubject, words: RegExp])[];
 
 /**
- * An upstream's text, cut to its first 2,000 characters before anything is looked for in it: it may be as long as an
- * answer. Empty when it is no text.
+ * Returns an upstream's text cut to MAX_READ_CHARS before any pattern is applied, because it may be as long as a
+ * response. Empty if it is not a string.
  */
 export function readMessage(value: unknown): string {
   return cutText(string(value), MAX_READ_CHARS);
 }
 
 /**
- * What an error is about: by its structured fields (`coded`), and only without them by its words. Quoted words do not
- * count, for upstreams quote what callers wrote.
+ * Determines an error's subject: from structured fields (`coded`), otherwise from its text. Quoted text is ignored,
+ * because upstreams quote the caller's input.
  */
 export function tellSubject(
   coded: ErrorSubject | undefined,
@@ -26,10 +26,10 @@ export function tellSubject(
   return { subject: words.find(([, pattern]) => pattern.test(plain))?.[0], toldBy: "words" };
 }
 
-/** A quotation ends with its mark, or, in a text that was cut, with the text. An apostrophe inside a word is none. */
+/** A quotation ends at its closing mark, or at the end of a cut text. An apostrophe inside a word does not count. */
 const QUOTED = /"(?:\\.|[^"])*?(?:"|$)|`[^`]*(?:`|$)|“[^”]*(?:”|$)|(?<!\w)'.*?(?:'(?!\w)|$)/gs;
 
-/** The text with an ellipsis for each quotation. */
+/** Replaces each quotation by an ellipsis. */
 export function withoutQuotes(text: string): string {
   return text.replace(QUOTED, "…");
 }

@@ -1,21 +1,21 @@
-import { tooComplex, unreadable } from "./broken-answer.ts";
+import { tooComplex, unreadable } from "./response-failure.ts";
 import { isTooComplex, parseExactly } from "./exact-json.ts";
 
-/** One dialect's marker for the end of a stream, which proxies add to the others' streams as well. */
+/** Whether the data is OpenAI's end marker. Proxies add it to streams of the other dialects too. */
 export function isEndMarker(data: string): boolean {
   return data.trim() === "[DONE]";
 }
 
 /**
- * Reads the data of a stream's events as JSON. One that is none may be the half of a last event, so it only counts as
- * broken once another event follows; otherwise the end of the stream tells whether anything is missing.
+ * Parses the data of a stream's events as JSON. Invalid JSON may be a truncated last event, so it is an error only once
+ * another event follows; otherwise the end of the stream shows whether the answer is complete.
  */
 export class EventJson {
   #broken = false;
 
   /**
-   * The event's data; undefined when it is empty or not JSON. Throws `upstream_protocol` when an event before it was
-   * not JSON, or when this one is larger than MAX_ANSWER_JSON.
+   * Returns the parsed data; undefined if it is empty or not JSON. Throws `upstream_protocol` if an earlier event was
+   * not JSON, or if this one exceeds MAX_RESPONSE_JSON.
    */
   read(data: string): unknown {
     if (this.#broken) throw unreadable();

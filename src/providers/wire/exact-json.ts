@@ -1,16 +1,15 @@
 import { exceedsJsonSize, type JsonSize, MAX_PARSED_DEPTH } from "../../encoding/json-size.ts";
 
 /**
- * The most that is parsed of one answer, one event or one tool's arguments: 128 levels hold 64 of a tool's arguments, and
- * 2,000,000 keys and values 6,000 tokens with the probabilities of 20 others each. Parsing as many takes a quarter of a
- * second.
+ * Limits of one parsed response, event or tool argument. 128 levels leave 64 for a tool's arguments. 2,000,000 keys and
+ * values hold 6,000 tokens with 20 log probabilities each and take a quarter of a second to parse.
  */
-export const MAX_ANSWER_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 2_000_000 };
+export const MAX_RESPONSE_JSON: JsonSize = { depth: MAX_PARSED_DEPTH, values: 2_000_000 };
 
-/** Shorter answers and events are not measured: whatever they hold is parsed within a few milliseconds. */
+/** Texts up to this length are not measured: they parse within a few milliseconds. */
 const SMALL_CHARS = 16 * 1024;
 
-/** The parts of JSON that every supported Node has and TypeScript's library does not list yet. */
+/** Functions of `JSON` that every supported Node has and TypeScript's library does not declare yet. */
 interface ExactJson {
   parse(text: string, revive: (key: string, value: unknown, context: { readonly source?: string }) => unknown): unknown;
   rawJSON(text: string): object;
@@ -20,21 +19,20 @@ interface ExactJson {
 const exact = JSON as unknown as ExactJson;
 
 /**
- * Characters of a number that may be written otherwise than they were: 16 or more, an exponent, a zero at the end of a
- * fraction, or the negative zero. Most texts have none, and are not looked at further.
+ * Numbers that may not survive a round trip: 16 or more characters, an exponent, a trailing zero in a fraction, or
+ * negative zero. Most texts have none and skip the detailed check.
  */
 const SUSPECT = /\d[\d.]{15}|\d[eE]|\.\d*0(?!\d)|-0(?![.\d])/;
-/** Such a number in whole, at a place where JSON may have one. Also matches inside strings. */
+/** The whole of such a number where JSON allows one. Also matches inside strings. */
 const CANDIDATE = /(?<=^|[:,[\s])-?\d(?:[\d.]{15}[\d.eE+-]*|[\d.]*[eE][\d+-]+|\d*\.\d*0(?!\d)|(?<=-0)(?![.\d]))/g;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Text parsed as JSON. Numbers that would come out differently (an ID of 19 digits, `1e400`, `1.50`) keep their
- * characters: they are opaque until `JSON.stringify` writes them as they were, so that they survive in a tool's
- * arguments both ways. `revive` may put something else in place of a string. What is nested a thousand levels and more may
- * come as `JSON.parse` reads it. Throws what `JSON.parse` throws.
+ * Parses JSON text. Numbers that would change (an ID of 19 digits, `1e400`, `1.50`) keep their characters: they are
+ * opaque objects that `JSON.stringify` writes unchanged, so that they survive in a tool's arguments both ways. `revive`
+ * may replace a string. Beyond about a thousand levels numbers may be rounded. Throws what `JSON.parse` throws.
  */
 export function parseExactly(text: string, revive?: (key: string, value: string) => unknown): unknown {
   if (revive === undefined && !(SUSPECT.test(text) && hasInexactNumber(text))) return JSON.parse(text);
@@ -45,14 +43,14 @@ export function parseExactly(text: string, revive?: (key: string, value: string)
     });
   } catch (reason) {
     if (!(reason instanceof RangeError)) throw reason;
-    // Looking at each value takes stack for each level, parsing does not: how much there is must not decide what is JSON.
+    // The reviver uses stack for each level, plain parsing does not: the stack size must not decide what is valid.
     return JSON.parse(text);
   }
 }
 
 /**
- * Whether a number of the text would be written otherwise than it was. Calling back for each value of a stream's events
- * costs four times as much as parsing them, and IDs of random digits often look like such a number.
+ * Whether the text has a number that would not survive a round trip. A reviver call for each value costs four times as
+ * much as parsing, and random IDs often look like such a number, so this check runs first.
  */
 function hasInexactNumber(text: string): boolean {
   CANDIDATE.lastIndex = 0;
@@ -60,7 +58,7 @@ function hasInexactNumber(text: string): boolean {
   let inString = false;
   for (let found = CANDIDATE.exec(text); found !== null; found = CANDIDATE.exec(text)) {
     if (String(Number(found[0])) === found[0]) continue;
-    // Quotes are counted once, from where the last such number stood.
+    // Scans for quotes from the previous candidate on, so that each character is visited once.
     for (; scanned < found.index; scanned++) {
       const char = text.charCodeAt(scanned);
       if (char === QUOTE) inString = !inString;
@@ -71,9 +69,9 @@ function hasInexactNumber(text: string): boolean {
   return false;
 }
 
-/** Whether an answer or an event is too deep, or has too much in it, to be parsed. */
+/** Whether a response or event exceeds MAX_RESPONSE_JSON. */
 export function isTooComplex(text: string): boolean {
-  return text.length > SMALL_CHARS && exceedsJsonSize(text, MAX_ANSWER_JSON);
+  return text.length > SMALL_CHARS && exceedsJsonSize(text, MAX_RESPONSE_JSON);
 }
 
 /** Whether a parsed value is a number that kept its characters. */

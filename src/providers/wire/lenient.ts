@@ -1,13 +1,13 @@
 import { Base64 } from "../../encoding/base64.ts";
 import { exceedsJsonSize } from "../../encoding/json-size.ts";
-import { isExactNumber, MAX_ANSWER_JSON, parseExactly } from "./exact-json.ts";
+import { isExactNumber, MAX_RESPONSE_JSON, parseExactly } from "./exact-json.ts";
 
 /*
- * Reading what an upstream sends: only the fields we use are looked at, and each is taken only when it has the type we
- * need. What is missing or of another type reads as absent, so a strange answer can be incomplete but never break us.
+ * Lenient readers of upstream JSON. Only the fields we use are read, and only if they have the expected type. A missing
+ * field or one of another type reads as absent, so an unexpected response may be incomplete but never throws here.
  */
 
-/** A JSON object that somebody else wrote. */
+/** A JSON object from outside, not validated. */
 export type Json = Readonly<Record<string, unknown>>;
 
 /** Whether `value` is an object, and neither an array nor a number or a string that kept its characters. */
@@ -44,9 +44,9 @@ export function count(value: unknown): number | undefined {
   return given !== undefined && given >= 0 ? Math.min(Math.trunc(given), 0x7fffffff) : undefined;
 }
 
-/** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_ANSWER_JSON. */
+/** Text parsed as JSON, numbers as they are written; undefined when it is none, or larger than MAX_RESPONSE_JSON. */
 export function parsed(text: string): unknown {
-  if (exceedsJsonSize(text, MAX_ANSWER_JSON)) return undefined;
+  if (exceedsJsonSize(text, MAX_RESPONSE_JSON)) return undefined;
   try {
     return parseExactly(text);
   } catch {

@@ -1,18 +1,18 @@
-/** Replaces what must not be shown in a text. */
+/** Replaces secrets in a text. */
 export type Redact = (text: string) => string;
 
 /** Replaces nothing: for a provider without credentials. */
 export const keepAll: Redact = (text) => text;
 
-/** Shorter values are words, numbers and names as often as secrets: replacing them would make errors unreadable. */
+/** Minimum length of a replaced value: shorter ones are often ordinary words, and replacing them makes errors unreadable. */
 const MIN_CHARS = 8;
 
-/** What a credential is replaced by. */
+/** Replacement of a credential. */
 const WORD = "[key]";
 
 /**
- * A replacement of these values, and of each of their words of 8 characters or more, wherever a text has them as they are,
- * in JSON, in a URL, or in base64 alone and inside of something longer. Letter case does not matter.
+ * Creates a redaction of these values and of each of their words of MIN_CHARS or more: plain, in JSON, in a URL, and in
+ * base64, alone or inside a longer value. Ignores letter case.
  */
 export function redactionOf(secrets: readonly string[]): Redact {
   const words = secrets
@@ -20,7 +20,7 @@ export function redactionOf(secrets: readonly string[]): Redact {
     .filter((word) => word.length >= MIN_CHARS);
   const forms = new Set(words.flatMap(formsOf).filter((form) => form.length >= MIN_CHARS));
   if (forms.size === 0) return keepAll;
-  // The longest first: a form may begin with another one.
+  // Longest first: one form may be a prefix of another.
   const ordered = [...forms].toSorted((a, b) => b.length - a.length);
   const pattern = new RegExp(ordered.map((form) => form.replace(/[\\^$.*+?()[\]{}|]/g, "\\$&")).join("|"), "gi");
   return (text) => text.replace(pattern, WORD);
@@ -41,7 +41,7 @@ function formsOf(secret: string): string[] {
   ];
 }
 
-/** Its base64 at each of the three places where it can begin, without the characters that depend on what is around it. */
+/** Base64 of the value at the three possible offsets, without the characters that depend on its neighbours. */
 function base64Of(secret: string): string[] {
   const bytes = Buffer.from(secret);
   return [0, 1, 2].map((before) => {

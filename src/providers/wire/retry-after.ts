@@ -1,12 +1,12 @@
-import type { Refusal } from "./answer.ts";
+import type { Refusal } from "./response.ts";
 
 type Headers = Refusal["headers"];
 
-/** What a refusal's headers say about another try. */
+/** Retry advice from a refusal's headers. */
 export interface RetryAdvice {
-  /** How long it asks to wait; undefined when it does not say, or not in a way that can be read. */
+  /** Requested delay in ms; undefined if absent or unreadable. */
   readonly retryAfterMs: number | undefined;
-  /** Whether it says that the same call will fail again. */
+  /** Whether the upstream says that a retry will fail. */
   readonly final: boolean;
 }
 
@@ -15,7 +15,7 @@ export function readRetryAdvice(headers: Headers): RetryAdvice {
   return { retryAfterMs: readRetryAfterMs(headers), final: first(headers["x-should-retry"]).trim() === "false" };
 }
 
-/** `retry-after-ms`, or `retry-after` as seconds or as a date, which is read against the answer's own `date`. */
+/** `retry-after-ms`, or `retry-after` in seconds or as a date relative to the response's own `date`. */
 function readRetryAfterMs(headers: Headers): number | undefined {
   const exact = readNumber(headers["retry-after-ms"]);
   if (exact !== undefined) return Math.ceil(exact);
@@ -30,7 +30,7 @@ function readNumber(header: string | string[] | undefined): number | undefined {
   return /^\d{1,9}(?:\.\d{1,9})?$/.test(text) ? Number(text) : undefined;
 }
 
-/** Of a header that was sent twice, the first counts. */
+/** The first value of a repeated header. */
 function first(header: string | string[] | undefined): string {
   return (Array.isArray(header) ? header[0] : header) ?? "";
 }

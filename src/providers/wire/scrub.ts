@@ -1,6 +1,6 @@
 import type { Redact } from "./redaction.ts";
 
-/** What is read of an upstream's text. */
+/** Characters read of an upstream's text. */
 export const MAX_READ_CHARS = 2000;
 
 const MAX_SHOWN_CHARS = 500;
@@ -9,7 +9,7 @@ const MAX_SHOWN_CHARS = 500;
 const PLAIN = /(?:[a-z]{1,16}|\d{1,8}|[a-z]{1,8}\d{1,3}|\d{1,3}[a-z]{1,3})/.source;
 
 /**
- * What an upstream's text may tell of the gateway, its account and its surroundings, each replaced by a word for it.
+ * Information in an upstream's text about the gateway, its account and its network, with its replacement.
  * Every quantifier is bounded, or stops at a character that cannot begin another match.
  */
 const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
@@ -44,7 +44,7 @@ const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
     "[account]",
   ],
 
-  // Places in a network: IPv4, IPv6, names of the inside, and any name with a port.
+  // Network addresses: IPv4, IPv6, internal names, and any name with a port.
   [/\b(?:\d{1,3}\.){3}\d{1,3}(?::\d{1,5})?\b/g, "[address]"],
   [
     /(?<![\w:.])\[?(?:(?:[\da-f]{1,4}:){7}[\da-f]{1,4}|(?=[\da-f:]{0,40}::)(?=:{0,2}[\da-f])(?:[\da-f]{0,4}:){2,7}[\da-f]{0,4})(?![\w:])(?:\](?::\d{1,5})?)?/gi,
@@ -56,14 +56,14 @@ const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
   ],
   [/\b(?:(?:[a-z\d-]{1,63}\.){1,8}[a-z]{2,24}|localhost|[a-z\d]{1,30}-[a-z\d-]{1,30}):\d{2,5}\b/gi, "[address]"],
 
-  // Places in a file system. Paths of an API and of a JSON document are of use to a caller, and stay.
+  // File paths. Paths of an API and of a JSON document are useful to the caller and stay.
   [
     /(?<![\w/.#])(?:~|\/(?:app|build|code|data|etc|home|lib|mnt|opt|private|proc|root|run|srv|tmp|usr|users|var|workspace))(?:\/[\w.@+-]{1,100}){1,20}/gi,
     "[path]",
   ],
   [/\b[a-z]:\\[^\s"'<>|]{1,300}/gi, "[path]"],
 
-  // Anything opaque: long, of letters and digits, and not the name of a model with its date.
+  // Opaque tokens: long, of letters and digits, and not a model name with its date.
   [/(?<![\w/+-])(?=[\w/+]{0,100}\d)(?=[\w/+]{0,100}[A-Z])(?=[\w/+]{0,100}[a-z])[\w/+]{40,}={0,2}/g, "[key]"],
   [
     new RegExp(
@@ -74,13 +74,13 @@ const SECRETS: readonly (readonly [pattern: RegExp, word: string])[] = [
   ],
 ];
 
-/** Words that some clients take for the end of all trying, and that tell of an account that is not the caller's. */
+/** Words that make some clients stop retrying for good, and that describe the gateway's account, not the caller's. */
 const MONEY = /quota|billing|credit|balance|payment/i;
 
 /**
- * An upstream's text as a caller may see it: first without what `redact` knows of the provider's credentials, then without
- * what looks like keys, addresses, paths, account names and e-mail addresses, and
- * short. Empty when there is nothing to show, or when it speaks of money.
+ * Returns an upstream's text as a caller may see it: without the provider's credentials (`redact`), without anything
+ * that looks like a key, address, path, account name or e-mail address, and cut to MAX_SHOWN_CHARS. Empty if nothing is
+ * left, or if the text is about billing.
  */
 export function scrub(text: string, redact: Redact): string {
   const read = redact(cutText(text, MAX_READ_CHARS));
@@ -89,7 +89,7 @@ export function scrub(text: string, redact: Redact): string {
   return cutText(shown.replace(/[\s\p{Cc}]+/gu, " ").trim(), MAX_SHOWN_CHARS);
 }
 
-/** The beginning of `text`, to the end of a word: a cut secret would not look like one. */
+/** Cuts `text` at a word boundary: a secret cut in half would not be recognised. */
 export function cutText(text: string, chars: number): string {
   if (text.length <= chars) return text;
   const end = text.slice(0, chars).search(/\s\S*$/);

@@ -1,7 +1,7 @@
 import { Failure } from "../../core/failure.ts";
-import { MAX_ANSWER_BYTES } from "../transport/http.ts";
+import { MAX_RESPONSE_BYTES } from "../transport/http.ts";
 
-/** One server-sent event: its type (empty when it had none) and its data, lines joined by a line feed. */
+/** One server-sent event: its type (empty if absent) and its data, lines joined by a line feed. */
 export interface SseEvent {
   readonly event: string;
   readonly data: string;
@@ -13,11 +13,11 @@ const BYTE_ORDER_MARK = 0xfeff;
 /**
  * Splits the bytes of one `text/event-stream` into events, as the WHATWG standard says: CR, LF and CRLF end a line, a
  * blank line ends an event, comments and unknown fields are ignored, a byte order mark is dropped. Bytes may be split
- * anywhere. A line may be as long as an answer (a picture is one line of many megabytes): pieces of an unfinished line
- * are kept apart and joined once.
+ * anywhere. A line may be as long as a response (a picture is one line of many megabytes), so pieces of an unfinished
+ * line are joined only once.
  */
 export class SseParser {
-  // Node's own handling drops a second mark too, when the first one came alone: it keeps marks, and we drop the first.
+  // `ignoreBOM` keeps byte order marks and this class drops the first: Node also drops a second one if the first came alone.
   readonly #decoder = new TextDecoder("utf-8", { ignoreBOM: true });
   #begun = false;
   #pieces: string[] = [];
@@ -26,14 +26,14 @@ export class SseParser {
   #data: string | undefined;
   #afterCr = false;
 
-  /** The events that are complete with these bytes. Throws `upstream_protocol` when one is larger than we read. */
+  /** Returns the events that these bytes complete. Throws `upstream_protocol` for one beyond MAX_RESPONSE_BYTES. */
   push(bytes: Uint8Array): SseEvent[] {
     const out: SseEvent[] = [];
     this.#take(this.#decoder.decode(bytes, { stream: true }), out);
     return out;
   }
 
-  /** At the end of the stream: the event that lacked its blank line, if there is one. */
+  /** At the end of the stream: returns the event that lacked its blank line, if any. */
   end(): SseEvent[] {
     const out: SseEvent[] = [];
     this.#take(this.#decoder.decode(), out);
@@ -73,7 +73,7 @@ export class SseParser {
 
   #grow(length: number): void {
     this.#size += length;
-    if (this.#size > MAX_ANSWER_BYTES) {
+    if (this.#size > MAX_RESPONSE_BYTES) {
       throw new Failure("upstream_protocol", "The upstream provider sent an event larger than this gateway reads.");
     }
   }

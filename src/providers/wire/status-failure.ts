@@ -3,37 +3,37 @@ import { keepAll, type Redact } from "./redaction.ts";
 import { scrub } from "./scrub.ts";
 
 /**
- * What an error is about, where its status does not say: the conversation's length (`context`), our credential, our
- * account, content that is not allowed, what our translation made of the request (`translation`), a limit that waiting
- * a little does not end (`lasting`), or an upstream with too much to do (`overload`).
+ * Subject of an error whose status alone is ambiguous: the conversation's length (`context`), our credential, our
+ * account, disallowed content, an error of our translation (`translation`), a limit that a short wait does not lift
+ * (`lasting`), or an overloaded upstream (`overload`).
  */
 export type ErrorSubject = "context" | "credential" | "account" | "content" | "translation" | "lasting" | "overload";
 
-/** The facts that a failure is told from: what a dialect reads out of an error, in no dialect's words. */
+/** An upstream error as a dialect reads it, in terms that all dialects share. */
 export interface UpstreamError {
-  /** The HTTP status, or the one that an error inside an answer stands for. */
+  /** The HTTP status, or the equivalent status of an error inside a 2xx response. */
   readonly status: number;
   /** The upstream's own text, as `readMessage` gives it. */
   readonly message: string;
   readonly subject?: ErrorSubject | undefined;
-  /** What told the subject: a structured field, or only the text, which may repeat the caller's. Default: `code`. */
+  /** Source of the subject: a structured field, or the text, which may repeat the caller's input. Default: `code`. */
   readonly toldBy?: "code" | "words";
   /** The request field that the upstream names; empty when it names none. */
   readonly param?: string;
   readonly retryAfterMs?: number | undefined;
-  /** Whether the upstream says that the same call will fail again. */
+  /** Whether the upstream says that a retry will fail. */
   readonly final?: boolean;
 }
 
-/** Where in an answer an error stands that began as a success, and what must not be shown of it. */
+/** Position of an error inside a 2xx response, and its redaction. */
 export interface InBand {
   /** Whether content came before it. */
   readonly begun: boolean;
-  /** Of the provider's credentials. Default: nothing. */
+  /** Redacts the provider's credentials. Default: none. */
   readonly redact?: Redact;
 }
 
-/** How long an upstream is left alone whose limit does not pass by itself. */
+/** Retry delay in ms after a limit that a short wait does not lift. */
 const LASTING_RETRY_MS = 30_000;
 
 const FAILED = "The upstream provider failed.";
@@ -42,14 +42,14 @@ const NOT_AUTHENTICATED = "The gateway could not authenticate with the upstream 
 const NOT_SERVED = "The upstream provider does not serve this gateway's account.";
 const NOT_ALLOWED = "The upstream provider does not let this gateway's account do this.";
 
-/** The failure that an answer with an error's status means: the one classification that all dialects share. */
+/** Maps a response with an error status to a Failure. All dialects share this classification. */
 export function toStatusFailure(error: UpstreamError, redact: Redact = keepAll): Failure {
   return toFailure(error, { upstreamStatus: error.status, refused: true }, redact);
 }
 
 /**
- * The failure that an error inside an answer means whose status was 200. Before any content it is named as its status
- * would be. Once content has `begun`, its text only says that generating failed.
+ * Maps an error inside a 2xx response to a Failure. Before any content it is classified by its equivalent status. Once
+ * content has `begun`, the message only says that generating failed.
  */
 export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }: InBand): Failure {
   if (!begun) return toFailure(error, { upstreamStatus: 200, refused: true }, redact);
@@ -60,7 +60,7 @@ export function toInnerFailure(error: UpstreamError, { begun, redact = keepAll }
     requestBound,
     refused: false,
     ...(detail !== undefined && { detail }),
-    // Ours; those of other rejections hold the upstream's words.
+    // These violations are our own text; those of other rejections hold the upstream's.
     ...(detail === "context_length_exceeded" && { violations }),
     ...(retryAfterMs !== undefined && { retryAfterMs }),
     ...(upstreamStatus !== undefined && { upstreamStatus }),
@@ -117,9 +117,9 @@ function classify(error: UpstreamError, redact: Redact): Classified {
   return { ...overload, detail: "upstream_overloaded" };
 }
 
-/** A rejection is about the request, unless it is about our credential, our account, or what we made of the request. */
+/** A rejection is the request's fault unless its subject is our credential, our account or our translation. */
 function toRejection(error: UpstreamError, redact: Redact): Classified {
-  // Told by words only, it may be the caller's text that speaks: that says nothing about the upstream.
+  // A subject from text only may come from quoted caller input, which says nothing about the upstream's health.
   const requestBound = error.toldBy === "words";
   switch (error.subject) {
     case "credential":
@@ -143,7 +143,7 @@ function toRejection(error: UpstreamError, redact: Redact): Classified {
   }
 }
 
-/** In the upstream's own words, as a caller may see them, or in ours when nothing is left of them. */
+/** Uses the upstream's scrubbed text, or our own if nothing is left of it. */
 function rejected({ status, message: words, param = "" }: UpstreamError, redact: Redact): Classified {
   const plain =
     status === 413
@@ -169,7 +169,7 @@ function toAdvice({ retryAfterMs }: UpstreamError): string {
   return ` Retry after ${seconds} ${seconds === 1 ? "second" : "seconds"}.`;
 }
 
-/** When another try makes sense, as far as the upstream says. */
+/** The upstream's retry advice. */
 function toPatience({ retryAfterMs, final = false }: UpstreamError): FailureOptions {
   return { ...(retryAfterMs !== undefined && { retryAfterMs }), ...(final && { transient: false }) };
 }

@@ -2,7 +2,7 @@ import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js"
 import { type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import type { TranslationLog } from "./translation.ts";
 
-/** Whether the choice makes the model call a tool. */
+/** Whether the choice forces a tool call. */
 export function forcesCall(toolChoice: ToolChoice | undefined): boolean {
   const choice = toolChoice?.choice;
   switch (choice?.case) {
@@ -19,9 +19,8 @@ export function forcesCall(toolChoice: ToolChoice | undefined): boolean {
 }
 
 /**
- * Notes what is lost when nothing of a request's tools is sent, because it has none or the model takes none: the tools
- * themselves, a call that was to be made, and the rule against several at once. What says nothing without tools is not
- * missed.
+ * Logs the tool fields that are omitted because the request has no tools or the model takes none: the tools, a forced
+ * call, and `parallel_tool_calls: false`. Fields without effect are not logged.
  */
 export function omitToolFields({ tools, toolChoice, parallelToolCalls }: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(tools.length > 0, "tools");

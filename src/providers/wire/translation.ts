@@ -2,53 +2,53 @@ import { create } from "@bufbuild/protobuf";
 import { type Clamp, ClampSchema } from "../../../gen/parley/v1/report_pb.js";
 import type { SentSize, Translation } from "../../core/provider.ts";
 
-/** Tiers of service at no more than list prices, in the words of all dialects. */
+/** Service tiers at or below list price, of all dialects. */
 const ORDINARY_TIERS: ReadonlySet<string> = new Set(["auto", "default", "standard", "standard_only", "flex"]);
-/** The dearest tier that is documented costs twice the list price. */
+/** The most expensive documented tier costs twice the list price. */
 const MAX_TIER_FACTOR = 2;
 
-/** What of a finished body bounds its cost. */
+/** Facts of a finished body that bound its cost. */
 type FinishedFacts = Pick<Translation, "streamed"> &
   Pick<SentSize, "maxTokens"> &
   Partial<Pick<SentSize, "searches" | "cacheWrite">> & {
-    /** The tier of service that it asks for. */
+    /** The requested service tier. */
     readonly tier?: string | undefined;
   };
 
 /**
- * Collects what a translation could not honour. Fields go by their name in the OpenAI format, with indexes where they
- * are in a list: `seed`, `stop[1]`, `tools[0].strict`.
+ * Collects the fields that a translation omits or clamps, by their name in the OpenAI format with list indexes: `seed`,
+ * `stop[1]`, `tools[0].strict`.
  */
 export class TranslationLog {
   readonly #omitted: string[] = [];
   readonly #clamped: Clamp[] = [];
   #mediaBytes = 0;
 
-  /** Says that a field was left out. */
+  /** Logs an omitted field. */
   omit(field: string): void {
     this.#omitted.push(field);
   }
 
-  /** Says that a field is left out when the request has it: the shape of most rules. */
+  /** Logs an omitted field if `present`. */
   omitWhen(present: boolean, field: string): void {
     if (present) this.#omitted.push(field);
   }
 
-  /** `value`, moved into the range and noted when it lies outside. */
+  /** Returns `value` clamped to the range, and logs a change. */
   clamp(field: string, value: number, [min, max]: readonly [min: number, max: number]): number {
     const to = Math.min(Math.max(value, min), max);
     if (to !== value) this.#clamped.push(create(ClampSchema, { field, from: value, to }));
     return to;
   }
 
-  /** A picture, recording or document in base64, for the body: what is written so is not text that has tokens. */
+  /** Encodes a picture, recording or document as base64 for the body. Its length does not count as text tokens. */
   base64({ buffer, byteOffset, byteLength }: Uint8Array): string {
     const text = Buffer.from(buffer, byteOffset, byteLength).toString("base64");
     this.#mediaBytes += text.length;
     return text;
   }
 
-  /** The finished translation: `body` as JSON text, absent (undefined) fields left out. */
+  /** Returns the finished translation, with the body as JSON text without undefined fields. */
   finish(
     value: object,
     { streamed, maxTokens, tier, searches = false, cacheWrite = "none" }: FinishedFacts,

@@ -8,7 +8,7 @@ type Detail = Exclude<
   undefined | "promptTokens" | "completionTokens" | "totalTokens"
 >;
 
-/** Counts of tokens. A detail that is undefined was not counted. */
+/** Token counts. An undefined detail was not reported. */
 export type TokenCounts = { readonly promptTokens: number; readonly completionTokens: number } & {
   readonly [Key in Detail]?: number | undefined;
 };
@@ -25,7 +25,7 @@ const DETAILS = [
   "rejectedPredictionTokens",
 ] as const satisfies readonly Detail[];
 
-/** The counts as usage: with their total, and none larger than the contract can hold. */
+/** Converts the counts to usage: adds the total and caps each count at MAX_TOKENS. */
 export function toUsage(counts: TokenCounts): Usage {
   const promptTokens = bounded(counts.promptTokens);
   const completionTokens = bounded(counts.completionTokens);

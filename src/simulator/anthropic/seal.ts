@@ -13,7 +13,7 @@ function stamp({ answer, index, count }: Place, text: string): string {
   return fingerprint(JSON.stringify([KEY, answer, index, count, text]));
 }
 
-/** The signature of a reasoning block. It tells the simulator, and nobody else, that the block is unchanged. */
+/** The signature of a reasoning block, by which the simulator verifies that the block is unchanged. */
 export function sealBlock(place: Place, text: string): string {
   const { answer, index, count } = place;
   return Buffer.from(JSON.stringify({ answer, index, count, stamp: stamp(place, text) })).toString("base64");

@@ -5,7 +5,7 @@ const FINISH_REASONS = { done: "STOP", calls: "STOP", stop: "STOP", length: "MAX
 
 /**
  * The parts of an answer. Only the first of parallel calls carries a signature, every picture does, and text does when
- * it was thought about. Thoughts that nobody asked to see are only counted.
+ * it was thought about. Thoughts without `includeThoughts` are only counted.
  */
 export function encodeParts(parts: readonly Part[]): Record<string, unknown>[] {
   return parts.flatMap((part) => encodePart(part, parts));
@@ -42,7 +42,7 @@ export function encodeEnd({ end }: Answer): { finishReason?: string } {
   return end ? { finishReason: FINISH_REASONS[end.kind] } : {};
 }
 
-/** Usage when so many tokens of the answer are out, thoughts included: in a stream it is a running total. */
+/** Usage after this many answer tokens, thoughts included: in a stream a running total. */
 export function encodeUsage({ usage, parts }: Answer, sentTokens: number): Record<string, unknown> {
   const promptTokensDetails = [
     { modality: "TEXT", tokenCount: usage.promptTextTokens },

@@ -5,7 +5,7 @@ import { isEffort } from "../reasoning.ts";
 import { Refusal } from "../refusal.ts";
 import type { Content, ContentPart, GenerationConfig } from "./schema.ts";
 
-/** What the service takes for a signature that nobody knows any more. */
+/** Sentinel that the service accepts in place of an unknown signature. */
 const SENTINELS = new Set(["skip_thought_signature_validator", "context_engineering_is_the_way_to_go"]);
 
 const DEFAULT_EFFORT = "high";
@@ -52,7 +52,7 @@ export function checkThinking({ thinkingConfig }: GenerationConfig, model: strin
   refuseUnless(includeThoughts !== true, "Include_thoughts is only enabled when thinking is enabled.");
 }
 
-/** The signature of a part that says this: what real ones hold is nobody's business. */
+/** The signature of a part with this content. The content of real signatures is opaque. */
 export function sign(said: string): string {
   return Buffer.from(`simulated ${fingerprint(said)}`).toString("base64");
 }

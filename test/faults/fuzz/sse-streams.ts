@@ -1,11 +1,11 @@
 import fc from "fast-check";
-import type { StreamReader } from "../../../src/providers/wire/answer.ts";
+import type { StreamReader } from "../../../src/providers/wire/response.ts";
 import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
 import { toAnswerChunks as anthropicChunks } from "../../../src/providers/anthropic/response.ts";
 import { toAnswerChunks as geminiChunks } from "../../../src/providers/gemini/response.ts";
-import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
-import { readOpenAiChunks } from "../../../src/providers/openai/response.ts";
-import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
+import { AnswerStream as GeminiStream } from "../../../src/providers/gemini/stream.ts";
+import { toAnswerChunks as readOpenAiChunks } from "../../../src/providers/openai/response.ts";
+import { AnswerStream as OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
 import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/stream.ts";
 import { encodeEvents as encodeGemini } from "../../../src/simulator/gemini/stream.ts";
 import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/stream.ts";
@@ -31,7 +31,7 @@ export const STREAM_DIALECTS = {
     ending: /"stop_reason"\s*:\s*"/,
   },
   gemini: {
-    createReader: () => readGeminiStream(),
+    createReader: () => new GeminiStream(),
     whole: geminiChunks,
     ending: /"(finishReason|finish_reason|blockReason|block_reason)"\s*:\s*"/,
   },

@@ -5,11 +5,11 @@ import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { toAnswer as readAnthropic } from "../../../src/providers/anthropic/response.ts";
 import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
-import type { StreamReader } from "../../../src/providers/wire/answer.ts";
+import type { StreamReader } from "../../../src/providers/wire/response.ts";
 import { toAnswer as readGemini } from "../../../src/providers/gemini/response.ts";
-import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
-import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
-import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
+import { AnswerStream as GeminiStream } from "../../../src/providers/gemini/stream.ts";
+import { toAnswer as readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
+import { AnswerStream as OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
 import { SseParser } from "../../../src/providers/wire/sse.ts";
 
 /*
@@ -38,7 +38,7 @@ export function scenariosWith(upstream: string, expected: string): Scenario[] {
 
 const READERS: Readonly<Record<string, { whole: (json: unknown) => Answer; stream: () => StreamReader }>> = {
   anthropic: { whole: readAnthropic, stream: () => new AnswerStream() },
-  gemini: { whole: readGemini, stream: readGeminiStream },
+  gemini: { whole: readGemini, stream: () => new GeminiStream() },
   "openai-compatible": { whole: readOpenAiCompletion, stream: () => new OpenAiStreamReader() },
 };
 

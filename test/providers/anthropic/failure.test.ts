@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { toErrorFailure, toRefusalFailure } from "../../../src/providers/anthropic/failure.ts";
-import type { Refusal } from "../../../src/providers/wire/answer.ts";
+import { toInBandFailure, toFailure } from "../../../src/providers/anthropic/failure.ts";
+import type { Refusal } from "../../../src/providers/wire/response.ts";
 import { readFixture, readFixtureJson } from "./fixtures.ts";
 
 const refuse = (status: number, body: unknown = "", headers: Refusal["headers"] = {}): Failure =>
-  toRefusalFailure({ status, headers, body: typeof body === "string" ? body : JSON.stringify(body) });
+  toFailure({ status, headers, body: typeof body === "string" ? body : JSON.stringify(body) });
 
 const error = (type: string, message = "", details?: object): object => ({
   type: "error",
@@ -217,8 +217,8 @@ describe("an error in an answer", () => {
     ["novelty", { code: "upstream_unavailable" }],
   ])("of type %s is told by it, and says only that generating failed once content was given", (type, expected) => {
     const event = error(type, "bad") as Record<string, unknown>;
-    expect(toErrorFailure(event, { begun: false })).toMatchObject({ ...expected, upstreamStatus: 200 });
-    const late = toErrorFailure(event, { begun: true });
+    expect(toInBandFailure(event, { begun: false })).toMatchObject({ ...expected, upstreamStatus: 200 });
+    const late = toInBandFailure(event, { begun: true });
     expect(late).toMatchObject({
       code: expected.code,
       message: "The upstream provider failed while generating the response.",

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
+import { AnswerStream } from "../../../src/providers/gemini/stream.ts";
 import { type SseEvent, SseParser } from "../../../src/providers/wire/sse.ts";
 
 const FOLDER = new URL("../../fixtures/", import.meta.url);
@@ -21,7 +21,7 @@ export type Split = (left: number) => number;
 /** Reads a stream's bytes in pieces. The chunks up to a failure are in `chunks`; the failure is thrown. */
 export function readStream(bytes: Uint8Array, split: Split, chunks: CompletionChunk[] = []): CompletionChunk[] {
   const parser = new SseParser();
-  const reader = readGeminiStream();
+  const reader = new AnswerStream();
   const readAll = (events: readonly SseEvent[]): void => {
     for (const event of events) if (!reader.complete) reader.read(event, chunks);
   };

@@ -8,8 +8,8 @@ import {
 import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
 import { fold } from "../../support/fold.ts";
-import { readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
-import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
+import { toAnswer } from "../../../src/providers/openai/response.ts";
+import { AnswerStream } from "../../../src/providers/openai/stream.ts";
 import { SseParser } from "../../../src/providers/wire/sse.ts";
 
 /** What a stream said before it ended or failed. */
@@ -21,7 +21,7 @@ export interface StreamOutcome {
 /** Reads the bytes of a stream as the transport does, cut before each of `cuts`. */
 export function readStream(bytes: Uint8Array, cuts: readonly number[] = []): StreamOutcome {
   const parser = new SseParser();
-  const reader = new OpenAiStreamReader();
+  const reader = new AnswerStream();
   const chunks: CompletionChunk[] = [];
   const bounds = [0, ...cuts, bytes.length];
   const readAll = (events: ReturnType<SseParser["push"]>): void => {
@@ -41,7 +41,7 @@ export function readStream(bytes: Uint8Array, cuts: readonly number[] = []): Str
 /** Reads a whole completion: its answer in protobuf's JSON, or how it fails. */
 export function readWhole(json: unknown): { readonly answer: unknown; readonly failure: Failure | undefined } {
   try {
-    return { answer: plainAnswer(readOpenAiCompletion(json)), failure: undefined };
+    return { answer: plainAnswer(toAnswer(json)), failure: undefined };
   } catch (reason) {
     if (reason instanceof Failure) return { answer: undefined, failure: reason };
     throw reason;

@@ -5,7 +5,7 @@ import { afterEach, describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import {
   connectUpstream,
-  MAX_ANSWER_BYTES,
+  MAX_RESPONSE_BYTES,
   type Upstream,
   type UpstreamResponse,
   type UpstreamRequest,
@@ -190,13 +190,13 @@ describe("an answer", () => {
   it("as large as an answer may be is read, and a larger one is not", async () => {
     const megabyte = Buffer.alloc(1024 * 1024, "a");
     const { server, upstream } = await serve((socket, request) => {
-      const length = MAX_ANSWER_BYTES + (request.includes("/larger") ? 1 : 0);
+      const length = MAX_RESPONSE_BYTES + (request.includes("/larger") ? 1 : 0);
       socket.write(`HTTP/1.1 200 OK\r\ncontent-length: ${length}\r\n\r\n`);
-      for (let sent = 0; sent < MAX_ANSWER_BYTES; sent += megabyte.length) socket.write(megabyte);
-      if (length > MAX_ANSWER_BYTES) socket.write("a");
+      for (let sent = 0; sent < MAX_RESPONSE_BYTES; sent += megabyte.length) socket.write(megabyte);
+      if (length > MAX_RESPONSE_BYTES) socket.write("a");
     });
     const text = await textOf(await post(upstream));
-    expect(text).toHaveLength(MAX_ANSWER_BYTES);
+    expect(text).toHaveLength(MAX_RESPONSE_BYTES);
     await nextTurn();
     await expect((await post(upstream, { path: "/larger" })).body()).rejects.toMatchObject({
       code: "upstream_protocol",

@@ -2,7 +2,7 @@ import { request } from "node:http";
 import { Duplex } from "node:stream";
 import * as fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { AnswerError, ResponseParser } from "../../../src/providers/transport/response-parser.ts";
+import { ResponseError, ResponseParser } from "../../../src/providers/transport/response-parser.ts";
 
 /** What a parser made of some bytes. */
 interface Heard {
@@ -31,7 +31,7 @@ function read(pieces: readonly string[], { closes = false } = {}): Heard {
     }
     return closes && parser.end() ? { ...heard, end: "whole" } : heard;
   } catch (error) {
-    if (!(error instanceof AnswerError)) throw error;
+    if (!(error instanceof ResponseError)) throw error;
     return { ...heard, end: "broken" };
   }
 }

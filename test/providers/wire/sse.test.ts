@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { MAX_ANSWER_BYTES } from "../../../src/providers/transport/http.ts";
+import { MAX_RESPONSE_BYTES } from "../../../src/providers/transport/http.ts";
 import { type SseEvent, SseParser } from "../../../src/providers/wire/sse.ts";
 
 /** Parses `bytes`, cut before each of `cuts`. */
@@ -160,7 +160,7 @@ describe("a long line", () => {
     const parser = new SseParser();
     parser.push(Buffer.from("data: "));
     const pushAll = (): void => {
-      for (let sent = 0; sent <= MAX_ANSWER_BYTES; sent += piece.length) parser.push(piece);
+      for (let sent = 0; sent <= MAX_RESPONSE_BYTES; sent += piece.length) parser.push(piece);
     };
     expect(pushAll).toThrow(Failure);
     expect(() => parser.push(piece)).toThrow(expect.objectContaining({ code: "upstream_protocol" }));

@@ -1,9 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { Failure, FailureCode, FailureDetail } from "../../../src/core/failure.ts";
-import { toErrorFailure, toRefusalFailure } from "../../../src/providers/anthropic/failure.ts";
-import type { Refusal } from "../../../src/providers/wire/answer.ts";
+import {
+  toInBandFailure as toErrorFailure,
+  toFailure as toRefusalFailure,
+} from "../../../src/providers/anthropic/failure.ts";
+import type { Refusal } from "../../../src/providers/wire/response.ts";
 import { toFailure, toInBandFailure as toGeminiInner } from "../../../src/providers/gemini/failure.ts";
-import { toInBandFailure as toOpenAiInner, toOpenAiFailure } from "../../../src/providers/openai/failure.ts";
+import {
+  toInBandFailure as toOpenAiInner,
+  toFailure as toOpenAiFailure,
+} from "../../../src/providers/openai/failure.ts";
 
 /** How a dialect words an error, and what it reads out of one. */
 interface Dialect {

@@ -1,7 +1,7 @@
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import { object, string, type Json } from "../wire/lenient.ts";
-import type { AnswerContent } from "./content.ts";
+import type { AnswerContent } from "./answer-content.ts";
 import type { UsageCount } from "./usage.ts";
 
 const REASONS: Readonly<Record<string, FinishReason | undefined>> = {
@@ -10,25 +10,25 @@ const REASONS: Readonly<Record<string, FinishReason | undefined>> = {
   refusal: FinishReason.CONTENT_FILTER,
 };
 
-/** Why an answer ended: the fields that a whole answer and the last event of a stream have in common. */
-export interface Ending {
-  /** The provider's word; not empty. */
+/** The finish fields that a whole answer and the last event of a stream share. */
+export interface Finish {
+  /** The provider's stop reason; not empty. */
   readonly stopReason: string;
   readonly stopDetails: Json;
 }
 
-/** Reads the ending; undefined when there is none yet. */
-export function readEnding(message: Json): Ending | undefined {
+/** Reads the finish; undefined if there is none yet. */
+export function readFinish(message: Json): Finish | undefined {
   const stopReason = string(message["stop_reason"]);
   return stopReason === "" ? undefined : { stopReason, stopDetails: object(message["stop_details"]) };
 }
 
 /**
- * Says what is owed at the end: open blocks, the explanation of a refusal, the finish, the usage. An answer without
- * any content is one too: after a tool result a model may have nothing to add.
+ * Appends the end of the answer: open blocks, the explanation of a refusal, the finish, the usage. An empty answer is
+ * valid: after a tool result a model may have nothing to add.
  */
-export function sayEnding(
-  { stopReason, stopDetails }: Ending,
+export function writeFinish(
+  { stopReason, stopDetails }: Finish,
   { content, usage }: { readonly content: AnswerContent; readonly usage: UsageCount },
   out: CompletionChunk[],
 ): void {
@@ -40,7 +40,7 @@ export function sayEnding(
   if (counted !== undefined) out.push(usageChunk(counted));
 }
 
-/** Calls in an answer that was not cut short are what it ended for, whatever the provider calls it. */
+/** TOOL_CALLS if the answer has calls and was not cut short, whatever stop reason the provider sent. */
 function toFinishReason(stopReason: string, { calls }: AnswerContent): FinishReason {
   const cut = Object.hasOwn(REASONS, stopReason) ? REASONS[stopReason] : undefined;
   return cut ?? (calls > 0 ? FinishReason.TOOL_CALLS : FinishReason.STOP);

@@ -1,40 +1,48 @@
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { ContentPart, File, Image } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { Job } from "./job.ts";
+import type { TranslationContext } from "./context.ts";
 import type { ContentBlock, DocumentBlock, ImageBlock, ImageType, TextBlock } from "./wire.ts";
 
 /**
- * What a user or a tool says, as blocks. Blank text is left out: the provider refuses it. Throws `invalid_request` for
- * recordings, for uploads by ID, and for pictures and documents of a kind that the provider does not read.
+ * Converts the parts of a user or tool message to blocks. Drops blank text, which the provider refuses. Throws
+ * `invalid_request` for audio, for uploads by ID, and for unsupported types of pictures and documents.
  */
-export function toContentBlocks(job: Job, parts: readonly ContentPart[], field: string): ContentBlock[] {
+export function toContentBlocks(
+  context: TranslationContext,
+  parts: readonly ContentPart[],
+  field: string,
+): ContentBlock[] {
   const blocks: ContentBlock[] = [];
   parts.forEach((part, index) => {
     const partField = `${field}.content[${index}]`;
-    const block = toContentBlock(job, part, partField);
-    job.marks.put(block, part.cacheMark, partField);
+    const block = toContentBlock(context, part, partField);
+    context.marks.put(block, part.cacheMark, partField);
     if (block !== undefined) blocks.push(block);
   });
   return blocks;
 }
 
-/** The same for a message that may only hold text. */
-export function toTextBlocks(job: Job, parts: readonly ContentPart[], field: string): TextBlock[] {
+/** Converts the parts of a message that may only hold text. */
+export function toTextBlocks(context: TranslationContext, parts: readonly ContentPart[], field: string): TextBlock[] {
   parts.forEach(({ content }, index) => {
     if (content.case !== "text") throw invalidField(`${field}.content[${index}]`, "must be text");
   });
-  return toContentBlocks(job, parts, field).filter((block) => block.type === "text");
+  return toContentBlocks(context, parts, field).filter((block) => block.type === "text");
 }
 
-function toContentBlock(job: Job, { content }: ContentPart, field: string): ContentBlock | undefined {
+function toContentBlock(
+  context: TranslationContext,
+  { content }: ContentPart,
+  field: string,
+): ContentBlock | undefined {
   switch (content.case) {
     case "text":
       return isBlank(content.value) ? undefined : { type: "text", text: content.value };
     case "image":
-      return toImageBlock(job, content.value, field);
+      return toImageBlock(context, content.value, field);
     case "file":
-      return toDocumentBlock(job, content.value, field);
+      return toDocumentBlock(context, content.value, field);
     case "audio":
       throw invalidField(field, "this model does not take audio");
     case undefined:
@@ -43,13 +51,13 @@ function toContentBlock(job: Job, { content }: ContentPart, field: string): Cont
   return undefined;
 }
 
-/** Text that the provider refuses as empty. */
+/** Whether the provider refuses the text as empty. */
 export function isBlank(text: string): boolean {
   return text.trim() === "";
 }
 
-/** A picture as a block. Throws `invalid_request` when the model or the provider does not take it. */
-export function toImageBlock({ model, log }: Job, { source, detail }: Image, field: string): ImageBlock {
+/** Converts a picture to a block. Throws `invalid_request` if the model or the provider does not take it. */
+export function toImageBlock({ model, log }: TranslationContext, { source, detail }: Image, field: string): ImageBlock {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(field, "this model does not take images");
   log.omitWhen(detail !== "" && detail !== "auto", `${field}.image_url.detail`);
   if (source.case === "url") {
@@ -65,7 +73,7 @@ export function toImageBlock({ model, log }: Job, { source, detail }: Image, fie
   return { type: "image", source: { type: "base64", media_type: mediaType, data: log.base64(source.value) } };
 }
 
-/** The provider refuses a picture whose declared type is not that of its bytes, so the bytes decide. */
+/** Detects the type from the bytes: the provider refuses a picture whose declared type differs from them. */
 function sniffImage(bytes: Uint8Array): ImageType | undefined {
   if (beginsWith(bytes, "\x89PNG")) return "image/png";
   if (beginsWith(bytes, "\xff\xd8\xff")) return "image/jpeg";
@@ -74,7 +82,7 @@ function sniffImage(bytes: Uint8Array): ImageType | undefined {
   return undefined;
 }
 
-function toDocumentBlock({ log }: Job, { source, mediaType, name }: File, field: string): DocumentBlock {
+function toDocumentBlock({ log }: TranslationContext, { source, mediaType, name }: File, field: string): DocumentBlock {
   if (source.case !== "data") throw invalidField(field, "must hold the document itself, not the ID of an upload");
   const title = name === "" ? undefined : name;
   if (beginsWith(source.value, "%PDF-") || /^application\/pdf\b/i.test(mediaType)) {

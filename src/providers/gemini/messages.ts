@@ -1,7 +1,7 @@
 import { type ContentPart, type Message, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isObject, parsed } from "../wire/lenient.ts";
-import { type Place, toPart } from "./media.ts";
+import { type Place, toPart } from "./parts.ts";
 import { checksSignatures, fillSignatures, knownSignature, signText } from "./signature.ts";
 import { orphan, toResultParts } from "./tool-results.ts";
 import type { Content, JsonObject, Part, SystemInstruction } from "./wire.ts";
@@ -15,16 +15,15 @@ export interface Conversation {
 type TextPart = SystemInstruction["parts"][number];
 
 /**
- * Turns messages into contents. System messages, wherever they stand, become the one instruction that the provider
- * has. Neighbouring turns of the same side are merged; a turn with calls is followed by all of its results. Empty
- * text is dropped, and so is reasoning: only its signatures mean anything to the provider. Names of speakers and cache
- * marks have no place there. An answer may come last: the provider takes that from every model and goes on from it, if
- * loosely.
+ * Converts messages to contents. System messages at any position form the one system instruction. Neighbouring turns of
+ * the same role are merged; a turn with calls is followed by all of its results. Drops empty text and reasoning: the
+ * provider uses only its signatures. Speaker names and cache marks have no counterpart. The last turn may be the model's
+ * (prefill): every model accepts it and loosely continues it.
  *
- * Throws `invalid_request` for content that cannot be carried, for calls without results and the reverse, and when
- * nothing is left to answer.
+ * Throws `invalid_request` for unsupported content, for calls without results and the reverse, and for an empty
+ * conversation.
  */
-export function toConversation(messages: readonly Message[], target: Omit<Place, "field">): Conversation {
+export function toMessages(messages: readonly Message[], target: Omit<Place, "field">): Conversation {
   const system: (readonly TextPart[])[] = [];
   const contents: Content[] = [];
   for (let index = 0; index < messages.length; index++) {
@@ -41,7 +40,7 @@ export function toConversation(messages: readonly Message[], target: Omit<Place,
       index += results.length;
     } else throw invalidField(`${place.field}.role`, "must be one of system, developer, user, assistant, tool");
   }
-  // Instructions alone are no conversation: the last of them becomes the question.
+  // The provider needs a turn to answer, so the last instruction becomes the user's turn.
   if (contents.length === 0) addTurn(contents, "user", [...(system.pop() ?? [])]);
   if (contents.length === 0) throw invalidField("messages", "must have some content");
   const parts = system.flat();
@@ -95,7 +94,7 @@ function toModelParts(message: Message, place: Place): Part[] {
   return parts;
 }
 
-/** The arguments must be an object; what a model once wrote that is none goes along as it was. */
+/** The arguments must be an object; other arguments are wrapped as text. */
 function toArgs(text: string): JsonObject {
   if (text.trim() === "") return {};
   const value = parsed(text);

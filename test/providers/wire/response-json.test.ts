@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Base64 } from "../../../src/encoding/base64.ts";
-import { parseAnswer } from "../../../src/providers/wire/answer-json.ts";
+import { parseResponse } from "../../../src/providers/wire/response-json.ts";
 import { isObject, string } from "../../../src/providers/wire/lenient.ts";
 
 const LARGE = Buffer.alloc(90_000, "picture").toString("base64");
@@ -13,11 +13,11 @@ function pieces(text: string, size: number): Buffer[] {
 }
 
 /** Written again, whatever became of its strings. */
-const again = (text: string, size = 10_000): string => JSON.stringify(parseAnswer(pieces(text, size)));
+const again = (text: string, size = 10_000): string => JSON.stringify(parseResponse(pieces(text, size)));
 
 describe("a whole answer in pieces", () => {
   it("has a large picture's characters as they came, and as a string for who wants one", () => {
-    const { data } = parseAnswer(pieces(`{"mimeType":"image/png","data":"${LARGE}"}`, 10_000)) as { data: unknown };
+    const { data } = parseResponse(pieces(`{"mimeType":"image/png","data":"${LARGE}"}`, 10_000)) as { data: unknown };
     expect(data).toBeInstanceOf(Base64);
     expect([string(data), isObject(data)]).toEqual([LARGE, false]);
   });
@@ -59,7 +59,7 @@ describe("a whole answer in pieces", () => {
 
   it("drops a byte order mark", () => {
     expect(again(`\ufeff{"data":"${LARGE}"}`)).toBe(`{"data":"${LARGE}"}`);
-    expect(parseAnswer([Buffer.from("\ufeff1")])).toBe(1);
+    expect(parseResponse([Buffer.from("\ufeff1")])).toBe(1);
   });
 
   it.each([
@@ -68,6 +68,6 @@ describe("a whole answer in pieces", () => {
     ["no comma", `{"data":"a" "${LARGE}"}`],
     ["bytes in the open", `{"data":${LARGE}}`],
   ])("is no JSON with %s", (_, text) => {
-    expect(() => parseAnswer(pieces(text, 10_000))).toThrow(SyntaxError);
+    expect(() => parseResponse(pieces(text, 10_000))).toThrow(SyntaxError);
   });
 });

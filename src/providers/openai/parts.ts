@@ -6,7 +6,7 @@ import type { TranslationLog } from "../wire/translation.ts";
 import type { OpenAiContent, OpenAiPart } from "./wire.ts";
 
 /** What translating one message's content needs beside the parts themselves. */
-export interface ContentContext {
+export interface PartContext {
   readonly model: UpstreamModel;
   readonly log: TranslationLog;
   /** The message's place in the request, such as `messages[2]`. */
@@ -18,7 +18,7 @@ export interface ContentContext {
  * otherwise. A server that takes no arrays of mere text gets the texts joined by a line feed, which is what servers
  * that do take them make of them. Throws `invalid_request` for what the model cannot be shown.
  */
-export function toContent(parts: readonly ContentPart[], context: ContentContext): OpenAiContent {
+export function toContent(parts: readonly ContentPart[], context: PartContext): OpenAiContent {
   const out = parts.map((part, index) => toPart(part, { ...context, path: `${context.path}.content[${index}]` }));
   return packParts(out, context.model);
 }
@@ -33,7 +33,7 @@ export function packParts(parts: OpenAiPart[], { capabilities }: UpstreamModel):
   return texts.length === parts.length ? texts.join("\n") : parts;
 }
 
-function toPart({ content, cacheMark }: ContentPart, context: ContentContext): OpenAiPart {
+function toPart({ content, cacheMark }: ContentPart, context: PartContext): OpenAiPart {
   const { log, path } = context;
   log.omitWhen(cacheMark !== undefined, `${path}.cache_control`);
   switch (content.case) {
@@ -50,7 +50,7 @@ function toPart({ content, cacheMark }: ContentPart, context: ContentContext): O
   }
 }
 
-function toImagePart({ source, mediaType, detail }: Image, { model, log, path }: ContentContext): OpenAiPart {
+function toImagePart({ source, mediaType, detail }: Image, { model, log, path }: PartContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.IMAGE)) throw invalidField(path, "this model does not read images");
   return { type: "image_url", image_url: { url: toImageUrl(source, mediaType), detail: detail || undefined } };
 
@@ -65,13 +65,13 @@ function toImagePart({ source, mediaType, detail }: Image, { model, log, path }:
   }
 }
 
-function toAudioPart({ data, format }: Audio, { model, log, path }: ContentContext): OpenAiPart {
+function toAudioPart({ data, format }: Audio, { model, log, path }: PartContext): OpenAiPart {
   if (!model.inputModalities.has(Modality.AUDIO)) throw invalidField(path, "this model does not read audio");
   if (data.length === 0) throw invalidField(path, "has no audio data");
   return { type: "input_audio", input_audio: { data: log.base64(data), format: format || "wav" } };
 }
 
-function toFilePart({ source, name, mediaType }: File, { log, path }: ContentContext): OpenAiPart {
+function toFilePart({ source, name, mediaType }: File, { log, path }: PartContext): OpenAiPart {
   const filename = name || undefined;
   if (source.case === "id") return { type: "file", file: { filename, file_id: source.value } };
   if (source.case === undefined) throw invalidField(path, "has neither file data nor a file ID");

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import { Base64 } from "../../encoding/base64.ts";
-import { tooComplex } from "./broken-answer.ts";
+import { tooComplex } from "./response-failure.ts";
 import { isTooComplex, parseExactly } from "./exact-json.ts";
 
-/** So many characters without a quote are worth looking at: shorter pictures cost little anyway. */
+/** Minimum length in bytes of a string that is held as `Base64`: shorter pictures cost little to parse. */
 const LONG = 64 * 1024;
 
-/** What pictures and recordings are called in every dialect. */
+/** Key of pictures and recordings in every dialect. */
 const MEDIA_KEY = "data";
 
 const QUOTE = 0x22;
@@ -14,11 +14,11 @@ const BACKSLASH = 0x5c;
 const BYTE_ORDER_MARK = "\ufeff";
 
 /**
- * A whole answer parsed as JSON, numbers as they are written. A long string called `data` that is base64 becomes a
- * `Base64` of the same bytes: several megabytes of a picture are neither joined, nor made text, nor parsed. Throws what
- * `JSON.parse` throws, and `upstream_protocol` for what is larger than MAX_ANSWER_JSON.
+ * Parses a whole response as JSON and keeps the digits of numbers. A long base64 string named `data` becomes a `Base64`
+ * of the same bytes, so that megabytes of a picture are neither joined, decoded nor parsed. Throws what `JSON.parse`
+ * throws, and `upstream_protocol` beyond MAX_RESPONSE_JSON.
  */
-export function parseAnswer(pieces: readonly Buffer[]): unknown {
+export function parseResponse(pieces: readonly Buffer[]): unknown {
   const { text, held } = holdLongStrings(pieces);
   if (isTooComplex(text)) throw tooComplex();
   if (held.size === 0) return parseExactly(text);
@@ -29,27 +29,27 @@ export function parseAnswer(pieces: readonly Buffer[]): unknown {
     found += 1;
     return key === MEDIA_KEY ? base64 : base64.toString();
   });
-  // One that is a key, or belongs to a key that is there twice, is not found again.
+  // A held string that is a key, or the value of a duplicate key, is not revived: parse the original text.
   return found === held.size ? json : parseExactly(toText(pieces));
 }
 
 interface HeldStrings {
   readonly text: string;
-  /** What stands in the text, and for what. */
+  /** The held strings by their placeholders in the text. */
   readonly held: ReadonlyMap<string, Base64>;
 }
 
 const NOTHING_HELD: HeldStrings["held"] = new Map();
 
 /**
- * Takes long strings of base64 out of a JSON text. Between two quotes, of which the first is not escaped, base64 can only
- * be a whole string, or the text is no JSON: outside of strings a comma, a colon or a bracket is between any two quotes.
+ * Replaces long base64 strings in a JSON text by placeholders. Base64 between two quotes, the first of them not escaped,
+ * is always a whole string: outside of strings a comma, colon or bracket separates any two quotes.
  */
 function holdLongStrings(pieces: readonly Buffer[]): HeldStrings {
   if (pieces.length < 2) return { text: toText(pieces), held: NOTHING_HELD };
   const held = new Map<string, Base64>();
   const rest: Buffer[] = [];
-  /** What has come since the last quote. */
+  /** Bytes since the last quote. */
   let run: Buffer[] = [];
   let length = 0;
   let isEscaped = true;
@@ -73,7 +73,7 @@ function holdLongStrings(pieces: readonly Buffer[]): HeldStrings {
   return { text: toText([...rest, ...run]), held };
 }
 
-/** A name that nobody can have guessed, in place of the string. */
+/** Returns an unguessable placeholder for the string. */
 function hold(base64: Base64, held: Map<string, Base64>): Buffer {
   const name = randomUUID();
   held.set(name, base64);

@@ -2,7 +2,7 @@ import { type CompletionRequest, Modality } from "../../../gen/parley/v1/complet
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
-import { toThinkingConfig } from "./reasoning.ts";
+import { toReasoning } from "./reasoning.ts";
 import type { GenerationConfig } from "./wire.ts";
 
 type Form = Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema">;
@@ -23,7 +23,7 @@ export function toGenerationConfig(
     responseJsonSchema: form.responseJsonSchema,
     responseModalities: toModalities(request, model),
     imageConfig: toImageConfig(request, model, log),
-    thinkingConfig: toThinkingConfig(request, model, log),
+    thinkingConfig: toReasoning(request, model, log),
   };
   return Object.values(config).some((value) => value !== undefined) ? config : undefined;
 }

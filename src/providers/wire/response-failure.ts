@@ -1,36 +1,35 @@
 import { Failure } from "../../core/failure.ts";
 
 /*
- * The failures of answers that nobody can use, the same for every dialect. The transport adds the status that the
- * answer came with.
+ * Failures of unusable 2xx responses, shared by all dialects. `wire/response.ts` adds the upstream status.
  */
 
-/** A stream that stopped before its end. */
+/** A stream that ended before its finish reason. */
 export function truncated(): Failure {
   return new Failure("upstream_protocol", "The upstream provider closed the stream before it was complete.");
 }
 
-/** An answer, or an event, in no form that we know. */
+/** A response or event of unknown form. */
 export function unreadable(): Failure {
   return new Failure("upstream_protocol", "The upstream provider's answer could not be read.");
 }
 
-/** An answer, or an event, with more in it than is parsed. */
+/** A response or event beyond MAX_RESPONSE_JSON. */
 export function tooComplex(): Failure {
   return new Failure("upstream_protocol", "The upstream provider's answer is nested too deep or has too many values.");
 }
 
-/** A whole answer without a reason for its end. */
+/** A whole response without a finish reason. */
 export function incomplete(): Failure {
   return new Failure("upstream_protocol", "The upstream provider's answer is not complete.");
 }
 
-/** A call that cannot be made. Which calls a model tries depends on the request. */
+/** An unusable tool call. Bound to the request, because the request decides which calls a model makes. */
 export function brokenCall(): Failure {
   return new Failure("upstream_protocol", "The upstream model produced an invalid tool call.", { requestBound: true });
 }
 
-/** An answer that ended as if it were one, and has nothing in it. That too may be the request's doing. */
+/** A finished answer without content. Bound to the request, which may be the cause. */
 export function noOutput(): Failure {
   return new Failure("upstream_protocol", "The upstream model returned no usable output.", { requestBound: true });
 }

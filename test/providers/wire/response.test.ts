@@ -9,7 +9,7 @@ import {
   fetchWhole,
   type Refusal,
   type StreamReader,
-} from "../../../src/providers/wire/answer.ts";
+} from "../../../src/providers/wire/response.ts";
 import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
 import { chunkOf, type RawServer, startRawServer } from "../transport/raw-server.ts";
 import { batchesOf } from "../../support/batches.ts";

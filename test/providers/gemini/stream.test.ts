@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import { toAnswer } from "../../../src/providers/gemini/response.ts";
-import { readGeminiStream } from "../../../src/providers/gemini/stream.ts";
+import { AnswerStream } from "../../../src/providers/gemini/stream.ts";
 import { fold } from "../../support/fold.ts";
 import { bytesOf, readStream } from "./fixture.ts";
 import { expectedGist, gistOf } from "./gist.ts";
@@ -132,7 +132,7 @@ describe("a stream's end", () => {
 
   it("is near when every candidate has its finish, or the prompt was blocked", () => {
     const finishedAfter = (...objects: readonly object[]): boolean => {
-      const reader = readGeminiStream();
+      const reader = new AnswerStream();
       for (const each of objects) reader.read({ event: "", data: JSON.stringify(each) }, []);
       return reader.finished;
     };

@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { parseAnswer } from "../../../src/providers/wire/answer-json.ts";
+import { parseResponse } from "../../../src/providers/wire/response-json.ts";
 import { EventJson } from "../../../src/providers/wire/event-json.ts";
-import { MAX_ANSWER_JSON } from "../../../src/providers/wire/exact-json.ts";
+import { MAX_RESPONSE_JSON } from "../../../src/providers/wire/exact-json.ts";
 import { parsed } from "../../../src/providers/wire/lenient.ts";
 import { cpuMs } from "../../support/cpu-time.ts";
 
@@ -11,7 +11,7 @@ const nested = (depth: number): string => `{"input":${'{"a":'.repeat(depth - 1)}
 const COMPLEX = [
   ["brackets", "[".repeat(4_000_000)],
   ["objects in a tool's arguments", nested(1_000_000)],
-  ["one level more than are read", `{"text":"${"x".repeat(16 * 1024)}","a":${nested(MAX_ANSWER_JSON.depth)}}`],
+  ["one level more than are read", `{"text":"${"x".repeat(16 * 1024)}","a":${nested(MAX_RESPONSE_JSON.depth)}}`],
   ["tiny values", `[${"0,".repeat(3_000_000)}0]`],
 ] as const;
 
@@ -27,8 +27,8 @@ function failureOf(work: () => unknown): Failure | undefined {
 
 describe("an answer that is too complex", () => {
   it.each(COMPLEX)("is refused whole: %s", (_, text) => {
-    expect(failureOf(() => parseAnswer([Buffer.from(text)]))?.code).toBe("upstream_protocol");
-    expect(failureOf(() => parseAnswer([Buffer.from(text.slice(0, 9)), Buffer.from(text.slice(9))]))?.code).toBe(
+    expect(failureOf(() => parseResponse([Buffer.from(text)]))?.code).toBe("upstream_protocol");
+    expect(failureOf(() => parseResponse([Buffer.from(text.slice(0, 9)), Buffer.from(text.slice(9))]))?.code).toBe(
       "upstream_protocol",
     );
   });
@@ -45,12 +45,12 @@ describe("an answer that is too complex", () => {
     const bytes = Buffer.from(nested(2_000_000));
     const plain = JSON.stringify(Array.from({ length: bytes.length / 10 }, (_, at) => `text ${at}`));
     const plainMs = cpuMs(() => JSON.parse(plain));
-    expect(cpuMs(() => failureOf(() => parseAnswer([bytes])))).toBeLessThan(Math.max(plainMs, 20));
+    expect(cpuMs(() => failureOf(() => parseResponse([bytes])))).toBeLessThan(Math.max(plainMs, 20));
   });
 
   it("is read when it is as deep as the limit", () => {
-    const text = `{"text":"${"x".repeat(16 * 1024)}","a":${nested(MAX_ANSWER_JSON.depth - 1)}}`;
-    expect(parseAnswer([Buffer.from(text)])).toHaveProperty("text");
+    const text = `{"text":"${"x".repeat(16 * 1024)}","a":${nested(MAX_RESPONSE_JSON.depth - 1)}}`;
+    expect(parseResponse([Buffer.from(text)])).toHaveProperty("text");
     expect(new EventJson().read(text)).toHaveProperty("text");
     expect(parsed(text)).toHaveProperty("text");
   });

@@ -1,11 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { toInBandFailure, toOpenAiFailure } from "../../../src/providers/openai/failure.ts";
+import { toInBandFailure, toFailure } from "../../../src/providers/openai/failure.ts";
 import { readFixture } from "./fixture.ts";
 
 const fail = (status: number, body: unknown = "", headers: Record<string, string> = {}): Failure =>
-  toOpenAiFailure({ status, headers, body: typeof body === "string" ? body : JSON.stringify(body) });
+  toFailure({ status, headers, body: typeof body === "string" ? body : JSON.stringify(body) });
 const error = (fields: object) => ({ error: fields });
 
 describe("a refusal is named", () => {

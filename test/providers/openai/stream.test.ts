@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
+import { AnswerStream } from "../../../src/providers/openai/stream.ts";
 import { readFixture } from "./fixture.ts";
 import { everyBytes, folded, plain, readStream, readWhole, toSse } from "./reading.ts";
 
@@ -132,7 +132,7 @@ describe("a stream's end", () => {
 
   it("is near when every choice has a reason", () => {
     const finishedAfter = (...objects: readonly unknown[]): boolean => {
-      const reader = new OpenAiStreamReader();
+      const reader = new AnswerStream();
       for (const each of objects) reader.read({ event: "", data: JSON.stringify(each) }, []);
       return reader.finished;
     };

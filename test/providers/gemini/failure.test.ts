@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { FailureCode, FailureDetail } from "../../../src/core/failure.ts";
-import type { Refusal } from "../../../src/providers/wire/answer.ts";
+import type { Refusal } from "../../../src/providers/wire/response.ts";
 import { toFailure, toInBandFailure } from "../../../src/providers/gemini/failure.ts";
 import { object } from "../../../src/providers/wire/lenient.ts";
 import { bytesOf, jsonOf } from "./fixture.ts";

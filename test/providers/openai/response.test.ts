@@ -1,13 +1,13 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { readOpenAiChunks, readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
+import { toAnswerChunks, toAnswer } from "../../../src/providers/openai/response.ts";
 import { readFixture } from "./fixture.ts";
 import { folded, plainAnswer } from "./reading.ts";
 
 const answer = (message: unknown, finish: unknown = "stop", rest: object = {}) => ({
   choices: [{ index: 0, message, finish_reason: finish, ...rest }],
 });
-const read = (json: unknown) => plainAnswer(readOpenAiCompletion(json));
+const read = (json: unknown) => plainAnswer(toAnswer(json));
 const choice = (message: object, finishReason = "STOP", nativeFinishReason = "stop") => ({
   choices: [
     {
@@ -21,7 +21,7 @@ const choice = (message: object, finishReason = "STOP", nativeFinishReason = "st
 
 function failureOf(json: unknown): Failure {
   try {
-    readOpenAiCompletion(json);
+    toAnswer(json);
   } catch (reason) {
     if (reason instanceof Failure) return reason;
     throw reason;
@@ -186,9 +186,7 @@ describe("a whole completion", () => {
     const json = {
       choices: [1, 0].map((index) => ({ index, message: { content: `c${index}` }, finish_reason: "stop" })),
     };
-    expect(
-      readOpenAiCompletion(json).choices.map(({ index, message }) => [index, message?.content[0]?.content.value]),
-    ).toEqual([
+    expect(toAnswer(json).choices.map(({ index, message }) => [index, message?.content[0]?.content.value])).toEqual([
       [0, "c0"],
       [1, "c1"],
     ]);
@@ -200,7 +198,7 @@ describe("a whole completion", () => {
       reasoning: "b",
       tool_calls: [{ id: "c", function: { name: "f", arguments: "{}" } }],
     });
-    expect(folded(readOpenAiChunks(json))).toEqual(read(json));
+    expect(folded(toAnswerChunks(json))).toEqual(read(json));
   });
 
   it.each([

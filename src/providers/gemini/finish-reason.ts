@@ -1,7 +1,7 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
-import { brokenCall, noOutput } from "../wire/broken-answer.ts";
+import { brokenCall, noOutput } from "../wire/response-failure.ts";
 
-/** The limit was reached, which is a whole answer as far as it goes. */
+/** The token limit was reached: a valid answer, cut short. */
 const CUT_SHORT: ReadonlySet<string> = new Set([
   "MAX_TOKENS",
   // One request's share of a very long answer is used up. Going on takes a second request with the token that came
@@ -9,7 +9,7 @@ const CUT_SHORT: ReadonlySet<string> = new Set([
   "CONTINUATION",
 ]);
 
-/** The provider withheld the rest. That is an answer, not a failure: another provider must not be asked instead. */
+/** The provider withheld the rest. This is an answer, not a failure: no fallback may follow. */
 const BLOCKED: ReadonlySet<string> = new Set([
   "SAFETY",
   "RECITATION",
@@ -27,8 +27,8 @@ const BROKEN_CALL: ReadonlySet<string> = new Set([
   "TOO_MANY_TOOL_CALLS",
 ]);
 
-/** What a candidate has said by its end. */
-export interface Said {
+/** Content that a candidate has produced by its end. */
+export interface Produced {
   /** Anything but reasoning. */
   readonly content: boolean;
   readonly reasoning: boolean;
@@ -36,13 +36,12 @@ export interface Said {
 }
 
 /**
- * Why a candidate ended. Calls win over the provider's word, for it says STOP there too, and calls always come whole.
- * Words we do not know are a normal end when there is something to show for it. Reasoning alone is an answer only when
- * the model says that it stopped by itself.
+ * Maps a candidate's finish reason. Calls take precedence, because the provider sends STOP for them too and always sends
+ * calls whole. An unknown reason is a normal end if there is content. Reasoning alone is an answer only with STOP.
  *
- * Throws `upstream_protocol` for an answer that nobody can use: a broken call, or nothing at all.
+ * Throws `upstream_protocol` for an unusable answer: a malformed call, or no content.
  */
-export function toFinishReason(native: string, { content, reasoning, calls }: Said): FinishReason {
+export function toFinishReason(native: string, { content, reasoning, calls }: Produced): FinishReason {
   if (BROKEN_CALL.has(native)) throw brokenCall();
   if (native === "MALFORMED_RESPONSE") throw noOutput();
   if (BLOCKED.has(native)) return FinishReason.CONTENT_FILTER;

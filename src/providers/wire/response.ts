@@ -1,88 +1,88 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { Emit } from "../../core/provider.ts";
-import { parseAnswer } from "./answer-json.ts";
+import { parseResponse } from "./response-json.ts";
 import type { Upstream, UpstreamResponse, UpstreamRequest } from "../transport/http.ts";
 import { type SseEvent, SseParser } from "./sse.ts";
 
-/** An answer that is not a 2xx, for a dialect's `failure.ts` to name. */
+/** A response that is not a 2xx. The dialect's `failure.ts` maps it to a Failure. */
 export interface Refusal {
   readonly status: number;
   readonly headers: UpstreamResponse["headers"];
-  /** The body as it came: perhaps JSON, perhaps a proxy's HTML, at most 64 KiB of it. */
+  /** The raw body, JSON or a proxy's HTML, cut at MAX_REFUSAL_BYTES. */
   readonly body: string;
 }
 
-/** A dialect's request, and its reading of a refusal. */
+/** A dialect's request, and its mapping of a refusal. */
 export interface DialectCall extends UpstreamRequest {
   readonly toFailure: (refusal: Refusal) => Failure;
 }
 
-/** A dialect's reading of one stream of events. Made anew for each stream. */
+/** A dialect's reader of one event stream. Create one per stream. */
 export interface StreamReader {
-  /** Appends what the event says. Throws a Failure when the event is one, or cannot be read. */
+  /** Appends the event's chunks. Throws a Failure if the event reports an error or cannot be read. */
   read(event: SseEvent, out: CompletionChunk[]): void;
-  /** Whether the answer is complete, so that nothing more is read. */
+  /** Whether the answer is complete. Nothing more is read then. */
   readonly complete: boolean;
-  /** Whether every choice has said why it ended, so that the connection's end is one of the answer too. */
+  /** Whether every choice has a finish reason. The end of the connection then ends the answer. */
   readonly finished?: boolean;
-  /** The body has ended without `complete`: appends what is owed, or throws `upstream_protocol`. */
+  /** The body ended without `complete`: appends the pending chunks, or throws `upstream_protocol`. */
   end(out: CompletionChunk[]): void;
 }
 
-/** How a stream is read, and who takes what it says. */
+/** The reader and the consumer of a stream. */
 export interface StreamHandling {
   readonly reader: StreamReader;
-  /** Maps an answer that came whole, unasked. */
+  /** Maps a whole JSON answer that the provider sent in place of a stream. */
   readonly whole: (json: unknown) => readonly CompletionChunk[];
   readonly emit: Emit;
 }
 
-/** As much of a refusal as is read: what it says stands at its beginning. */
+/** Bytes read of a refusal's body: the error is at its beginning. */
 const MAX_REFUSAL_BYTES = 64 * 1024;
 
 const NOTHING = Buffer.alloc(0);
 
-/** How long a stream in which every choice so far has finished may take to say that it is over, or to begin another. */
+/** Time in ms to wait for more events once every choice has finished: the end marker, usage, or another choice. */
 const FINISHED_WAIT_MS = 10_000;
 
-/** Posts and maps the whole JSON answer. What `map` cannot read becomes `upstream_protocol`. */
+/** Posts and maps a whole JSON response. An error in `map` becomes `upstream_protocol`. */
 export async function fetchWhole<T>(upstream: Upstream, call: DialectCall, map: (json: unknown) => T): Promise<T> {
-  const answer = await upstream.post(call, "application/json");
+  const response = await upstream.post(call, "application/json");
   try {
-    if (!isReadable(answer)) throw await whyUnreadable(answer, call);
-    return map(parseAnswer(await answer.body()));
+    if (!isReadable(response)) throw await toUnreadableFailure(response, call);
+    return map(parseResponse(await response.body()));
   } catch (reason) {
-    answer.abandon();
-    throw call.signal.aborted ? reason : toFailure(reason, answer);
+    response.abandon();
+    throw call.signal.aborted ? reason : toFailure(reason, response);
   }
 }
 
 /**
- * Posts and maps a stream, and emits a batch per read of the socket. A whole JSON answer in place of a stream goes through
- * `whole`, for it is either an error or a completion that the provider did not care to stream. The call's body is let
- * go of once it is posted.
+ * Posts and maps a stream, and emits one batch per socket read. A whole JSON response in place of a stream goes through
+ * `whole`: it is an error, or a completion that the provider did not stream. The request body is released once it is
+ * posted.
  */
 export async function fetchStream(
   upstream: Upstream,
   call: DialectCall,
   { reader, whole, emit }: StreamHandling,
 ): Promise<void> {
-  const answer = await upstream.post(call, "text/event-stream");
+  const response = await upstream.post(call, "text/event-stream");
   call.body = NOTHING;
   let over = false;
   try {
-    if (!isReadable(answer)) throw await whyUnreadable(answer, call);
-    const type = String(answer.headers["content-type"] ?? "");
+    if (!isReadable(response)) throw await toUnreadableFailure(response, call);
+    const type = String(response.headers["content-type"] ?? "");
     if (/^application\/json\b/i.test(type)) {
-      await emit(whole(parseAnswer(await answer.body())));
+      await emit(whole(parseResponse(await response.body())));
       return;
     }
     if (!/^text\/event-stream\b/i.test(type))
       throw new Failure("upstream_protocol", "The upstream provider answered with something that is not a stream.");
     const events = new SseParser();
     while (!over) {
-      const bytes = await readMore(answer, reader);
+      const bytes = await readMore(response, reader);
       const { chunks, failure } = readChunks(bytes, events, reader);
       const room = chunks.length > 0 ? emit(chunks) : undefined;
       if (room !== undefined) await room;
@@ -90,22 +90,22 @@ export async function fetchStream(
       over = reader.complete || bytes === undefined;
     }
   } catch (reason) {
-    answer.abandon();
-    throw call.signal.aborted ? reason : toFailure(reason, answer);
+    response.abandon();
+    throw call.signal.aborted ? reason : toFailure(reason, response);
   } finally {
-    if (over) answer.complete();
-    else answer.abandon();
+    if (over) response.complete();
+    else response.abandon();
   }
 }
 
-/** The next bytes. When every choice has finished, a connection that is cut or stays silent has nothing to add. */
-function readMore(answer: UpstreamResponse, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
-  return reader.finished === true ? answer.read(FINISHED_WAIT_MS).catch(() => undefined) : answer.read();
+/** Reads the next bytes. Once every choice has finished, a cut or silent connection counts as the end of the body. */
+function readMore(response: UpstreamResponse, reader: StreamReader): Promise<readonly Buffer[] | undefined> {
+  return reader.finished === true ? response.read(FINISHED_WAIT_MS).catch(() => undefined) : response.read();
 }
 
 /**
- * What these bytes say, or the end of them. What came before a failure in the same read was said, and is delivered: how
- * bytes are split changes nothing.
+ * Maps these bytes, or the end of the body. Chunks before a failure in the same read are still delivered, so that the
+ * result does not depend on how the bytes are split.
  */
 function readChunks(
   bytes: readonly Buffer[] | undefined,
@@ -132,7 +132,7 @@ function readAll(events: readonly SseEvent[], reader: StreamReader, out: Complet
   }
 }
 
-/** Whether it is an answer, and one that can be read. */
+/** Whether the response is a 2xx without content encoding. */
 function isReadable({ status, headers }: UpstreamResponse): boolean {
   return isSuccess(status) && isPlain(headers);
 }
@@ -145,23 +145,23 @@ function isPlain(headers: UpstreamResponse["headers"]): boolean {
   return /^identity$/i.test(String(headers["content-encoding"] ?? "identity").trim());
 }
 
-/** Why an answer is none that can be read. */
-async function whyUnreadable(answer: UpstreamResponse, call: DialectCall): Promise<Failure> {
-  const { status, headers } = answer;
+/** The failure of a response that is not readable. */
+async function toUnreadableFailure(response: UpstreamResponse, call: DialectCall): Promise<Failure> {
+  const { status, headers } = response;
   if (isSuccess(status))
     return new Failure("upstream_protocol", "The upstream provider compressed its answer, unasked.");
-  const body = isPlain(headers) ? await readRefusal(answer) : "";
-  answer.abandon();
+  const body = isPlain(headers) ? await readRefusal(response) : "";
+  response.abandon();
   return call.toFailure({ status, headers, body });
 }
 
-/** The beginning of a refusal's body; what was read of one that breaks off, for its status says most. */
-async function readRefusal(answer: UpstreamResponse): Promise<string> {
+/** Reads the beginning of a refusal's body. A body that breaks off is returned as far as it was read. */
+async function readRefusal(response: UpstreamResponse): Promise<string> {
   const pieces: Buffer[] = [];
   let size = 0;
   try {
     while (size < MAX_REFUSAL_BYTES) {
-      const more = await answer.read();
+      const more = await response.read();
       if (more === undefined) break;
       for (const piece of more) {
         pieces.push(piece);
@@ -169,17 +169,17 @@ async function readRefusal(answer: UpstreamResponse): Promise<string> {
       }
     }
   } catch {
-    // The status is known, and stands for what is missing.
+    // The status alone is enough to classify the refusal.
   }
   return Buffer.concat(pieces).subarray(0, MAX_REFUSAL_BYTES).toString("utf8");
 }
 
-/** A Failure as it is, with the status that the provider answered; anything else came of reading what we do not understand. */
+/** Returns a Failure with the upstream status; any other error means that the response could not be parsed. */
 function toFailure(reason: unknown, { status: upstreamStatus }: UpstreamResponse): Failure {
   if (reason instanceof Failure)
     return reason.upstreamStatus === upstreamStatus ? reason : reason.with({ upstreamStatus });
   const message = "The upstream provider's answer could not be read.";
-  // A syntax error quotes the answer, which belongs in no log.
+  // A SyntaxError quotes the response, which must not be logged.
   const cause = reason instanceof SyntaxError ? new Error("its JSON is broken") : reason;
   return new Failure("upstream_protocol", message, { cause, upstreamStatus });
 }

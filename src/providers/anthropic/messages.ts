@@ -2,12 +2,12 @@ import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { type Message, type ReasoningBlock, Role } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import { isReplayable, toAssistantBlocks } from "./assistant-turn.ts";
-import { toContentBlocks, toImageBlock, toTextBlocks } from "./content-parts.ts";
-import type { Job } from "./job.ts";
+import { toContentBlocks, toImageBlock, toTextBlocks } from "./parts.ts";
+import type { TranslationContext } from "./context.ts";
 import { joinTurns, settleSystemTurns } from "./turns.ts";
 import type { ContentBlock, TextBlock, ToolResultBlock, Turn } from "./wire.ts";
 
-/** A conversation as the provider takes it. */
+/** A conversation in the provider's form. */
 export interface Conversation {
   readonly system: TextBlock[];
   /** At least one. */
@@ -15,22 +15,22 @@ export interface Conversation {
 }
 
 /**
- * The messages of a request as system prompt and turns. The leading system messages are the prompt; a later one stays
- * in its place where the model allows it, becomes part of the user's turn where moving it would invalidate reasoning
- * that comes back, and is added to the prompt otherwise. What only belongs to other providers (their signatures) and
- * reasoning that cannot be verified is left behind. Throws `invalid_request` for what cannot be said.
+ * Converts a request's messages to a system prompt and turns. Leading system messages form the prompt. A later one stays
+ * in position if the model allows it, joins the user's turn if moving it would invalidate replayed reasoning, and is
+ * added to the prompt otherwise. Drops signatures of other providers and reasoning that cannot be verified. Throws
+ * `invalid_request` for content that the provider cannot take.
  */
-export function toConversation(job: Job): Conversation {
-  const { messages } = job.request;
+export function toMessages(context: TranslationContext): Conversation {
+  const { messages } = context.request;
   const firstTurn = messages.findIndex(({ role }) => role !== Role.SYSTEM);
   const leading = firstTurn === -1 ? messages.length : firstTurn;
   const prompts = messages
     .slice(0, leading)
-    .map((message, index) => toSystemBlocks(job, message, `messages[${index}]`))
+    .map((message, index) => toSystemBlocks(context, message, `messages[${index}]`))
     .filter((blocks) => blocks.length > 0);
 
-  const mapped = toTurns(job, leading);
-  const { turns, hoisted } = settleSystemTurns(mapped, job.model.capabilities);
+  const mapped = toTurns(context, leading);
+  const { turns, hoisted } = settleSystemTurns(mapped, context.model.capabilities);
   const joined = joinTurns(turns);
   if (joined.length === 0) {
     // The provider needs a turn to answer, so the last instruction becomes it.
@@ -41,9 +41,9 @@ export function toConversation(job: Job): Conversation {
   return { system: [...prompts.flat(), ...hoisted], turns: joined };
 }
 
-function toTurns(job: Job, from: number): Turn[] {
-  const { messages } = job.request;
-  const replays = job.model.capabilities.reasoning !== "none" && !messages.some(isReasoningTorn);
+function toTurns(context: TranslationContext, from: number): Turn[] {
+  const { messages } = context.request;
+  const replays = context.model.capabilities.reasoning !== "none" && !messages.some(isPartlyReplayable);
   const lastAnswerable = messages.findLastIndex(({ role }) => role === Role.USER || role === Role.TOOL);
   const turns: Turn[] = [];
   const add = (role: Turn["role"], content: Turn["content"]): void => {
@@ -52,21 +52,21 @@ function toTurns(job: Job, from: number): Turn[] {
   for (let index = from; index < messages.length; index++) {
     const message = messages[index]!;
     const field = `messages[${index}]`;
-    job.log.omitWhen((message.name ?? "") !== "", `${field}.name`);
+    context.log.omitWhen((message.name ?? "") !== "", `${field}.name`);
     switch (message.role) {
       case Role.SYSTEM:
-        add("system", toSystemBlocks(job, message, field));
+        add("system", toSystemBlocks(context, message, field));
         break;
       case Role.USER:
-        add("user", toUserBlocks(job, message, field));
+        add("user", toUserBlocks(context, message, field));
         break;
       case Role.TOOL:
-        add("user", [toToolResult(job, message, field)]);
+        add("user", [toToolResult(context, message, field)]);
         break;
       case Role.ASSISTANT: {
         const reasoning = replays ? message.reasoning.filter(isReplayable) : [];
-        add("assistant", toAssistantBlocks(job, message, { field, reasoning }));
-        add("user", toShownImages(job, message, { field, answered: index < lastAnswerable }));
+        add("assistant", toAssistantBlocks(context, message, { field, reasoning }));
+        add("user", toShownImages(context, message, { field, answered: index < lastAnswerable }));
         break;
       }
       case Role.UNSPECIFIED:
@@ -77,25 +77,25 @@ function toTurns(job: Job, from: number): Turn[] {
   return turns;
 }
 
-function toSystemBlocks(job: Job, message: Message, field: string): TextBlock[] {
-  const blocks = toTextBlocks(job, message.content, field);
-  job.marks.putLast(blocks, message.cacheMark, field);
+function toSystemBlocks(context: TranslationContext, message: Message, field: string): TextBlock[] {
+  const blocks = toTextBlocks(context, message.content, field);
+  context.marks.putLast(blocks, message.cacheMark, field);
   return blocks;
 }
 
-function toUserBlocks(job: Job, message: Message, field: string): ContentBlock[] {
-  const blocks = toContentBlocks(job, message.content, field);
-  job.marks.putLast(blocks, message.cacheMark, field);
+function toUserBlocks(context: TranslationContext, message: Message, field: string): ContentBlock[] {
+  const blocks = toContentBlocks(context, message.content, field);
+  context.marks.putLast(blocks, message.cacheMark, field);
   return blocks;
 }
 
-function toToolResult(job: Job, message: Message, field: string): ToolResultBlock {
-  const callId = job.ids.find(message.toolCallId ?? "");
+function toToolResult(context: TranslationContext, message: Message, field: string): ToolResultBlock {
+  const callId = context.ids.find(message.toolCallId ?? "");
   if (callId === undefined)
     throw invalidField(`${field}.tool_call_id`, "does not name a tool call of an earlier message");
-  const blocks = toContentBlocks(job, message.content, field);
+  const blocks = toContentBlocks(context, message.content, field);
   const result: ToolResultBlock = { type: "tool_result", tool_use_id: callId, content: toResultContent(blocks) };
-  job.marks.put(result, message.cacheMark, field);
+  context.marks.put(result, message.cacheMark, field);
   return result;
 }
 
@@ -107,11 +107,11 @@ function toResultContent(blocks: readonly ContentBlock[]): ToolResultBlock["cont
 }
 
 /**
- * The pictures of an answer. The provider allows none in an assistant turn, so they are shown to the model as part of
- * the user's next one; without a next one, or to a model without eyes, they cannot be.
+ * Moves the pictures of an assistant message to the next user turn, because the provider allows none in an assistant
+ * turn. Without a next user turn, or for a model without image input, they are logged as omitted.
  */
 function toShownImages(
-  job: Job,
+  context: TranslationContext,
   message: Message,
   { field, answered }: { readonly field: string; readonly answered: boolean },
 ): ContentBlock[] {
@@ -119,14 +119,14 @@ function toShownImages(
   message.content.forEach(({ content }, index) => {
     if (content.case !== "image") return;
     const partField = `${field}.content[${index}]`;
-    if (answered && job.model.inputModalities.has(Modality.IMAGE))
-      shown.push(toImageBlock(job, content.value, partField));
-    else job.log.omit(partField);
+    if (answered && context.model.inputModalities.has(Modality.IMAGE))
+      shown.push(toImageBlock(context, content.value, partField));
+    else context.log.omit(partField);
   });
   return shown;
 }
 
-/** Whether only some of a message's reasoning can be verified: then none of the conversation's may be sent. */
-function isReasoningTorn({ reasoning }: { readonly reasoning: readonly ReasoningBlock[] }): boolean {
+/** Whether only part of a message's reasoning can be verified. Then no reasoning of the conversation may be sent. */
+function isPartlyReplayable({ reasoning }: { readonly reasoning: readonly ReasoningBlock[] }): boolean {
   return reasoning.some(isReplayable) && !reasoning.every(isReplayable);
 }

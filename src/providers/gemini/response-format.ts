@@ -8,12 +8,16 @@ import { checksSignatures } from "./signature.ts";
 import type { GenerationConfig, JsonObject } from "./wire.ts";
 
 /** How the answer's text is to look. */
-export interface AnswerFormat extends Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema"> {
+export interface ResponseFormatFields extends Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema"> {
   /** To be told to the model in words, where it has no mode for it. */
   readonly instruction: string | undefined;
 }
 
-const FREE: AnswerFormat = { responseMimeType: undefined, responseJsonSchema: undefined, instruction: undefined };
+const FREE: ResponseFormatFields = {
+  responseMimeType: undefined,
+  responseJsonSchema: undefined,
+  instruction: undefined,
+};
 
 const FORMAT_FIELD = "response_format.json_schema";
 const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
@@ -22,7 +26,11 @@ const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
  * The request's `response_format`. A model without JSON schemas is told the schema in words and held to JSON; one that
  * cannot combine tools with a JSON mode is only told. A schema that is only told is listed, for nothing enforces it.
  */
-export function toAnswerFormat(request: CompletionRequest, model: UpstreamModel, log: TranslationLog): AnswerFormat {
+export function toResponseFormat(
+  request: CompletionRequest,
+  model: UpstreamModel,
+  log: TranslationLog,
+): ResponseFormatFields {
   const format = request.responseFormat?.format;
   if (format?.case !== "jsonObject" && format?.case !== "jsonSchema") return FREE;
   const schema = format.case === "jsonSchema" ? readSchema(format.value) : undefined;

@@ -4,8 +4,8 @@ import type { TranslationLog } from "../wire/translation.ts";
 import type { CacheMarks } from "./cache-marks.ts";
 import type { ToolCallIds } from "./tool-call-ids.ts";
 
-/** One translation under way: what is translated, for which model, and what is noted meanwhile. */
-export interface Job {
+/** State of one translation: the request, its target model, and the omissions and cache marks collected so far. */
+export interface TranslationContext {
   readonly request: CompletionRequest;
   readonly model: UpstreamModel;
   readonly log: TranslationLog;

@@ -4,16 +4,16 @@ import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../
 import { type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
 import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
-import { brokenCall } from "../wire/broken-answer.ts";
+import { brokenCall } from "../wire/response-failure.ts";
 import { array, isObject, type Json, object, string } from "../wire/lenient.ts";
-import { toFinishReason } from "./finish.ts";
-import { toLogprobs } from "./logprobs.ts";
+import { toFinishReason } from "./finish-reason.ts";
+import { readLogprobs } from "./logprobs.ts";
 
-/** What clients of the OpenAI format take as the ID of a call. */
+/** A tool call ID that clients of the OpenAI format accept. */
 const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
 
 /** Reads one candidate, whole or in pieces: each piece has new parts only. */
-export class CandidateReader {
+export class ChoiceReader {
   readonly #index: number;
   readonly #callIds = new Set<string>();
   #content = false;
@@ -26,7 +26,7 @@ export class CandidateReader {
     this.#index = index;
   }
 
-  /** Whether a finish reason has come. More parts may follow it all the same. */
+  /** Whether a finish reason has arrived. More parts may still follow. */
   get finished(): boolean {
     return this.#native !== "";
   }
@@ -36,16 +36,16 @@ export class CandidateReader {
     const from = out.length;
     for (const part of array(object(candidate["content"])["parts"])) this.#part(object(part), out);
     const first = out[from]?.event;
-    const logprobs = toLogprobs(candidate["logprobsResult"]);
+    const logprobs = readLogprobs(candidate["logprobsResult"]);
     if (logprobs !== undefined && first?.case === "delta") first.value.logprobs = logprobs;
     this.#native = string(candidate["finishReason"]) || this.#native;
   }
 
-  /** Appends the signature of the text and the finish. Throws `upstream_protocol` when the answer is of no use. */
+  /** Appends the text's signature and the finish. Throws `upstream_protocol` for an unusable answer. */
   finish(out: CompletionChunk[]): void {
     const said = { content: this.#content, reasoning: this.#reasoning, calls: this.#callIds.size > 0 };
     const finishReason = toFinishReason(this.#native, said);
-    // Late, because it may come on a last, empty part, and once, because clients join what they get.
+    // Emitted at the end, because it may arrive on a last, empty part, and once, because clients concatenate signatures.
     if (this.#signature !== "") out.push(deltaChunk(this.#index, { case: "signature", value: this.#signature }));
     out.push(finishChunk(this.#index, finishReason, this.#native));
   }
@@ -59,7 +59,7 @@ export class CandidateReader {
   }
 
   #read({ text, thought, functionCall, inlineData, thoughtSignature }: Json): Delta["content"] | undefined {
-    // Pictures that were thought are drafts. Signatures of thoughts are of no use: thoughts are not sent back.
+    // Pictures in thoughts are drafts. Signatures of thoughts are ignored, because thoughts are not sent back.
     if (thought === true) return string(text) === "" ? undefined : { case: "reasoning", value: string(text) };
     const signature = string(thoughtSignature);
     if (isGiven(functionCall)) return this.#call(object(functionCall), signature);
@@ -102,7 +102,7 @@ export class CandidateReader {
   }
 }
 
-/** The bytes that base64 stands for; undefined when there are none. */
+/** Decodes base64; undefined if it is empty. */
 function readBytes(data: unknown): Image["source"] | undefined {
   if (data instanceof Base64) return new EncodedSource(data);
   const value = Buffer.from(string(data), "base64");
