@@ -149,7 +149,7 @@ describe("methods and paths", () => {
       "/V1/models",
       "/v1//models",
       "/v1/../v1/models",
-      "/v1/models/",
+      "/v1/models//",
       "/v1/models/%zz",
       "//",
     ]) {
