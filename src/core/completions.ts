@@ -46,7 +46,7 @@ export interface CorePorts {
 const SETTLING_MS = 60_000;
 
 /**
- * The pipeline of one completion: find → permit → validate → plan → reserve → route → meter → settle and record. From
+ * The pipeline of one completion: find → permit → validate → plan → reserve → run → settle and record. From
  * the reservation on there is exactly one ledger entry, durable before the caller learns of the end.
  */
 export function createCompletions(corePorts: CorePorts): OwnedCompletions {
@@ -71,7 +71,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       const meter = new CompletionAccounting(ports, { request, call, mode: "whole" });
       try {
         const plan = await begin(meter, request, { call, mode: "whole" });
-        const { model, answer, report } = await ports.router.create(plan, meter.routerCall);
+        const { model, answer, report } = await plan.create(meter.routerCall);
         meter.answered(model, answer);
         meter.complete(report);
         const { completionId: id, created } = meter.routerCall;
@@ -95,7 +95,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       const meter = new CompletionAccounting(ports, { request, call, mode: "stream" });
       try {
         const plan = await begin(meter, request, { call, mode: "stream" });
-        await ports.router.stream(plan, meter.routerCall, (batch) => {
+        await plan.stream(meter.routerCall, (batch) => {
           // What is out is final: no other model is asked any more.
           releaseConversation(request);
           for (const chunk of batch) meter.observe(chunk);

@@ -9,12 +9,22 @@ import type { AnswerSize } from "./token-estimate.ts";
 /** How a plan's answers are wanted. */
 export type Mode = "whole" | "stream";
 
-/** The ordered candidates for one request, with the primary's request already translated. Opaque to core. */
+/** The ordered candidates for one request, with the primary's request already translated. Runs once. */
 export interface Plan {
   readonly request: CompletionRequest;
   readonly candidates: readonly Model[];
   /** The size of the primary's translated request. */
   readonly sent: SentSize;
+
+  /** Makes attempts until one has a whole answer. Throws the final Failure with all attempts. */
+  create(call: RouterCall): Promise<Routed>;
+
+  /**
+   * Makes attempts until one has a stream, and emits `start` with the first content, then what the provider says, then
+   * `report`. Nothing is emitted before the first content; after it no other attempt is made. Throws the final Failure with
+   * all attempts.
+   */
+  stream(call: RouterCall, emit: Emit): Promise<void>;
 }
 
 /** An attempt that ended without the provider's count of tokens, although the provider may bill it. */
@@ -106,14 +116,4 @@ export interface Router {
    * request, would have to leave something out.
    */
   plan(request: CompletionRequest, candidates: readonly Model[], asked: Asked): Plan;
-
-  /** Runs the plan for a whole answer. Throws the final Failure with all attempts. */
-  create(plan: Plan, call: RouterCall): Promise<Routed>;
-
-  /**
-   * Runs the plan for a stream, and emits `start` with the first content, then what the provider says, then `report`.
-   * Nothing is emitted before the first content; after it no other attempt is made. Throws the final Failure with all
-   * attempts.
-   */
-  stream(plan: Plan, call: RouterCall, emit: Emit): Promise<void>;
 }

@@ -3,10 +3,12 @@ import { Failure, type FieldViolation } from "../core/failure.ts";
 import type { Model } from "../core/model.ts";
 import type { Translation } from "../core/provider.ts";
 import { restrict } from "../core/provider-options.ts";
-import type { Asked, Plan } from "../core/router.ts";
+import type { Asked } from "../core/router.ts";
 
 /** The candidates in order, with the primary's translation: what a request will try. */
-export interface AttemptPlan extends Plan, Asked {
+export interface AttemptPlan extends Asked {
+  readonly request: CompletionRequest;
+  readonly candidates: readonly Model[];
   readonly primary: Translation;
 }
 
@@ -19,7 +21,7 @@ export function planAttempts(request: CompletionRequest, candidates: readonly Mo
   const [first] = candidates;
   if (first === undefined) throw new RangeError("a plan needs at least one candidate");
   const primary = translate(request, first, asked);
-  return { request, candidates, ...asked, primary, sent: primary.sent };
+  return { request, candidates, ...asked, primary };
 }
 
 /**

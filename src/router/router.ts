@@ -2,13 +2,14 @@ import { create } from "@bufbuild/protobuf";
 import {
   type CompletionChunk,
   CompletionChunkSchema,
+  type CompletionRequest,
   CompletionStartSchema,
 } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
-import type { Answer, Emit } from "../core/provider.ts";
-import type { Plan, Router, RouterCall } from "../core/router.ts";
+import type { Answer, Emit, SentSize } from "../core/provider.ts";
+import type { Plan, Routed, Router, RouterCall } from "../core/router.ts";
 import type { Opening } from "./upstream-health.ts";
 import { AnswerBuilder } from "../core/whole.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, UnseenAnswer } from "./attempts.ts";
@@ -53,60 +54,7 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
   return {
     find: (id) => registry.find(id),
     list: () => registry.list(),
-    plan: planAttempts,
-
-    async create(plan, call) {
-      const run = new AttemptRun(asAttemptPlan(plan), call, ports);
-      try {
-        for (;;) {
-          const attempt = await run.next();
-          try {
-            const work = fetchAnswer(attempt);
-            attempt.work = work;
-            const answer = await attempt.limit.race(work);
-            return { model: attempt.model, answer, report: run.served(attempt) };
-          } catch (reason) {
-            run.failed(attempt, reason, { committed: false });
-          } finally {
-            attempt.limit.close();
-          }
-        }
-      } finally {
-        run.close();
-      }
-    },
-
-    async stream(plan, call, emit) {
-      const run = new AttemptRun(asAttemptPlan(plan), call, ports);
-      try {
-        for (;;) {
-          const attempt = await run.next();
-          // Once it has emitted, a failure is final.
-          let committed = false;
-          try {
-            const give = ofOurs((batch) => {
-              if (committed) return emit(batch);
-              committed = true;
-              run.committed(attempt);
-              return emit([startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch]);
-            });
-            const work = attempt.model.provider.stream(attempt.call, whileWanted(attempt, give));
-            attempt.work = work;
-            await attempt.limit.race(work);
-            if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
-          } catch (reason) {
-            run.failed(attempt, reason, { committed });
-            continue;
-          } finally {
-            attempt.limit.close();
-          }
-          await emit([reportChunk(run.served(attempt))]);
-          return;
-        }
-      } finally {
-        run.close();
-      }
-    },
+    plan: (request, candidates, asked) => new RunnablePlan(planAttempts(request, candidates, asked), ports),
 
     replace(next) {
       registry = new Registry(next);
@@ -115,6 +63,82 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
     health: () => new Map([...breakers].map(([key, { state }]) => [key, state])),
     openingOf: (model) => breakers.get(upstreamKey(model))?.rest,
   };
+}
+
+/** A plan that makes its attempts with the breakers and budgets of its router. */
+class RunnablePlan implements Plan {
+  readonly #plan: AttemptPlan;
+  readonly #ports: AttemptPorts;
+
+  constructor(plan: AttemptPlan, ports: AttemptPorts) {
+    this.#plan = plan;
+    this.#ports = ports;
+  }
+
+  get request(): CompletionRequest {
+    return this.#plan.request;
+  }
+
+  get candidates(): readonly Model[] {
+    return this.#plan.candidates;
+  }
+
+  get sent(): SentSize {
+    return this.#plan.primary.sent;
+  }
+
+  async create(call: RouterCall): Promise<Routed> {
+    const run = new AttemptRun(this.#plan, call, this.#ports);
+    try {
+      for (;;) {
+        const attempt = await run.next();
+        try {
+          const work = fetchAnswer(attempt);
+          attempt.work = work;
+          const answer = await attempt.limit.race(work);
+          return { model: attempt.model, answer, report: run.served(attempt) };
+        } catch (reason) {
+          run.failed(attempt, reason, { committed: false });
+        } finally {
+          attempt.limit.close();
+        }
+      }
+    } finally {
+      run.close();
+    }
+  }
+
+  async stream(call: RouterCall, emit: Emit): Promise<void> {
+    const run = new AttemptRun(this.#plan, call, this.#ports);
+    try {
+      for (;;) {
+        const attempt = await run.next();
+        // Once it has emitted, a failure is final.
+        let committed = false;
+        try {
+          const give = ofOurs((batch) => {
+            if (committed) return emit(batch);
+            committed = true;
+            run.committed(attempt);
+            return emit([startChunk(call, attempt.model, run.upstreamMs(attempt)), ...batch]);
+          });
+          const work = attempt.model.provider.stream(attempt.call, whileWanted(attempt, give));
+          attempt.work = work;
+          await attempt.limit.race(work);
+          if (!committed) throw new Failure("upstream_protocol", "The upstream model returned no usable output.");
+        } catch (reason) {
+          run.failed(attempt, reason, { committed });
+          continue;
+        } finally {
+          attempt.limit.close();
+        }
+        await emit([reportChunk(run.served(attempt))]);
+        return;
+      }
+    } finally {
+      run.close();
+    }
+  }
 }
 
 /**
@@ -182,11 +206,6 @@ function startChunk(
 
 function reportChunk(report: Report): CompletionChunk {
   return create(CompletionChunkSchema, { event: { case: "report", value: report } });
-}
-
-/** Core gives back what `plan` returned. */
-function asAttemptPlan(plan: Plan): AttemptPlan {
-  return plan as AttemptPlan;
 }
 
 function getOrAdd<K, V>(map: Map<K, V>, key: K, make: () => V): V {

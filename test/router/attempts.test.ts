@@ -96,7 +96,7 @@ describe("one model", () => {
     const tenAtOnce = async (): Promise<number> => {
       const before = world.provider.calls.length;
       await world.clock.drive(
-        Promise.all(Array.from({ length: 10 }, () => collect((emit) => world.router.stream(plan, newCall(), emit)))),
+        Promise.all(Array.from({ length: 10 }, () => collect((emit) => plan.stream(newCall(), emit)))),
       );
       return world.provider.calls.length - before;
     };
@@ -252,7 +252,7 @@ describe("after the first content", () => {
     const bodies = (): readonly string[] =>
       translate.mock.results.map(({ value }) => (value as { body: Buffer }).body.toString());
     expect(bodies()).toEqual(["{}"]);
-    const { batches } = await world.clock.drive(collect((emit) => world.router.stream(plan, newCall(), emit)));
+    const { batches } = await world.clock.drive(collect((emit) => plan.stream(newCall(), emit)));
     expect(said(batches)).toBe("start hi finish report");
     expect(bodies()).toEqual(["", ""]);
   });
@@ -370,7 +370,7 @@ describe("a caller who leaves", () => {
     const world = createWorld({ scripts: { a: [fails(unavailable)] }, random: () => 1 });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
-    const run = collect((emit) => world.router.stream(plan, call, emit));
+    const run = collect((emit) => plan.stream(call, emit));
     await world.clock.pass(99);
     call.caller.abort(left);
     expect((await run).failure).toMatchObject({ code: "cancelled" });
@@ -383,7 +383,7 @@ describe("a caller who leaves", () => {
     const world = createWorld({ scripts: { a: [hangs()], b: [serves("hi")] }, breaker: { failures: 1 } });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
-    const run = collect((emit) => world.router.stream(plan, call, emit));
+    const run = collect((emit) => plan.stream(call, emit));
     await world.clock.pass(1_000);
     call.caller.abort(left);
     expect((await run).failure).toMatchObject({ code: "cancelled" });
@@ -396,7 +396,7 @@ describe("a caller who leaves", () => {
     const world = createWorld({ scripts: { a: [hangs()] } });
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "whole", rules: NO_RULES });
-    const run = world.router.create(plan, call);
+    const run = plan.create(call);
     await world.clock.pass(1_000);
     call.caller.abort(left);
     await expect(run).rejects.toMatchObject({ code: "cancelled" });
@@ -409,7 +409,7 @@ describe("a caller who leaves", () => {
     const call = newCall();
     const plan = world.router.plan(create(CompletionRequestSchema), world.models, { mode: "stream", rules: NO_RULES });
     const batches = batchesOf(
-      (emit) => world.router.stream(plan, call, emit),
+      (emit) => plan.stream(call, emit),
       () => call.caller.abort(left),
     );
     for await (const batch of batches) if (said([batch]) === "two") break;

@@ -93,7 +93,7 @@ export async function stream(
 ): Promise<Streamed> {
   const { router, models, clock } = world;
   const plan = router.plan(create(CompletionRequestSchema, request), models, { mode: "stream", rules: NO_RULES });
-  return clock.drive(collect((emit) => router.stream(plan, call, emit)));
+  return clock.drive(collect((emit) => plan.stream(call, emit)));
 }
 
 /** Collects batches until the end or the failure. */
@@ -113,7 +113,7 @@ export async function whole(world: World, call: TestCall = newCall()): Promise<R
   const { router, models, clock } = world;
   const plan = router.plan(create(CompletionRequestSchema), models, { mode: "whole", rules: NO_RULES });
   try {
-    return await clock.drive(router.create(plan, call));
+    return await clock.drive(plan.create(call));
   } catch (reason) {
     if (!(reason instanceof Failure)) throw reason;
     return reason;
