@@ -144,18 +144,17 @@ describe("methods and paths", () => {
     const wrongMethod = await send(rawRequest("GET /v1/chat/completions", [HOST, auth()]));
     expect(refusalOf(wrongMethod)).toMatchObject(NOT_FOUND);
     expect(wrongMethod.headers["allow"]).toBe("POST");
-    for (const path of [
-      "/v1/nothing",
-      "/V1/models",
-      "/v1//models",
-      "/v1/../v1/models",
-      "/v1/models//",
-      "/v1/models/%zz",
-      "//",
-    ]) {
+    for (const path of ["/v1/nothing", "/V1/models", "/v1//models", "/v1/../v1/models", "/v1/models/%zz", "//"]) {
       expect(refusalOf(await send(rawRequest(`GET ${path}`, [HOST])))).toMatchObject(NOT_FOUND);
       expect(refusalOf(await send(rawRequest(`GET ${path}`, [HOST, auth()])))).toMatchObject(NOT_FOUND);
     }
+  });
+
+  it("take the key from x-api-key too, and answer a path of the API with a slash at its end", async () => {
+    const key = auth().replace(/^authorization: Bearer /i, "x-api-key: ");
+    expect(key).toMatch(/^x-api-key: sk_/);
+    expect(await send(rawRequest("GET /v1/models/", [HOST, key]))).toMatchObject({ status: 200 });
+    expect(await send(rawRequest("GET /v1/models/", [HOST, `${key}x`]))).toMatchObject({ status: 401 });
   });
 
   it("answer for health and readiness without a key, to GET and HEAD", async () => {

@@ -102,7 +102,7 @@ async function makeKeys(store: Store, people: People): Promise<Record<string, Cr
     "an expired key": bearer((await make(people.owner, { lifetimeMs: 1 })).secret),
     "a key of a disabled account": bearer((await make(people.disabled)).secret),
     "a key in another scheme": { authorization: `Basic ${good.secret}` },
-    "a key in another header": { "x-api-key": good.secret, "api-key": good.secret },
+    "a key in another header": { "api-key": good.secret, "x-goog-api-key": good.secret },
     "a session": await openSession(store, people.owner!),
     "an administrator's session": await openSession(store, people.administrator!),
     "a key for another model": bearer((await make(people.owner, { models: ["beta-3-flash"] })).secret),
