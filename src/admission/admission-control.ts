@@ -7,7 +7,7 @@ import { noRoom, OverloadFailure, OVERLOAD_REASONS, type OverloadReason } from "
 import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";
 
 export interface OverloadOptions {
-  /** How many calls of any kind may be in flight in the process. */
+  /** How many completions may be in flight or wait in the process. */
   readonly maxCalls: number;
   /** How long a completion may wait for a slot, in milliseconds. */
   readonly maxWaitMs: number;
@@ -19,7 +19,6 @@ export interface OverloadOptions {
 
 export interface AdmissionPorts {
   readonly clock: Clock;
-  readonly calls: { readonly active: number };
   /** The share of its memory that the process uses: 0 to 1. */
   readonly memoryShare: () => number;
   /** How busy the event loop was since the last call (0 to 1), and how late, in milliseconds. */
@@ -156,10 +155,10 @@ export class AdmissionControl {
     this.#endIfExpired(open);
     if (open.signal.aborted) throw open.signal.reason;
     const holders = this.#holdersOf(caller);
-    const { active } = this.#ports.calls;
+    const active = this.#inFlight + this.#queue.size;
     const own = holders.key.calls + this.#queue.sizeOf(caller.keyFamilyId);
     const { maxCalls } = this.#options;
-    if (active > maxCalls || own > FREE_SHARE * Math.max(0, maxCalls - active)) throw this.#shed("calls");
+    if (own >= FREE_SHARE * Math.max(0, maxCalls - active)) throw this.#shed("calls");
     if (this.#isReady({ holders, bytes, isRead: false })) {
       this.#requireRoom(caller, holders);
       const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.keyFamilyId) === 0 && !this.#hasNext());

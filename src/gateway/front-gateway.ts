@@ -49,7 +49,7 @@ async function assemble(
 ): Promise<MemberGateway> {
   const clock = systemClock;
   const calls = new Calls(clock);
-  const admission = createAdmission(config, { calls, clock, log, countsAccounts: false });
+  const admission = createAdmission(config, { clock, log, countsAccounts: false });
   undo.push(() => admission.close());
   const connections = createConnections(config);
   const metrics = createMetrics({

@@ -152,7 +152,7 @@ async function assemble(
   const access = accessOf(config, { store, clock, log });
   const calls = new Calls(clock);
   const readScheduler = new ReadScheduler();
-  const admission = createAdmission(config, { calls, clock, log, readScheduler, countsAccounts: true });
+  const admission = createAdmission(config, { clock, log, readScheduler, countsAccounts: true });
   undo.push(() => admission.close());
   const connections = createConnections(config);
   const housekeeping = startHousekeeping(jobsOf(config, { store, clock }), { clock, log });

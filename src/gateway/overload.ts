@@ -5,7 +5,6 @@ import { constrainedMemory, memoryUsage, threadCpuUsage } from "node:process";
 import { getHeapSpaceStatistics, getHeapStatistics } from "node:v8";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
-import type { Calls } from "../inbound/calls.ts";
 import {
   AdmissionControl,
   type AdmissionPorts,
@@ -16,7 +15,6 @@ import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
 interface OverloadPorts {
-  readonly calls: Calls;
   readonly clock: Clock;
   readonly log: Logger;
   /** Missing where no answers of providers are read. */
@@ -30,7 +28,7 @@ const MIB = 1024 * 1024;
 /** Builds the admission control of this process, which says in the log when shedding begins and ends. */
 export function createAdmission(
   { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
-  { calls, clock, log, readScheduler, countsAccounts }: OverloadPorts,
+  { clock, log, readScheduler, countsAccounts }: OverloadPorts,
 ): AdmissionControl {
   const containerBytes = containerShareBytes(workers);
   const accountConcurrency = countsAccounts ? limits.account.concurrentRequests : undefined;
@@ -39,7 +37,6 @@ export function createAdmission(
     { ...overload, accountConcurrency, arrivingBytes },
     {
       clock,
-      calls,
       load: watchLoad(readScheduler),
       memoryShare: () => memoryShare(readMemory(containerBytes)),
       atEndOfTurn: (callback) => void setImmediate(callback),

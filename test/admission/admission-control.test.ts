@@ -45,7 +45,6 @@ describe("admission", () => {
       { ...OPTIONS, ...options },
       {
         clock,
-        calls,
         memoryShare: () => share,
         load: () => ({ busyShare, delayMs: 0 }),
         atEndOfTurn: (callback) => void ends.push(callback),
@@ -165,10 +164,10 @@ describe("admission", () => {
     expect(admission.state()).toMatchObject({ waiting: 0, shedding: true });
   });
 
-  it("refuses when as many calls are in flight as may be", () => {
-    admission = create({ maxCalls: 3 });
-    for (let count = 0; count < 3; count++) calls.open(undefined);
-    expect(reasonOf(() => enter())).toBe("calls");
+  it("refuses when as many completions are in flight or wait as may be", () => {
+    admission = create({ maxCalls: 5 });
+    for (let count = 0; count < 5; count++) enter({ key: `key ${count}` });
+    expect(reasonOf(() => enter({ key: "one more" }))).toBe("calls");
   });
 
   it("leaves a fifth of the calls to other keys, however many one key asks for", async () => {

@@ -109,7 +109,6 @@ export class LoopModel implements Clock {
     this.#shape = shape;
     this.admission = new AdmissionControl(options, {
       clock: this,
-      calls: this.#calls,
       memoryShare: () => this.memoryShare,
       load: () => ({ busyShare: this.#takeBusyShare(), delayMs: this.#takeDelayMs() }),
       atEndOfTurn: (callback) => void this.#afterThisLoopTurn.push(callback),

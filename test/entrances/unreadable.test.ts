@@ -29,7 +29,7 @@ beforeEach(async () => {
     requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
-    admission: roomyAdmission(calls, systemClock),
+    admission: roomyAdmission(systemClock),
     connections: anyConnections(),
     clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),

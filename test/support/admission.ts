@@ -1,5 +1,4 @@
 import type { Clock } from "../../src/core/clock.ts";
-import type { Calls } from "../../src/inbound/calls.ts";
 import { Connections } from "../../src/inbound/connections.ts";
 import { AdmissionControl } from "../../src/admission/admission-control.ts";
 
@@ -7,12 +6,11 @@ import { AdmissionControl } from "../../src/admission/admission-control.ts";
 export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9 };
 
 /** An admission control with plenty of room. */
-export function roomyAdmission(calls: Pick<Calls, "active">, clock: Clock): AdmissionControl {
+export function roomyAdmission(clock: Clock): AdmissionControl {
   return new AdmissionControl(
     { maxCalls: 10_000, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes: ROOMY_BYTES },
     {
       clock,
-      calls,
       memoryShare: () => 0,
       load: () => ({ busyShare: 0, delayMs: 0 }),
       atEndOfTurn: (callback) => void setImmediate(callback),

@@ -75,7 +75,7 @@ function findIcon(files: BuiltFiles | undefined): BuiltFile | undefined {
 
 /** Whether it is a page's address with a slash at its end. */
 function isSlashed(path: string): boolean {
-  return path.length > 1 && path.endsWith("/") && isPagePath(path.slice(0, -1));
+  return path.length > 2 && path.endsWith("/") && isPagePath(path.slice(0, -1));
 }
 
 function queryOf({ url = "" }: IncomingMessage): string {

@@ -5,7 +5,13 @@ import { findSession, type SignedIn } from "../../access/sessions.ts";
 import { Failure } from "../../core/failure.ts";
 import { Calls } from "../calls.ts";
 import { openCall } from "../http/call.ts";
-import { answerConnect, connectHandlers, connectTimeoutMs } from "../http/connect-call.ts";
+import {
+  type ConnectExchange,
+  connectHandlers,
+  connectTimeoutMs,
+  readConnect,
+  runConnect,
+} from "../http/connect-call.ts";
 import { describeBrowser } from "./browser-name.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
@@ -58,6 +64,10 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   /** Calls that no drain waits for. */
   const endless = new Calls(access.clock);
   const places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
+  const reading: Reading = {
+    ofAccount: new ConcurrencyLimit(MAX_READING.ofAccount),
+    ofAll: new ConcurrencyLimit(MAX_READING.ofAll),
+  };
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
@@ -94,7 +104,8 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     try {
       // Streams are counted where they are run.
       if (signedIn !== undefined && who !== "anybody" && !streams) release = takePlace(places, signedIn.account.id);
-      await answerConnect(handlers.get(path)!, {
+      const handler = handlers.get(path)!;
+      const asked: ConnectExchange = {
         request,
         response,
         path,
@@ -103,7 +114,10 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         maxBodyBytes,
         contextValues: createContextValues().set(CALL, call),
         headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
-      });
+      };
+      const done = maxBodyBytes > MAX_BODY_BYTES ? takeReading(reading, signedIn?.account.id ?? "") : undefined;
+      const read = await readConnect(handler, asked).finally(done);
+      await runConnect(handler, asked, read());
     } finally {
       release?.();
     }
@@ -133,6 +147,25 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
       draining = true;
       endless.abortAll();
     },
+  };
+}
+
+/** Large bodies, such as the playground's, that may be arriving at the same time. */
+const MAX_READING = { ofAccount: 4, ofAll: 16 } as const;
+
+type Reading = Readonly<Record<keyof typeof MAX_READING, ConcurrencyLimit>>;
+
+/** Lets one more large body arrive. Throws `rate_limited` or `overloaded` when there are as many as there may be. */
+function takeReading({ ofAccount, ofAll }: Reading, accountId: string): () => void {
+  const release = takePlace(ofAccount, accountId);
+  const releaseAll = ofAll.take("all");
+  if (releaseAll === undefined) {
+    release();
+    throw new Failure("overloaded", "Too many large requests are arriving at the dashboard. Try again shortly.");
+  }
+  return () => {
+    release();
+    releaseAll();
   };
 }
 

@@ -70,6 +70,11 @@ export class ConnectionGuard {
     for (const connection of this.#connections.values()) connection.leave();
   }
 
+  /** Closes connections without a stream. */
+  closeIdle(): void {
+    for (const connection of this.#connections.values()) if (connection.isIdle) connection.socket.destroy();
+  }
+
   close(): void {
     unsubscribe(STREAM_BEGINS, this.#begins);
     this.#cancelLook?.();
@@ -149,6 +154,10 @@ class Connection {
     });
     // The stream has to be known before, so that GOAWAY names it as one that is still served.
     if (this.#leaving) setImmediate(() => this.#goAway());
+  }
+
+  get isIdle(): boolean {
+    return this.#streams.size === 0;
   }
 
   /**

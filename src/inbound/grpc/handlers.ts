@@ -123,6 +123,7 @@ async function answer<I extends Message, O extends Message>(
   let hasBegun = false;
   try {
     const principal = await authenticate(services, call, opened);
+    services.requireRequestRate(principal);
     const request = call.request.read();
     hasBegun = true;
     const message = await run(request, principal, opened);

@@ -75,6 +75,7 @@ export async function startGrpcServer(
   }
 
   const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs });
+  services.connections.onFull(() => guard.closeIdle());
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
   // The library's own listener hands out no connections, which have to be guarded.
   const listener = createServer(

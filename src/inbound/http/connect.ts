@@ -1,5 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
+import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
@@ -38,6 +39,9 @@ const ADMITTED = createContextKey<Admitted | undefined>(undefined);
 /** Where completions are asked for. */
 const COMPLETIONS = `/${CompletionService.typeName}/`;
 
+/** A request that is no completion names one model at most. */
+const MAX_QUESTION_BYTES = 16 * 1024;
+
 /**
  * The services over the Connect protocol, JSON and binary. The caller is known, and the body is read and measured, before
  * the library decodes it: `/v1` has no other limits.
@@ -62,13 +66,14 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       },
     };
     const handler = handlers.get(path)!;
+    const isCompletion = path.startsWith(COMPLETIONS);
     const asked: ConnectExchange = {
       request,
       response,
       path,
       call: open,
       clock: services.clock,
-      maxBodyBytes: MAX_BODY_BYTES,
+      maxBodyBytes: isCompletion ? MAX_BODY_BYTES : MAX_QUESTION_BYTES,
       contextValues: createContextValues().set(ADMITTED, { call, open }),
       headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
     };
@@ -77,7 +82,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       if (response.headersSent || open.signal.aborted) response.destroy();
       else writeConnectError(exchange, failure);
     };
-    if (path.startsWith(COMPLETIONS)) {
+    if (isCompletion) {
       await serveCompletion<CheckedBody>(services, {
         entrance: "connect",
         requestId,
@@ -90,13 +95,25 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
         fail,
       });
     } else
-      await answerConnect(handler, asked).catch((reason: unknown) => {
+      await answerQuestion(services, { handler, asked, principal }).catch((reason: unknown) => {
         const failure = Failure.from(reason);
         if (!open.signal.aborted) services.refused({ entrance: "connect", requestId, target: path, failure });
         fail(failure);
       });
     done();
   };
+}
+
+/**
+ * Answers a call that is no completion. It takes no slot, so its body has to be small: many of them may be arriving. A key
+ * that has used up its request rate is refused before anything is read.
+ */
+async function answerQuestion(
+  { requireRequestRate }: EdgeServices,
+  { handler, asked, principal }: { handler: UniversalHandler; asked: ConnectExchange; principal: KeyPrincipal },
+): Promise<void> {
+  requireRequestRate(principal);
+  await answerConnect(handler, asked);
 }
 
 /** Writes a failure as Connect's error, for requests that reach no handler. */

@@ -60,7 +60,7 @@ export async function startEndless() {
       limitsOf: never,
       authenticate: never,
       calls,
-      admission: roomyAdmission(calls, systemClock),
+      admission: roomyAdmission(systemClock),
       connections: anyConnections(),
       clock: systemClock,
       refused: () => undefined,

@@ -155,7 +155,7 @@ export async function startConsole(
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
       calls,
-      admission: roomyAdmission(calls, systemClock),
+      admission: roomyAdmission(systemClock),
       connections: anyConnections(),
       clock: systemClock,
       refused,

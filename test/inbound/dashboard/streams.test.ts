@@ -223,6 +223,27 @@ describe("a stream's request", () => {
     await expectNothingHeld();
   });
 
+  it("is one of at most four of an account that arrive at the same time", async () => {
+    const { headers } = playgroundRequest();
+    const arriving = Array.from({ length: 4 }, () => {
+      const request = sendRequest({
+        port: site.server.port,
+        host: "127.0.0.1",
+        path: STREAM,
+        method: "POST",
+        headers: { ...headers, "content-length": 1_000 },
+      }).on("error", () => undefined);
+      request.write("{");
+      return request;
+    });
+    await expect.poll(() => site.calls.active).toBe(4);
+    const fifth = ada.playground.stream({ keyId, completion: { model: "words" } });
+    expect((await endOf(fifth))?.code).toBe(Code.ResourceExhausted);
+    for (const request of arriving) request.destroy();
+    await expectNothingHeld();
+    await (await begin()).leave();
+  });
+
   it("that is nested too deep, or has too many fields, is refused before it is decoded", async () => {
     const deep = await send(envelope(Buffer.from(`{"completion":${"[".repeat(1_000_000)}`)));
     expect(deep.text).toContain("nested deeper than 64 levels");

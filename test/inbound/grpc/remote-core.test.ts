@@ -72,7 +72,7 @@ async function openCore(answers: Answers, port = 0) {
     requireRequestRate: () => undefined,
     limitsOf: () => FACTS,
     calls,
-    admission: roomyAdmission(calls, systemClock),
+    admission: roomyAdmission(systemClock),
     connections: anyConnections(),
     clock: systemClock,
     refused: (refusal) => void refusals.push(refusal),

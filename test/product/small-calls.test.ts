@@ -1,0 +1,73 @@
+import { once } from "node:events";
+import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
+import { connect, type Socket } from "node:net";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { type Product, startProduct } from "../support/product.ts";
+
+const MAX_CALLS = 20;
+const MAX_CONNECTIONS = 60;
+
+/** Calls that are no completions take no slot: what they hold has to be small, and must not keep completions out. */
+describe("calls that are no completions", () => {
+  let product: Product;
+  const opened: (Socket | ClientHttp2Session)[] = [];
+  beforeAll(async () => {
+    product = await startProduct({ config: { overload: { max_calls: MAX_CALLS, max_connections: MAX_CONNECTIONS } } });
+  });
+  afterAll(async () => {
+    for (const one of opened) one.destroy();
+    await product.stop();
+  });
+
+  const authorization = (): string => `authorization: Bearer ${product.firstKey}`;
+  const post = (path: string, body: string): Promise<Response> =>
+    fetch(product.url + path, {
+      method: "POST",
+      headers: { authorization: `Bearer ${product.firstKey}`, "content-type": "application/json" },
+      body,
+    });
+  const complete = async (): Promise<number> => {
+    const messages = [{ role: "user", content: "hi" }];
+    return (await post("/v1/chat/completions", JSON.stringify({ model: "alpha-haiku-4.5", messages }))).status;
+  };
+  /** A request whose body does not come. */
+  const beginUpload = async (path: string, ...headers: string[]): Promise<void> => {
+    const socket = connect(product.httpPort, "127.0.0.1").on("error", () => undefined);
+    opened.push(socket);
+    await once(socket, "connect");
+    const head = [`POST ${path} HTTP/1.1`, `host: 127.0.0.1:${product.httpPort}`, "content-length: 1000", ...headers];
+    socket.write(`${[...head, "content-type: application/json"].join("\r\n")}\r\n\r\n{`);
+  };
+
+  it.each(["KeyService/GetCurrent", "ModelService/List", "ModelService/Get"])(
+    "have no large bodies: %s",
+    async (method) => {
+      const response = await post(`/parley.v1.${method}`, `{"id":"${"a".repeat(20_000)}"}`);
+      expect(await response.json()).toMatchObject({
+        code: "resource_exhausted",
+        message: expect.stringContaining("16 KiB"),
+      });
+    },
+  );
+
+  it.each([
+    ["with a key", "/parley.v1.KeyService/GetCurrent", true],
+    ["of strangers at the dashboard", "/parley.console.v1.SessionService/GetSession", false],
+  ])("and are not complete take nothing from completions: %s", async (_, path, hasKey) => {
+    for (let count = 0; count < MAX_CALLS + 5; count++) await beginUpload(path, ...(hasKey ? [authorization()] : []));
+    expect(await complete()).toBe(200);
+    for (const one of opened.splice(0)) one.destroy();
+  });
+
+  it("and gRPC connections without a call make room where connections are limited", async () => {
+    const sessions = Array.from({ length: MAX_CONNECTIONS }, () => {
+      const session = connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
+      opened.push(session);
+      return session;
+    });
+    await Promise.all(
+      sessions.map((session) => Promise.race([once(session, "remoteSettings"), once(session, "close")])),
+    );
+    await expect.poll(() => complete().catch(() => 0), { timeout: 10_000, interval: 200 }).toBe(200);
+  });
+});
