@@ -115,8 +115,9 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         contextValues: createContextValues().set(CALL, call),
         headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
       };
-      const done = maxBodyBytes > MAX_BODY_BYTES ? takeReading(reading, signedIn?.account.id ?? "") : undefined;
-      const read = await readConnect(handler, asked).finally(done);
+      const releaseReading =
+        maxBodyBytes > MAX_BODY_BYTES ? takeReading(reading, signedIn?.account.id ?? "") : undefined;
+      const read = await readConnect(handler, asked).finally(releaseReading);
       await runConnect(handler, asked, read());
     } finally {
       release?.();
