@@ -67,8 +67,6 @@ const UNREAD_BYTES = 64 * 1024;
 /** Memory is short from this share on, and enough again below the other. */
 const SHORT = 0.95;
 const ENOUGH = 0.92;
-/** Memory is measured once in this many windows: asking the system takes up to a millisecond. */
-const MEMORY_WINDOWS = 5;
 /** Shedding is over when nothing was refused for this long. */
 const QUIET_MS = 10_000;
 
@@ -120,7 +118,6 @@ export class AdmissionControl {
   /** Beginnings that are due to keys that have their share, or all of the limit: half of what has ended since. */
   #due = 0;
   #turnEnds = false;
-  #windows = 0;
   #memoryIsShort = false;
   #shedding: { lastMs: number; readonly before: number } | undefined;
   /** Ends the current window; undefined while nothing is in flight. */
@@ -410,8 +407,7 @@ export class AdmissionControl {
     const isFull = this.#queue.size > 0;
     this.#limit.learn({ inFlight: this.#inFlight, begun: this.#begun, isFull, ...this.#ports.load() });
     this.#begun = 0;
-    this.#windows += 1;
-    if (this.#windows % MEMORY_WINDOWS === 0) this.#lookAtMemory();
+    this.#lookAtMemory();
     this.#payDebts(nowMs);
     this.#windowEnd.resolve();
     this.#windowEnd = Promise.withResolvers();
