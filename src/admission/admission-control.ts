@@ -158,7 +158,7 @@ export class AdmissionControl {
     if (own >= FREE_SHARE * Math.max(0, maxCalls - active)) throw this.#shed("calls");
     if (this.#isReady({ holders, bytes, isRead: false })) {
       this.#requireRoom(caller, holders);
-      const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.keyFamilyId) === 0 && !this.#hasNext());
+      const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.keyFamilyId) === 0 && !this.#someOldest(this.#isNext));
       if (isNext && this.#hasTurn(holders.key)) return this.#begin(holders, bytes);
     }
     return this.#wait({ caller, holders, open, bytes, isRead });
@@ -242,8 +242,14 @@ export class AdmissionControl {
     return noRoom(whose, `requests of ${Math.floor(maxBytes / 2 ** 20)} MiB together may be on their way`);
   }
 
-  #hasNext(): boolean {
-    for (const waiting of this.#queue.oldest()) if (this.#isNext(waiting)) return true;
+  /** What a completion that waits too long is told: it waits for a slot, or for room of its own key. */
+  #lateFailure(waiting: Pick<Waiting, "holders" | "bytes" | "isRead">): Failure {
+    return this.#isReady(waiting) ? this.#shed("queue") : this.#noRoomFor(waiting.holders, waiting.bytes);
+  }
+
+  /** Whether the oldest waiter of any key is like that. */
+  #someOldest(is: (waiting: Waiting) => boolean): boolean {
+    for (const waiting of this.#queue.oldest()) if (is(waiting)) return true;
     return false;
   }
 
@@ -295,7 +301,8 @@ export class AdmissionControl {
     const turns = Math.min(own * (this.#queue.keys + (own === 1 ? 1 : 0)), this.#queue.size + 1);
     const { maxWaitMs } = this.#options;
     const isLate = turns > Math.max(MIN_TURNS, this.#limit.begunIn(maxWaitMs * LIKELY_SHARE));
-    if (isLate || this.#limit.begunIn((open.expiresMs ?? Infinity) - nowMs) < turns) throw this.#shed("queue");
+    const expires = this.#limit.begunIn((open.expiresMs ?? Infinity) - nowMs) < turns;
+    if (isLate || expires) throw this.#lateFailure({ holders, bytes, isRead });
     const unread = Math.min(bytes ?? UNREAD_BYTES, UNREAD_BYTES);
     if (holders.key.waitingBytes + unread > holders.key.maxBytes) throw this.#noRoomFor(holders, bytes);
     if (isRead && !fits(holders, bytes)) throw this.#noRoomFor(holders, bytes);
@@ -404,7 +411,7 @@ export class AdmissionControl {
 
   #endWindow(): void {
     const nowMs = this.#ports.clock.monotonic();
-    const isFull = this.#queue.size > 0;
+    const isFull = this.#someOldest(this.#isReady);
     this.#limit.learn({ inFlight: this.#inFlight, begun: this.#begun, isFull, ...this.#ports.load() });
     this.#begun = 0;
     this.#lookAtMemory();
@@ -413,7 +420,7 @@ export class AdmissionControl {
     this.#windowEnd = Promise.withResolvers();
     const isLate = ({ sinceMs }: Waiting): boolean => nowMs - sinceMs > this.#options.maxWaitMs;
     for (const late of this.#queue.takeLate(isLate)) {
-      this.#reject(late, this.#isReady(late) ? this.#shed("queue") : this.#noRoomFor(late.holders, late.bytes));
+      this.#reject(late, this.#lateFailure(late));
     }
     if (this.#queue.size > 0) this.#armTurn();
     if (this.#shedding !== undefined && nowMs - this.#shedding.lastMs > QUIET_MS) {

@@ -350,6 +350,16 @@ describe("admission", () => {
       expect(await outcome(waits.entered)).toBe("slot");
     });
 
+    it("is no overload: its crowd is refused with 429, and others may wait as long as before", async () => {
+      slot({ key: "other" });
+      busy({ key: "dear" }, 2_000);
+      for (let count = 0; count < 600; count++) enter({ key: "dear" });
+      await turns(20, 100);
+      for (let count = 0; count < 2_000; count++) reasonOf(() => enter({ key: "dear" }));
+      expect(reasonOf(() => enter({ key: "dear" }))).toMatchObject({ code: "rate_limited" });
+      expect(admission.state()).toMatchObject({ shedding: false, refused: { queue: 0 } });
+    });
+
     it("costs a lone key nothing", async () => {
       for (let count = 0; count < 20; count++) {
         busy({ key: "lone" }, 300);
