@@ -70,7 +70,7 @@ const allowedImports: Readonly<Record<string, readonly string[]>> = {
 /** Packages that only some folders may import: a prefix of the name, and the folders. */
 const confinedPackages: readonly (readonly [prefix: string, folders: readonly string[]])[] = [
   ["@grpc/", ["inbound/grpc"]],
-  ["@connectrpc/", ["inbound/http", "inbound/dashboard", "inbound/connect-error.ts"]],
+  ["@connectrpc/", ["inbound/http", "inbound/dashboard", "inbound/error-details.ts"]],
   // The dashboard only types what the HTTP server hands to it: it is mounted there, and listens nowhere. gRPC guards its
   // connections and streams of HTTP/2, which the library has made.
   ["node:http", ["inbound/http", "inbound/dashboard", "inbound/grpc", "simulator", "telemetry"]],

@@ -1,5 +1,5 @@
 import type { Limits } from "../core/principal.ts";
-import type { Page } from "./page.ts";
+import type { Page } from "./key-store.ts";
 
 export type Role = "administrator" | "member";
 

@@ -1,10 +1,10 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import type { InvitationRecord, Role } from "./account-store.ts";
 import { hashEmail, toEmail } from "./address.ts";
-import { randomBase62 } from "./base62.ts";
+import { randomBase62 } from "./api-key.ts";
+import { isId, unknownId } from "./checks.ts";
 import type { AccessContext } from "./context.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
-import { isId, unknownId } from "./names.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,6 +1,5 @@
 import type { Capability, Limits } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
-import type { Page } from "./page.ts";
 
 /** The account that owns keys as long as nobody has signed up. The first person to do so takes it over. */
 export const DEFAULT_ACCOUNT_ID = "acct_default";
@@ -115,4 +114,12 @@ export interface KeyChangeFeed {
    * is missed is bounded by the cache's own time to live. Returns what ends it.
    */
   subscribe(changed: (hash: string | undefined) => void): () => void;
+}
+
+/** One page of a list that begins with the oldest. */
+export interface Page {
+  /** How many at most. */
+  readonly limit: number;
+  /** The last row of the page before; undefined for the first page. */
+  readonly after?: { readonly createdAtMs: number; readonly id: string } | undefined;
 }

@@ -2,11 +2,9 @@ import type { Clock } from "../core/clock.ts";
 import { Failure, invalidField } from "../core/failure.ts";
 import { type Capability, type Limits, NO_LIMITS } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
-import { displayApiKey, generateApiKey, hashApiKey } from "./api-key.ts";
-import { randomBase62 } from "./base62.ts";
+import { displayApiKey, generateApiKey, hashApiKey, randomBase62 } from "./api-key.ts";
+import { checkLimits, checkName, unknownId } from "./checks.ts";
 import { DEFAULT_ACCOUNT_ID, type KeyChanges, type KeyRecord, type KeyStore, type NewKey } from "./key-store.ts";
-import { checkLimits } from "./limits.ts";
-import { checkName, unknownId } from "./names.ts";
 import { CAPABILITIES } from "./principal.ts";
 
 const HOUR_MS = 60 * 60 * 1000;

@@ -1,5 +1,6 @@
 import type { Clock } from "../core/clock.ts";
-import type { Capability, Principal } from "../core/principal.ts";
+import { Failure } from "../core/failure.ts";
+import { type Capability, mayUse, type Needs, type Principal } from "../core/principal.ts";
 import type { KeyGrant } from "./key-store.ts";
 
 /** Every capability there is: what a new key has unless chosen otherwise. */
@@ -39,4 +40,15 @@ export function toPrincipal(
     expiresAtMs: record.expiresAtMs,
     ...asked,
   };
+}
+
+/** Throws a `permission_denied` Failure that names the first model, or the capability, that the key lacks. */
+export function permit(principal: Principal, { models, capability }: Needs): void {
+  if (!principal.capabilities.has(capability)) {
+    throw new Failure("permission_denied", `This API key lacks the capability "${capability}".`);
+  }
+  const refused = models.find((model) => !mayUse(principal, model));
+  if (refused !== undefined) {
+    throw new Failure("permission_denied", `This API key may not use the model "${refused}".`);
+  }
 }

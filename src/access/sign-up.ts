@@ -1,15 +1,15 @@
 import { Failure, invalidField } from "../core/failure.ts";
 import { NO_LIMITS } from "../core/principal.ts";
-import { checkName } from "./names.ts";
 import type { AccountRecord, InvitationRecord, Role } from "./account-store.ts";
 import { toEmail } from "./address.ts";
-import { randomBase62 } from "./base62.ts";
+import { randomBase62 } from "./api-key.ts";
+import { checkName } from "./checks.ts";
 import type { AccessContext, Origin } from "./context.ts";
 import { findInvitation } from "./invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "./key-store.ts";
 import { checkPassword, toPassword } from "./password-rules.ts";
+import { type StartedSession, startSession } from "./sessions.ts";
 import { isSetupToken } from "./setup-token.ts";
-import { startSession, type StartedSession } from "./sessions.ts";
 
 export interface Application {
   readonly email: string;

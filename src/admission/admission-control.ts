@@ -158,7 +158,8 @@ export class AdmissionControl {
     if (own >= FREE_SHARE * Math.max(0, maxCalls - active)) throw this.#shed("calls");
     if (this.#isReady({ holders, bytes, isRead: false })) {
       this.#requireRoom(caller, holders);
-      const isNext = this.#queue.size === 0 || (this.#queue.sizeOf(caller.keyFamilyId) === 0 && !this.#someOldest(this.#isNext));
+      const isNext =
+        this.#queue.size === 0 || (this.#queue.sizeOf(caller.keyFamilyId) === 0 && !this.#someOldest(this.#isNext));
       if (isNext && this.#hasTurn(holders.key)) return this.#begin(holders, bytes);
     }
     return this.#wait({ caller, holders, open, bytes, isRead });

@@ -1,5 +1,5 @@
-import { createAccount, requireFirstAdministrator, updateAccount } from "../access/accounts.ts";
 import type { Role } from "../access/account-store.ts";
+import { createAccount, requireFirstAdministrator, updateAccount } from "../access/accounts.ts";
 import type { AccessContext } from "../access/context.ts";
 import { createInvitation } from "../access/invitations.ts";
 import { resetPassword } from "../access/password-change.ts";
@@ -8,21 +8,25 @@ import { createSecurityLog } from "../access/security-log.ts";
 import { createThrottle } from "../access/throttle.ts";
 import { isExposed } from "../config/warnings.ts";
 import { systemClock } from "../core/clock.ts";
-import { ACCOUNT_HEADING, toAccountJson, toAccountRow, toInvitationJson, writeInvitation } from "./account-output.ts";
 import {
+  type CliContext,
+  type Command,
   CONFIG_FLAG,
+  type Invocation,
   JSON_FLAG,
   UsageError,
   writeJson,
-  type CliContext,
-  type Command,
-  type Invocation,
 } from "./command.ts";
-import { findAccountByIdOrEmail } from "./find-account.ts";
 import { describeLimits, LIMIT_FLAGS, readLimits } from "./limit-flags.ts";
-import { readPassword } from "./password-input.ts";
-import { formatTable } from "./table.ts";
-import { withStore } from "./with-store.ts";
+import {
+  ACCOUNT_HEADING,
+  formatTable,
+  toAccountJson,
+  toAccountRow,
+  toInvitationJson,
+  writeInvitation,
+} from "./output.ts";
+import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const ROLES: readonly Role[] = ["administrator", "member"];
 
@@ -157,4 +161,29 @@ function withAccounts(
       isExposed: isExposed(config),
     }),
   );
+}
+
+/** More than any password, and all that is read. */
+const MAX_BYTES = 4096;
+
+/**
+ * The password on standard input: all of it but the end of its line. Never an argument, which everybody on the machine
+ * could read. Throws when there is more than one line, or nothing.
+ */
+async function readPassword({ readInput = readStandardInput }: CliContext): Promise<string> {
+  const password = (await readInput()).replace(/\r?\n$/, "");
+  if (password === "") throw new Error("--password-stdin: standard input is empty");
+  if (password.includes("\n")) throw new Error("--password-stdin: standard input has more than one line");
+  return password;
+}
+
+async function readStandardInput(): Promise<string> {
+  const pieces: Buffer[] = [];
+  let size = 0;
+  for await (const piece of process.stdin as AsyncIterable<Buffer>) {
+    pieces.push(piece);
+    size += piece.length;
+    if (size > MAX_BYTES) throw new Error("--password-stdin: standard input is too long for a password");
+  }
+  return Buffer.concat(pieces).toString("utf8");
 }

@@ -1,38 +1,36 @@
+import type { KeyRecord } from "../access/key-store.ts";
 import {
   createKey,
   DEFAULT_GRACE,
+  type Grace,
   GRACES,
+  type KeyContext,
   keyState,
   revokeKey,
   rotateKey,
   updateKey,
-  type Grace,
-  type KeyContext,
 } from "../access/keys.ts";
-import type { KeyRecord } from "../access/key-store.ts";
 import { CAPABILITIES } from "../access/principal.ts";
 import { createSecurityLog, type SecurityEventType } from "../access/security-log.ts";
 import type { Config } from "../config/config.ts";
-import { nearest } from "../encoding/nearest.ts";
 import { systemClock } from "../core/clock.ts";
 import { type Capability, NO_LIMITS } from "../core/principal.ts";
 import { PROVIDER_OPTIONS } from "../core/provider-options.ts";
+import { nearest } from "../encoding/nearest.ts";
 import type { Store } from "../store/store.ts";
 import {
+  type CliContext,
+  type Command,
   CONFIG_FLAG,
+  type Invocation,
   JSON_FLAG,
   UsageError,
   writeJson,
-  type CliContext,
-  type Command,
-  type Invocation,
+  parseDuration,
 } from "./command.ts";
-import { parseDuration } from "./duration.ts";
-import { findAccountByIdOrEmail } from "./find-account.ts";
-import { KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./key-output.ts";
 import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
-import { formatTable } from "./table.ts";
-import { withStore } from "./with-store.ts";
+import { formatTable, KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./output.ts";
+import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const OPTIONS_FLAG = {
   options: {

@@ -1,9 +1,8 @@
 import { isLoopback, parseListenAddress } from "../config/addresses.ts";
 import type { ListenAddress } from "../config/config.ts";
-import { CHAOS_PERCENT, type ChaosOptions } from "../simulator/chaos.ts";
-import { MODEL_PACE } from "../simulator/pace.ts";
-import { JSON_FLAG, UsageError, writeJson, type Command, type Invocation } from "./command.ts";
-import { EXIT } from "./exit-code.ts";
+import { CHAOS_PERCENT, type ChaosOptions } from "../simulator/faults.ts";
+import { MODEL_PACE } from "../simulator/sender.ts";
+import { type Command, EXIT, type Invocation, JSON_FLAG, UsageError, writeJson } from "./command.ts";
 
 const DEFAULT_LISTEN = "127.0.0.1:4010";
 

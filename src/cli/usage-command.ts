@@ -1,10 +1,8 @@
 import { systemClock } from "../core/clock.ts";
 import { totalOf, type UsageRow, type UsageSums, wholeHours } from "../ledger/usage-store.ts";
-import { CONFIG_FLAG, JSON_FLAG, UsageError, writeJson, type Command } from "./command.ts";
-import { parseDuration } from "./duration.ts";
-import { findAccountByIdOrEmail } from "./find-account.ts";
-import { formatTable } from "./table.ts";
-import { withStore } from "./with-store.ts";
+import { type Command, CONFIG_FLAG, JSON_FLAG, UsageError, writeJson, parseDuration } from "./command.ts";
+import { formatTable } from "./output.ts";
+import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const GROUPS = ["model", "key", "account", "day"] as const;
 type Group = (typeof GROUPS)[number];

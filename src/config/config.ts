@@ -1,5 +1,4 @@
 import type { Dialect, ProviderOption } from "./dialects.ts";
-import type { CamelKeys } from "./camel-keys.ts";
 import type { CapabilitiesInput, ConnectionsInput, TimeoutsInput } from "./schema.ts";
 
 /** Where a listener binds. `host` is without brackets; port 0 lets the system choose. */
@@ -153,4 +152,18 @@ export interface Config {
   };
   readonly providers: readonly ProviderConfig[];
   readonly models: readonly ModelConfig[];
+}
+
+type Camel<S extends string> = S extends `${infer Head}_${infer Tail}` ? `${Head}${Capitalize<Camel<Tail>>}` : S;
+
+/** An object type with its snake_case keys in camelCase; values stay as they are. */
+type CamelKeys<T> = { [K in keyof T as K extends string ? Camel<K> : never]: T[K] };
+
+/** The object with its own snake_case keys in camelCase. Does not look into values. */
+export function camelKeys<T extends object>(snake: T): CamelKeys<T> {
+  const entries = Object.entries(snake).map(([key, value]: [string, unknown]) => [
+    key.replace(/_([a-z0-9])/g, (_, letter: string) => letter.toUpperCase()),
+    value,
+  ]);
+  return Object.fromEntries(entries) as CamelKeys<T>;
 }

@@ -1,9 +1,8 @@
+import { ConfigError, type ConfigPath, formatPath, type Problem, type Report } from "./config-error.ts";
 import type { Config } from "./config.ts";
-import { ConfigError, formatPath, type ConfigPath, type Problem, type Report } from "./config-error.ts";
 import { describeIssue, toProblems } from "./describe.ts";
-import { readDocument, type ConfigDocument } from "./document.ts";
-import { readOverrides, type Environment, type Override } from "./environment.ts";
-import { interpolate, pathKey } from "./interpolate.ts";
+import { type ConfigDocument, interpolate, pathKey, readDocument } from "./document.ts";
+import { type Environment, type Override, readOverrides } from "./environment.ts";
 import { resolve } from "./resolve.ts";
 import { fileSchema } from "./schema.ts";
 

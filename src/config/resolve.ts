@@ -1,11 +1,19 @@
 import { resolve as resolvePath } from "node:path";
-import { isLoopback, parseListenAddress } from "./addresses.ts";
-import { camelKeys } from "./camel-keys.ts";
-import type { Config, ListenAddress } from "./config.ts";
+import { nearest } from "../encoding/nearest.ts";
+import { isLoopback, parseListenAddress, privateReason } from "./addresses.ts";
 import type { Report } from "./config-error.ts";
-import { resolveModels } from "./resolve-models.ts";
-import { resolveProviders } from "./resolve-providers.ts";
-import type { FileInput } from "./schema.ts";
+import {
+  camelKeys,
+  type Config,
+  type ListenAddress,
+  type ModelConfig,
+  type Price,
+  type ProviderConfig,
+} from "./config.ts";
+import { DIALECT_DEFAULTS, DIALECTS } from "./dialects.ts";
+import { BUILT_IN_MODELS, BUILT_IN_PROVIDERS, type CompleteModelInput } from "./models.ts";
+import { sampleProblem } from "./scalars.ts";
+import type { CapabilitiesInput, FileInput, ModelInput, ProviderInput } from "./schema.ts";
 
 const LISTENERS = ["http", "grpc", "operations"] as const;
 const MIB = 1024 * 1024;
@@ -95,4 +103,206 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
     return address;
   };
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
+}
+
+/** When a request names no limit: enough for a long answer, and for reasoning that counts as output. */
+const DEFAULT_MAX_TOKENS = 8192;
+const DEFAULT_MAX_TOKENS_REASONING = 32_000;
+
+/** Faster than the services of the built-in models. Providers with hardware of their own may be faster still. */
+const DEFAULT_MAX_TOKENS_PER_SECOND = 1_000;
+
+/** The built-in models with what the file changes, then the file's own, in its order. */
+function resolveModels(input: FileInput, providers: readonly ProviderConfig[], report: Report): ModelConfig[] {
+  const ids = new Set([...Object.keys(BUILT_IN_MODELS), ...Object.keys(input.models)]);
+  const models: ModelConfig[] = [];
+  for (const id of ids) {
+    const entry = input.models[id] ?? {};
+    const name = entry.provider ?? BUILT_IN_MODELS[id]?.provider;
+    const provider = providers.find((candidate) => candidate.name === name);
+    if (provider === undefined) {
+      // A built-in model of a provider that is neither configured nor simulated is not there; nobody asked for it.
+      if (input.models[id] === undefined) continue;
+      report(["models", id, "provider"], name === undefined ? "is required" : unknownProvider(name, providers));
+      continue;
+    }
+    const model = completeModel({ id, entry, provider, report });
+    if (model !== undefined) models.push(resolveModel({ id, model, provider, input, report }));
+  }
+  return models;
+}
+
+interface EntryParts {
+  readonly id: string;
+  readonly entry: ModelInput;
+  readonly provider: ProviderConfig;
+  readonly report: Report;
+}
+
+/** The entry over the built-in model of the same name. Undefined (and reported) when something has no default. */
+function completeModel({ id, entry, provider, report }: EntryParts): CompleteModelInput | undefined {
+  const known: ModelInput = { ...BUILT_IN_MODELS[id] };
+  const moved = known.provider !== undefined && known.provider !== provider.name;
+  // What the built-in model is called upstream is only known at its own provider, what it can do only in its dialect.
+  if (moved) delete known.upstream_model;
+  if (provider.dialect !== BUILT_IN_PROVIDERS[known.provider ?? ""]) delete known.capabilities;
+
+  const merged: ModelInput = { ...DEFAULTS, description: id, ...known, ...entry };
+  const missing = REQUIRED.filter((key) => merged[key] === undefined);
+  for (const key of missing) report(["models", id, key], moved ? "is required with another provider" : "is required");
+  if (missing.length > 0) return undefined;
+  return { ...merged, capabilities: { ...known.capabilities, ...entry.capabilities } } as CompleteModelInput;
+}
+
+const REQUIRED = ["provider", "upstream_model"] as const;
+
+/** What is taken for granted of a model that the file says nothing else about. */
+const DEFAULTS: ModelInput = {
+  created: "1970-01-01",
+  context_window: 131_072,
+  max_output_tokens: 32_768,
+  modalities: { input: ["text"], output: ["text"] },
+};
+
+interface ModelParts {
+  readonly id: string;
+  readonly model: CompleteModelInput;
+  readonly provider: ProviderConfig;
+  readonly input: FileInput;
+  readonly report: Report;
+}
+
+function resolveModel({ id, model, provider, input, report }: ModelParts): ModelConfig {
+  const capabilities: CapabilitiesInput = {
+    ...DIALECT_DEFAULTS[provider.dialect].capabilities,
+    ...model.capabilities,
+  };
+  const fallback = capabilities.reasoning_by_default ? DEFAULT_MAX_TOKENS_REASONING : DEFAULT_MAX_TOKENS;
+  const defaultMaxTokens = model.default_max_tokens ?? Math.min(fallback, model.max_output_tokens);
+  if (defaultMaxTokens > model.max_output_tokens) {
+    report(["models", id, "default_max_tokens"], "must be at most max_output_tokens");
+  }
+  if (capabilities.reasoning_budget[0] > capabilities.reasoning_budget[1]) {
+    report(["models", id, "capabilities", "reasoning_budget"], "must be [smallest, largest]");
+  }
+  return {
+    id,
+    provider: provider.name,
+    upstreamModel: model.upstream_model,
+    description: model.description,
+    created: Date.parse(model.created) / 1000,
+    contextWindow: model.context_window,
+    maxOutputTokens: model.max_output_tokens,
+    defaultMaxTokens,
+    maxTokensPerSecond: model.max_tokens_per_second ?? DEFAULT_MAX_TOKENS_PER_SECOND,
+    modalities: model.modalities,
+    preview: model.preview ?? false,
+    price: model.price && resolvePrice(model.price, DIALECT_DEFAULTS[provider.dialect].cacheWrite),
+    timeouts: camelKeys({ ...input.timeouts, ...input.providers[provider.name]?.timeouts, ...model.timeouts }),
+    capabilities: camelKeys(capabilities),
+  };
+}
+
+function resolvePrice(
+  price: NonNullable<ModelInput["price"]>,
+  [minutes, hour]: readonly [minutes: number, hour: number],
+): Price {
+  const toMicroUsd = (usd: number): number => Math.round(usd * MICRO_USD);
+  return {
+    input: toMicroUsd(price.input),
+    output: toMicroUsd(price.output),
+    cachedInput: toMicroUsd(price.cached_input ?? price.input),
+    cacheWrite: toMicroUsd(price.cache_write ?? minutes * price.input),
+    cacheWriteHour: toMicroUsd(price.cache_write_1h ?? Math.max(price.cache_write ?? 0, hour * price.input)),
+    audioInput: toMicroUsd(price.audio_input ?? price.input),
+    image: toMicroUsd(price.image ?? price.output),
+    audioOutput: toMicroUsd(price.audio_output ?? price.output),
+  };
+}
+
+function unknownProvider(name: string, providers: readonly ProviderConfig[]): string {
+  const names = providers.map((provider) => provider.name);
+  const meant = nearest(name, names);
+  return `there is no such provider; ${meant === undefined ? `there are: ${names.join(", ")}` : `did you mean ${meant}?`}`;
+}
+
+/**
+ * The configured providers. Those of the built-in models that are not configured are simulated when nothing at all is
+ * configured, or when the file asks for it: made-up answers must not stand in for a provider that somebody forgot.
+ */
+function resolveProviders(input: FileInput, report: Report): ProviderConfig[] {
+  const configured = Object.keys(input.providers);
+  const simulate = input.simulator.enabled ?? configured.length === 0;
+  const names = new Set([...(simulate ? Object.keys(BUILT_IN_PROVIDERS) : []), ...configured]);
+  const providers: ProviderConfig[] = [];
+  for (const name of names) {
+    const entry = input.providers[name];
+    // A file's provider may be called "constructor", which every object has.
+    const builtIn = Object.hasOwn(BUILT_IN_PROVIDERS, name) ? BUILT_IN_PROVIDERS[name] : undefined;
+    const dialect = entry?.dialect ?? builtIn;
+    if (dialect === undefined) {
+      report(["providers", name, "dialect"], `is required: one of ${DIALECTS.join(", ")}`);
+    } else if (entry === undefined) {
+      providers.push({ name, dialect, simulated: true });
+    } else {
+      providers.push(resolveRemote({ name, dialect, simulated: false }, entry, report));
+    }
+  }
+  return providers;
+}
+
+function resolveRemote(
+  base: Pick<Extract<ProviderConfig, { simulated: false }>, "name" | "dialect" | "simulated">,
+  entry: ProviderInput,
+  report: Report,
+): ProviderConfig {
+  const defaults = DIALECT_DEFAULTS[base.dialect];
+  const path = ["providers", base.name];
+  const headers = Object.entries(entry.headers).map(([name, value]) => [name.toLowerCase(), value] as const);
+  if (defaults.needsCredential && entry.api_keys.length === 0 && headers.length === 0) {
+    report([...path, "api_keys"], `is required for the dialect ${base.dialect}, such as ["\${${envName(base.name)}}"]`);
+  }
+  for (const name of Object.keys(entry.headers)) {
+    const problem = credentialHeaderProblem(name.toLowerCase(), defaults.credentialHeader, entry);
+    if (problem !== undefined) report([...path, "headers", name], problem);
+  }
+  // A server of one's own may be content with any word.
+  const samples = entry.allow_private ? [] : entry.api_keys;
+  samples.forEach((key, index) => {
+    const weakness = sampleProblem(key);
+    if (weakness !== undefined) report([...path, "api_keys", index], weakness);
+  });
+  const baseUrl = entry.base_url ?? defaults.baseUrl;
+  const problem = baseUrlProblem(baseUrl, entry.allow_private);
+  if (problem !== undefined) report([...path, "base_url"], problem);
+  return {
+    ...base,
+    baseUrl: baseUrl.replace(/\/+$/, ""),
+    apiKeys: entry.api_keys,
+    allowPrivate: entry.allow_private,
+    headers: Object.fromEntries(headers),
+    connections: camelKeys(entry.connections),
+    options: entry.options,
+  };
+}
+
+/** Why this header must not carry a credential; undefined when it may, for a service with another kind of credential. */
+function credentialHeaderProblem(name: string, credentialHeader: string, { api_keys }: ProviderInput) {
+  if (name === credentialHeader) return "this header carries the credential; write that in api_keys";
+  if (name === "authorization" && api_keys.length > 0) return "this is a second credential beside api_keys; remove one";
+  return undefined;
+}
+
+function baseUrlProblem(text: string, allowPrivate: boolean): string | undefined {
+  const url = URL.parse(text);
+  if (url === null || !/^https?:\/\//i.test(text) || /\s/.test(text)) return 'must be an address, such as "https://…"';
+  if (url.username !== "" || url.password !== "") return "must not contain a user or password; use api_keys or headers";
+  if (url.search !== "" || url.hash !== "") return "must end before any ? or #";
+  const reason = allowPrivate ? undefined : privateReason(url);
+  if (reason === undefined) return undefined;
+  return `this is ${reason}; if it is meant, write allow_private: true beside it in a file`;
+}
+
+function envName(provider: string): string {
+  return `${provider.toUpperCase().replaceAll("-", "_")}_API_KEY`;
 }

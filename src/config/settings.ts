@@ -1,5 +1,4 @@
 import type { Config, ListenAddress } from "./config.ts";
-import { redactConfig } from "./redact.ts";
 
 /** One setting as a configuration file says it. */
 export interface Setting {
@@ -72,4 +71,24 @@ const AUTOMATIC = "automatic";
 /** `host:port`, with IPv6 addresses in brackets. */
 export function formatAddress({ host, port }: ListenAddress): string {
   return host.includes(":") ? `[${host}]:${port}` : `${host}:${port}`;
+}
+
+const HIDDEN = "…";
+
+/** The configuration with nothing secret in it, fit for a log or a terminal: credentials and header values are hidden. */
+export function redactConfig(config: Config): Config {
+  return {
+    ...config,
+    databaseUrl: config.databaseUrl && HIDDEN,
+    redisUrl: config.redisUrl && HIDDEN,
+    providers: config.providers.map((provider) =>
+      provider.simulated
+        ? provider
+        : {
+            ...provider,
+            apiKeys: provider.apiKeys.map(() => HIDDEN),
+            headers: Object.fromEntries(Object.keys(provider.headers).map((name) => [name, HIDDEN])),
+          },
+    ),
+  };
 }

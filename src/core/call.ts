@@ -1,6 +1,6 @@
+import type { Entrance } from "./ledger.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Needs, Principal } from "./principal.ts";
-import type { Entrance } from "./record.ts";
 
 /** Who asks for something, and what it is told of its limits. */
 export interface Caller {

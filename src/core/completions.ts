@@ -1,17 +1,18 @@
-import type { Completion, CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
-import { admit, type Permit } from "./admission.ts";
+import { type Completion, type CompletionRequest, Modality } from "../../gen/parley/v1/completion_pb.js";
+import { CompletionAccounting, type Reserved, Settling } from "./accounting.ts";
 import type { Call } from "./call.ts";
 import type { Clock } from "./clock.ts";
-import { Failure } from "./failure.ts";
-import type { Ledger } from "./ledger.ts";
+import { worstCase } from "./cost.ts";
+import { Failure, type FieldViolation, invalidField } from "./failure.ts";
+import type { Ledger, Recorder } from "./ledger.ts";
 import type { Limiter } from "./limiter.ts";
-import { CompletionAccounting, type Reserved } from "./accounting.ts";
+import { makes, type Model, modelNotFound } from "./model.ts";
+import { mayUse, type Needs, type Principal } from "./principal.ts";
+import type { ProviderOption } from "./provider-options.ts";
 import type { Emit } from "./provider.ts";
-import type { Recorder } from "./record.ts";
 import type { Mode, Plan, Router } from "./router.ts";
-import { Settling } from "./settling.ts";
 import { measurePrompt } from "./token-estimate.ts";
-import { worstCase } from "./worst-case.ts";
+import { MAX_FALLBACKS, validate } from "./validate.ts";
 
 /**
  * The completion service, as all entrances call it. A request belongs to it from then on, and may be empty of its
@@ -149,4 +150,59 @@ function releaseConversation(request: CompletionRequest): void {
   if (request.messages.length === 0) return;
   request.messages = [];
   request.tools = [];
+}
+
+/** Throws `permission_denied`, naming what is missing. */
+type Permit = (principal: Principal, needs: Needs) => void;
+
+/** What admission asks. */
+interface AdmissionPorts {
+  readonly router: Router;
+  readonly permit: Permit;
+  readonly limiter: Pick<Limiter, "hasBudget">;
+}
+
+const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
+
+/** Everything that can be wrong with a request before any upstream hears of it, in the documented order. */
+function admit(
+  { router, permit, limiter }: AdmissionPorts,
+  request: CompletionRequest,
+  { call, mode }: { readonly call: Pick<Call, "principal" | "permitted">; readonly mode: Mode },
+): Plan {
+  if (request.model === "") throw invalidField("model", "is required");
+  const primary = find(router, request.model, { field: "model", principal: call.principal });
+  const candidates = [primary];
+  // Of more, the request is refused, and what they are called does not matter.
+  request.fallbackModels.slice(0, MAX_FALLBACKS).forEach((id, index) => {
+    const model = find(router, id, { field: `fallback_models[${index}]`, principal: call.principal });
+    if (!candidates.includes(model)) candidates.push(model);
+  });
+  const capability = request.modalities.includes(Modality.IMAGE) ? "images" : "chat";
+  const needs: Needs = { models: candidates.map((model) => model.id), capability };
+  permit(call.principal, needs);
+  call.permitted?.(needs);
+  validate(request, primary, () => router.list().flatMap((model) => (makes(model, Modality.IMAGE) ? [model.id] : [])));
+  if (request.strict && request.unrecognizedFields.length > 0) throw unrecognized(request.unrecognizedFields);
+  const capped = limiter.hasBudget(call.principal);
+  const options = call.principal.options ?? (capped ? NO_OPTIONS : undefined);
+  return router.plan(request, candidates, { mode, rules: { options, capped } });
+}
+
+function find(
+  router: Router,
+  id: string,
+  { field, principal }: { readonly field: string; readonly principal: Principal },
+): Model {
+  const model = router.find(id);
+  if (model !== undefined) return model;
+  throw modelNotFound(id, { field, visible: router.list().filter((one) => mayUse(principal, one.id)) });
+}
+
+function unrecognized(fields: readonly string[]): Failure {
+  const violations: FieldViolation[] = fields.map((field) => ({
+    field,
+    description: "is not known here, and the request is strict",
+  }));
+  return new Failure("invalid_request", `${fields[0]}: is not known here, and the request is strict.`, { violations });
 }

@@ -1,8 +1,8 @@
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
-import { createLedger, type OwnedLedger } from "../ledger/ledger.ts";
-import { recoverEntries, spillEntries } from "../ledger/spill.ts";
+import { createLedger, type OwnedLedger, recoverEntries, spillEntries } from "../ledger/ledger.ts";
+
 import type { Logger } from "../telemetry/logger.ts";
 
 /** The ledger of one process, with what it must do at its start and at its end. */

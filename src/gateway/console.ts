@@ -1,3 +1,5 @@
+import { readdir, readFile } from "node:fs/promises";
+import { join, sep } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { AccessContext } from "../access/context.ts";
 import type { Config } from "../config/config.ts";
@@ -5,11 +7,12 @@ import { listSettings } from "../config/settings.ts";
 import { readVersion } from "../config/version.ts";
 import { readBuiltFiles } from "../inbound/dashboard/built-files.ts";
 import { type Console, createConsole } from "../inbound/dashboard/console.ts";
-import type { ConfigurationInForce } from "../inbound/dashboard/settings-service.ts";
 import type { RequestFeed } from "../inbound/dashboard/request-feed.ts";
-import type { HealthRecorder } from "../router/upstream-health.ts";
+import type { ConfigurationInForce } from "../inbound/dashboard/settings-service.ts";
+import { createDocuments, type Documents, type Downloads } from "../inbound/http/documents.ts";
 import type { EdgeServices, Refusal } from "../inbound/services.ts";
 import type { OwnedRouter } from "../router/router.ts";
+import type { HealthRecorder } from "../router/upstream-health.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Rates } from "./rates.ts";
@@ -79,4 +82,27 @@ function describeConfiguration(
     databaseVersion: store.versions.after,
     rates: rates.place,
   };
+}
+
+/** Where `npm start` puts the contract's files, beside the dashboard's. */
+const DOWNLOADS_FOLDER = fileURLToPath(new URL("../../dist/console/proto/", import.meta.url));
+
+/** What is told about the API wherever it is served: `/openapi.json`, and the contract's files where they are built. */
+export async function documentsOf(): Promise<Documents> {
+  return createDocuments(await readDownloads(DOWNLOADS_FOLDER));
+}
+
+/** Reads the whole folder, which is small, into memory. One that is not there is an empty one. */
+async function readDownloads(folder: string): Promise<Downloads> {
+  const files = new Map<string, Buffer>();
+  try {
+    const entries = await readdir(folder, { recursive: true, withFileTypes: true });
+    for (const entry of entries.filter((each) => each.isFile())) {
+      const path = join(entry.parentPath, entry.name);
+      files.set(path.slice(join(folder, sep).length).replaceAll(sep, "/"), await readFile(path));
+    }
+  } catch {
+    return new Map();
+  }
+  return files;
 }

@@ -5,26 +5,23 @@ import { Failure } from "../core/failure.ts";
 import type { RefusedRequests } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 import { Calls } from "../inbound/calls.ts";
-import { bearerToken } from "../inbound/credential.ts";
-import { toGrant } from "../inbound/current-key.ts";
-import { LastLimits } from "../inbound/last-limits.ts";
-import type { EdgeServices, KeyPrincipal } from "../inbound/services.ts";
-import { startHttpServer } from "../inbound/http/server.ts";
+import { bearerToken, toGrant } from "../inbound/current-key.ts";
 import { coreTarget } from "../inbound/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../inbound/grpc/remote-core.ts";
-import { KnownLevels } from "../limits/known-levels.ts";
-import { rememberLimited } from "../limits/limited.ts";
+import { LastLimits } from "../inbound/headers.ts";
+import { startHttpServer } from "../inbound/http/server.ts";
+import type { EdgeServices, KeyPrincipal } from "../inbound/services.ts";
+import { rememberLimited } from "../limits/limiter.ts";
 import { createMemoryRates } from "../limits/memory.ts";
-import { createRequestRate } from "../limits/request-rate.ts";
+import { createRequestRate, KnownLevels } from "../limits/request-rate.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { createMetrics } from "../telemetry/metrics.ts";
 import { createConnections } from "./connections.ts";
-import { documentsOf } from "./documents.ts";
+import { documentsOf } from "./console.ts";
 import { drainCalls, type Gateway, type MemberGateway, serveAlone } from "./gateway.ts";
-import { startListening, type Teardown, undoneOnFailure } from "./starting.ts";
-import { ShutdownDelay } from "./shutdown-delay.ts";
-import { createAdmission, toFacts } from "./overload.ts";
 import { createObserver } from "./observer.ts";
+import { createAdmission, toFacts } from "./overload.ts";
+import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /**
  * A gateway of HTTP alone: what it is asked it asks cores in other processes. It has no database, no providers and no

@@ -1,6 +1,6 @@
-import type { Failure } from "../core/failure.ts";
-import type { CompletionRecord, Recorder } from "../core/record.ts";
 import { OverloadFailure } from "../admission/overload-failure.ts";
+import type { Failure } from "../core/failure.ts";
+import type { CompletionRecord, Recorder } from "../core/ledger.ts";
 import type { Refusal } from "../inbound/services.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";

@@ -1,5 +1,6 @@
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/settings.ts";
+import { type Clock, sleep } from "../core/clock.ts";
 
 /** Runs `start`; what it has noted to be undone is undone when it fails. */
 export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<T>): Promise<T> {
@@ -33,5 +34,27 @@ export async function startListening<T>(
     const { message } = cause as Error;
     const why = message.includes("EADDRINUSE") ? "another program listens there" : message;
     throw new Error(`${name}.listen: cannot use ${formatAddress(config[name].listen)}: ${why}`, { cause });
+  }
+}
+
+/** The time between saying that no work is taken any more and refusing it, in which balancers look elsewhere. */
+export class ShutdownDelay {
+  readonly #clock: Clock;
+  readonly #shutdownDelayMs: number;
+  readonly #cut = new AbortController();
+
+  constructor(clock: Clock, shutdownDelayMs: number) {
+    this.#clock = clock;
+    this.#shutdownDelayMs = shutdownDelayMs;
+  }
+
+  /** Resolves when the time is over, or was cut short. */
+  async wait(): Promise<void> {
+    if (this.#shutdownDelayMs > 0) await sleep(this.#clock, this.#shutdownDelayMs, this.#cut.signal);
+  }
+
+  /** Waits no longer, now and later. */
+  cut(): void {
+    this.#cut.abort();
   }
 }

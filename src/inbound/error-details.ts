@@ -1,9 +1,10 @@
 import type { DescMessage, MessageInitShape } from "@bufbuild/protobuf";
 import { durationFromMs } from "@bufbuild/protobuf/wkt";
+import { ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { AttemptListSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Failure } from "../core/failure.ts";
-import { errorCode, retryAfterMs } from "./failure-table.ts";
+import { errorCode, FAILURE_TABLE, retryAfterMs } from "./failure-table.ts";
 
 /** One detail message of an error status, as Connect takes it and gRPC packs it. */
 export interface ErrorDetail<D extends DescMessage = DescMessage> {
@@ -29,4 +30,10 @@ export function errorDetails(failure: Failure, requestId: string): ErrorDetail[]
 
 function detail<D extends DescMessage>(desc: D, value: MessageInitShape<D>): ErrorDetail {
   return { desc, value };
+}
+
+/** A failure as Connect's handlers throw it: its code is the gRPC status of the failure table, by number. */
+export function toConnectError(failure: Failure, requestId: string): ConnectError {
+  const { grpc } = FAILURE_TABLE[failure.code];
+  return new ConnectError(failure.message, grpc, undefined, errorDetails(failure, requestId), failure);
 }

@@ -1,7 +1,7 @@
-import { Failure } from "../core/failure.ts";
-import type { OpenCall } from "./calls.ts";
-import { afterThisLoopTurn } from "../scheduling/after-this-loop-turn.ts";
 import type { Slot } from "../admission/slot.ts";
+import { Failure } from "../core/failure.ts";
+import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
+import type { OpenCall } from "./calls.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
 
 /** A call for a completion, as its entrance knows it. */

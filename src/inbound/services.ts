@@ -1,14 +1,14 @@
 import type { KeyPrincipal } from "../access/principal.ts";
+import type { AdmissionControl } from "../admission/admission-control.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Completions } from "../core/completions.ts";
 import type { Failure } from "../core/failure.ts";
+import type { Entrance } from "../core/ledger.ts";
 import type { LimitFacts } from "../core/limiter.ts";
 import type { Models } from "../core/models.ts";
 import type { Principal } from "../core/principal.ts";
-import type { Entrance } from "../core/record.ts";
 import type { Calls } from "./calls.ts";
 import type { Connections } from "./connections.ts";
-import type { AdmissionControl } from "../admission/admission-control.ts";
 
 /** The caller of an entrance, as `authenticate` finds it. */
 export type { KeyPrincipal };

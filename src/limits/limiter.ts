@@ -1,14 +1,11 @@
 import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
-import type { Demand, LimitFacts, Limiter, Reservation } from "../core/limiter.ts";
-import type { Limits } from "../core/principal.ts";
+import type { Demand, Limiter, LimitFacts, Reservation } from "../core/limiter.ts";
+import type { Limits, Principal } from "../core/principal.ts";
 import type { BudgetHold, BudgetStore } from "./budgets.ts";
-import { ConcurrencyLeases } from "./concurrency-leases.ts";
-import { KnownLevels } from "./known-levels.ts";
-import { rememberLimited } from "./limited.ts";
-import type { RateDemand, RateStore } from "./rates.ts";
-import { createRequestRate } from "./request-rate.ts";
+import { type RateDemand, type RateStore, type RateSubject, RENEW_MS } from "./rates.ts";
 import { toBudgetFailure, toRateFailure, toUncheckedFailure, toUnpricedFailure } from "./refusals.ts";
+import { createRequestRate, KnownLevels } from "./request-rate.ts";
 
 export interface LimiterOptions {
   /** Is closed with the limiter's owner, not with the limiter. */
@@ -114,4 +111,120 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     ...requestRate,
     close: () => places.close(),
   };
+}
+
+interface HeldPlacesOptions {
+  readonly rates: RateStore;
+  readonly clock: Clock;
+  /** This process among those that share the state. */
+  readonly replica: string;
+  /** Gives 0 to 1. */
+  readonly random: () => number;
+}
+
+/** The places of this process's requests under way: says every ten seconds that they are still there, and so is it. */
+class ConcurrencyLeases {
+  readonly #options: HeldPlacesOptions;
+  readonly #held = new Map<string, { readonly subjects: readonly RateSubject[]; readonly untilMs: number }>();
+  #stopTimer: (() => void) | undefined;
+  #closed = false;
+
+  /** Begins with a first word at once: the others divide by how many there are. */
+  constructor(options: HeldPlacesOptions) {
+    this.#options = options;
+    void this.#renew();
+  }
+
+  /** From now on, until it is dropped, and for no longer than `lastsMs`. */
+  add(id: string, subjects: readonly RateSubject[], lastsMs: number): void {
+    if (!subjects.some(holdsPlaces)) return;
+    const limited = subjects.filter(holdsPlaces);
+    const untilMs = this.#options.clock.monotonic() + lastsMs;
+    this.#held.set(id, { subjects: limited, untilMs });
+  }
+
+  drop(id: string): void {
+    this.#held.delete(id);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#stopTimer?.();
+  }
+
+  async #renew(): Promise<void> {
+    const { rates, clock, replica, random } = this.#options;
+    const nowMs = clock.monotonic();
+    const held = [];
+    for (const [id, { subjects, untilMs }] of this.#held) {
+      if (untilMs <= nowMs) this.#held.delete(id);
+      else for (const { subject, accountId } of subjects) held.push({ id, subject, accountId });
+    }
+    // What could not be said now is said again well before the leases end.
+    await rates.renew({ replica, held }).catch(() => undefined);
+    if (this.#closed) return;
+    this.#stopTimer = clock.after(RENEW_MS * (0.9 + random() * 0.1), () => void this.#renew());
+  }
+}
+
+function holdsPlaces({ concurrentRequests }: RateSubject): boolean {
+  return concurrentRequests !== undefined;
+}
+
+/** What is limited for a principal: nothing that the key or its account is not limited in is in it. */
+interface Limited {
+  readonly subjects: readonly RateSubject[];
+  readonly holds: readonly BudgetHold[];
+}
+
+/**
+ * What is limited for whom, with the `defaults` of accounts, field by field. Works it out once for each principal: the same
+ * one comes with all requests of a key, until the key is read again.
+ */
+export function rememberLimited(defaults: Limits): (principal: Principal) => Limited {
+  const known = new WeakMap<Principal, Limited>();
+  return (principal) => {
+    let limited = known.get(principal);
+    if (limited === undefined) {
+      const subjects = subjectsOf(principal, defaults);
+      known.set(
+        principal,
+        (limited = { subjects: toRateSubjects(subjects, principal.accountId), holds: toHolds(subjects) }),
+      );
+    }
+    return limited;
+  };
+}
+
+type Subjects = readonly (readonly [subject: string, limits: Limits])[];
+
+/** The key and its account, each with the limits that apply to it. */
+function subjectsOf(principal: Principal, defaults: Limits): Subjects {
+  const { keyFamilyId, limits, accountId, accountLimits } = principal;
+  const ofAccount: Limits = {
+    requestsPerMinute: accountLimits.requestsPerMinute ?? defaults.requestsPerMinute,
+    tokensPerMinute: accountLimits.tokensPerMinute ?? defaults.tokensPerMinute,
+    concurrentRequests: accountLimits.concurrentRequests ?? defaults.concurrentRequests,
+    monthlyBudgetMicroUsd: accountLimits.monthlyBudgetMicroUsd ?? defaults.monthlyBudgetMicroUsd,
+  };
+  return [
+    [`key:${keyFamilyId}`, limits],
+    [`account:${accountId}`, ofAccount],
+  ];
+}
+
+function toRateSubjects(subjects: Subjects, accountId: string): RateSubject[] {
+  return subjects
+    .map(([subject, { requestsPerMinute, tokensPerMinute, concurrentRequests }]): RateSubject => {
+      return { subject, accountId, requestsPerMinute, tokensPerMinute, concurrentRequests };
+    })
+    .filter(({ requestsPerMinute, tokensPerMinute, concurrentRequests }) =>
+      [requestsPerMinute, tokensPerMinute, concurrentRequests].some((limit) => limit !== undefined),
+    );
+}
+
+function toHolds(subjects: Subjects): BudgetHold[] {
+  return subjects.flatMap(([subject, { monthlyBudgetMicroUsd }]) =>
+    monthlyBudgetMicroUsd === undefined ? [] : [{ subject, limitMicroUsd: monthlyBudgetMicroUsd }],
+  );
 }

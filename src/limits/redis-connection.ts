@@ -1,8 +1,26 @@
 import { createClient } from "@redis/client";
 import { type Clock, sleep } from "../core/clock.ts";
-import { afterLoopTime } from "./loop-time.ts";
 import { RateStoreError } from "./rates.ts";
 import { type RedisScript, redisScripts } from "./redis-scripts.ts";
+
+/** How much of a wait one step is. */
+const STEP_MS = 10;
+
+/**
+ * Calls back when the event loop has had this much time, unless the returned function is called before. However late a
+ * step comes, it counts as one: while this process is busy it can neither send a command nor read the answer, and that is
+ * no sign that the other side is slow. Between two steps, everything that has arrived is read.
+ */
+function afterLoopTime(clock: Clock, delayMs: number, callback: () => void): () => void {
+  let left = Math.ceil(delayMs / STEP_MS);
+  const step = (): void => {
+    left -= 1;
+    if (left > 0) cancel = clock.after(STEP_MS, step);
+    else callback();
+  };
+  let cancel = clock.after(Math.min(STEP_MS, delayMs), step);
+  return () => cancel();
+}
 
 const COMMAND_MS = 50;
 /** How long one may take while the process starts: its own code is slow then, and its neighbours may be starting too. */

@@ -1,5 +1,5 @@
 import type { Bucket } from "./bucket.ts";
-import { dropEnded, type RateMoment, type SubjectBook } from "./subject.ts";
+import { dropEnded, type RateMoment, type SubjectBook } from "./memory.ts";
 
 /** What is kept of one key or account, in a form that JSON can hold. A missing one means full and without places. */
 export interface SubjectState {

@@ -6,10 +6,9 @@ import type { Model } from "../core/model.ts";
 import type { Answer, Translation, UpstreamCall } from "../core/provider.ts";
 import type { RestOutcome, RouterCall } from "../core/router.ts";
 import { addDelta, type AnswerSize, sizeOfChoices } from "../core/token-estimate.ts";
-import { type BackoffOptions, backoffMs } from "./backoff.ts";
 import type { Breaker, BreakerPermit } from "./breaker.ts";
 import { type AttemptPlan, translate } from "./plan.ts";
-import type { RetryBudget } from "./retry-budget.ts";
+import { backoffMs, type BackoffOptions, type RetryBudget } from "./retry-budget.ts";
 
 /** What attempts are decided by. */
 export interface AttemptPorts {

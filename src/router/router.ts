@@ -6,19 +6,35 @@ import {
   CompletionStartSchema,
 } from "../../gen/parley/v1/completion_pb.js";
 import type { Report } from "../../gen/parley/v1/report_pb.js";
+import { AnswerBuilder } from "../core/chunks.ts";
+import type { Clock } from "../core/clock.ts";
 import { Failure } from "../core/failure.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Answer, Emit, SentSize } from "../core/provider.ts";
 import type { Plan, Routed, Router, RouterCall } from "../core/router.ts";
-import type { Opening } from "./upstream-health.ts";
-import { AnswerBuilder } from "../core/whole.ts";
 import { type AttemptPorts, AttemptRun, type RunningAttempt, UnseenAnswer } from "./attempts.ts";
-import { type BackoffOptions } from "./backoff.ts";
 import { Breaker, type BreakerOptions } from "./breaker.ts";
-import type { Clock } from "../core/clock.ts";
 import { type AttemptPlan, planAttempts } from "./plan.ts";
-import { Registry } from "./registry.ts";
-import { RetryBudget } from "./retry-budget.ts";
+import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
+import type { Opening } from "./upstream-health.ts";
+
+/** The models of one configuration, by ID. Immutable: a reload makes a new one. */
+class Registry {
+  readonly #models: ReadonlyMap<string, Model>;
+
+  constructor(models: readonly Model[]) {
+    this.#models = new Map(models.map((model) => [model.id, model]));
+  }
+
+  find(id: string): Model | undefined {
+    return this.#models.get(id);
+  }
+
+  /** In the order of the configuration. */
+  list(): readonly Model[] {
+    return [...this.#models.values()];
+  }
+}
 
 export interface RouterOptions {
   readonly models: readonly Model[];

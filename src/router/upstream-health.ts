@@ -1,8 +1,36 @@
 import type { Clock } from "../core/clock.ts";
-import { LatestSamples, percentile } from "./latest-samples.ts";
+import { type CompletionRecord, type Recorder, STOPPED } from "../core/ledger.ts";
 import { type Model, upstreamKey } from "../core/model.ts";
-import { type CompletionRecord, type Recorder, STOPPED } from "../core/record.ts";
 import type { Router } from "../core/router.ts";
+
+/** How many are kept. */
+const CAPACITY = 64;
+
+/** Counts numbers, and keeps the latest 64 of them. */
+class LatestSamples {
+  readonly #values: number[] = [];
+  #count = 0;
+
+  /** How many there were, those that are forgotten included. */
+  get count(): number {
+    return this.#count;
+  }
+
+  add(value: number): void {
+    this.#values[this.#count % CAPACITY] = value;
+    this.#count += 1;
+  }
+
+  /** In no particular order. */
+  values(): readonly number[] {
+    return this.#values;
+  }
+}
+
+/** The smallest of the sorted numbers, of which there is at least one, that `percent` of 100 of them are not above. */
+function percentile(sorted: readonly number[], percent: number): number {
+  return sorted[Math.max(Math.ceil((sorted.length * percent) / 100), 1) - 1]!;
+}
 
 const MINUTE_MS = 60_000;
 /** How far back it looks: this many minutes, the present one included. */

@@ -2,20 +2,111 @@ import { createDice, type Dice, fingerprint } from "./dice.ts";
 import { describeImage } from "./image-input.ts";
 import { findLimits } from "./models.ts";
 import { drawPicture } from "./picture.ts";
-import { writeProse } from "./prose.ts";
 import {
   countPromptTokens,
   findToolResults,
   identify,
-  readQuestion,
   type PictureOrder,
   type Prompt,
+  readQuestion,
+  type ReasoningOrder,
 } from "./prompt.ts";
-import { writeReasoning } from "./reasoning.ts";
-import { makeExample } from "./schema-example.ts";
-import { readStatedValues } from "./stated-values.ts";
-import { abbreviate, findStop, splitTokens } from "./text.ts";
-import { chooseTools } from "./tool-calls.ts";
+import { makeExample, readStatedValues } from "./schema-example.ts";
+import { abbreviate, findStop, splitTokens, writeProse } from "./text.ts";
+
+/** Words that a question leaves out: it asks for the weather, not to get it. */
+const FETCHING = /^(?:fetch|find|get|list|read)$/iu;
+
+const GAP = "[^A-Za-z0-9]?";
+
+/** Whether the text names the tool: as `get_weather`, `get-weather` or `get weather`, or what it gets, the `weather`. */
+function isNamed(tool: string, question: string): boolean {
+  const words = tool.split(/[^A-Za-z0-9]+/u).filter(Boolean);
+  const [first, ...rest] = words;
+  if (first === undefined) return false;
+  const name = rest.length > 0 && FETCHING.test(first) ? `(?:${first}${GAP})?${rest.join(GAP)}` : words.join(GAP);
+  return new RegExp(`\\b${name}\\b`, "iu").test(question);
+}
+
+/**
+ * The tools that an answer calls, on a plain rule. A required call is made to the tools that the last user message
+ * names, or else to the first one allowed. Left to itself the simulator calls the tools that the message names, and
+ * after their results came back it answers with text.
+ */
+function chooseTools(prompt: Prompt): string[] {
+  const { mode, names, parallel } = prompt.toolChoice;
+  const isRequired = mode === "required";
+  if (mode === "none" || (!isRequired && findToolResults(prompt).length > 0)) return [];
+  const question = readQuestion(prompt);
+  const allowed = prompt.tools.map((tool) => tool.name).filter((name) => names?.includes(name) ?? true);
+  const named = allowed.filter((name) => isNamed(name, question));
+  const chosen = named.length > 0 || !isRequired ? named : allowed.slice(0, 1);
+  return parallel ? chosen : chosen.slice(0, 1);
+}
+
+const THOUGHT_QUOTE_LENGTH = 120;
+
+/** How many thoughts an effort takes. */
+const DEPTHS = { minimal: 1, low: 1, medium: 2, high: 3, xhigh: 4, max: 4 } as const;
+
+/** An effort in the words that the dialects share. */
+export type Effort = keyof typeof DEPTHS;
+
+/** Whether a word is an effort that makes a model reason. */
+export function isEffort(word: string): word is Effort {
+  return Object.hasOwn(DEPTHS, word);
+}
+
+function writeThoughts(prompt: Prompt): [string, ...string[]] {
+  const question = readQuestion(prompt);
+  const results = findToolResults(prompt).length;
+  const tools = prompt.tools.map((tool) => tool.name).join(", ");
+  return [
+    question === ""
+      ? "The last message has no text."
+      : `The last message reads "${abbreviate(question, THOUGHT_QUOTE_LENGTH)}".`,
+    results > 0
+      ? `Results to go on with: ${results}.`
+      : tools === ""
+        ? "There are no tools to call."
+        : `The tools that might help: ${abbreviate(tools, THOUGHT_QUOTE_LENGTH)}.`,
+    `The conversation has ${prompt.turns.length} ${prompt.turns.length === 1 ? "message" : "messages"} so far.`,
+    "Nothing else is known about it, so the answer follows from these.",
+  ];
+}
+
+/**
+ * What a simulated model thinks before it answers, in the tokens that a stream sends: the more effort, the more
+ * thoughts, and never more tokens than the order allows.
+ */
+function writeReasoning(prompt: Prompt, { effort, maxTokens }: ReasoningOrder): string[] {
+  const text = writeThoughts(prompt).slice(0, DEPTHS[effort]).join(" ");
+  return splitTokens(text).slice(0, maxTokens);
+}
+
+/** What makes a refusal more precise than its status and message; each dialect has its own place for it. */
+interface RefusalDetail {
+  /** How long the caller is asked to wait: a header in two dialects, a `RetryInfo` in Gemini's. */
+  readonly retryAfterSeconds?: number;
+  /** The machine-readable word beside the status, such as `context_length_exceeded` or `API_KEY_INVALID`. */
+  readonly code?: string;
+  /** The offending request field, in the dialect's own spelling. */
+  readonly field?: string;
+}
+
+/** A request that the simulated provider does not serve. Thrown anywhere, encoded by the dialect that was spoken. */
+export class Refusal extends Error {
+  override readonly name = "Refusal";
+  /** HTTP status. */
+  readonly status: number;
+  readonly detail: RefusalDetail;
+
+  constructor(status: number, message: string, detail: RefusalDetail = {}) {
+    super(message);
+    this.status = status;
+    this.detail = detail;
+  }
+}
 
 export interface TextPart {
   readonly kind: "text";

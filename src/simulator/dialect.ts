@@ -1,8 +1,7 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from "node:http";
-import type { Answer } from "./answer.ts";
+import type { Answer, Refusal } from "./answer.ts";
 import type { DialectName } from "./models.ts";
 import type { Prompt } from "./prompt.ts";
-import type { Refusal } from "./refusal.ts";
 
 /** A request without its body. */
 export interface Head {

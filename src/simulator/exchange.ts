@@ -1,17 +1,14 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from "node:http";
+import { Refusal } from "./answer.ts";
 import { anthropic } from "./anthropic/dialect.ts";
-import { readJson } from "./body.ts";
-import { readHeader, type Dialect, type Head } from "./dialect.ts";
-import type { FaultBook } from "./fault-book.ts";
-import type { Fault } from "./faults.ts";
+import { type Dialect, type Head, readHeader } from "./dialect.ts";
+import type { Fault, FaultBook } from "./faults.ts";
 import { gemini } from "./gemini/dialect.ts";
 import type { JournalEntry, JournalKeeper } from "./journal.ts";
 import { openai } from "./openai/dialect.ts";
-import { startPace, type PaceOptions } from "./pace.ts";
 import { performCompletion } from "./performance.ts";
 import { findFaultDirective } from "./prompt.ts";
-import { Refusal } from "./refusal.ts";
-import { Sender } from "./sender.ts";
+import { type PaceOptions, Sender, startPace } from "./sender.ts";
 
 export interface ExchangeParts {
   readonly pace: PaceOptions;
@@ -142,4 +139,26 @@ function refuse(
   // Discards the rest of an oversize body: closing the socket would reset the connection before the response arrives.
   response.req.resume();
   sendJson(response, { status: refusal.status, ...encode(refusal) });
+}
+
+export const MAX_BODY_BYTES = 64 * 1024 * 1024;
+
+/** The request's body as JSON. Throws `Refusal`: 413 beyond 64 MiB, 400 when it is not JSON in UTF-8. */
+async function readJson(request: IncomingMessage): Promise<unknown> {
+  const tooLarge = new Refusal(413, "Request exceeds the maximum size");
+  if (Number(request.headers["content-length"] ?? 0) > MAX_BODY_BYTES) throw tooLarge;
+  const pieces: Buffer[] = [];
+  let sizeBytes = 0;
+  // A plain `break` or `throw` in the loop would destroy the socket that the refusal still has to travel on.
+  for await (const piece of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    sizeBytes += piece.length;
+    if (sizeBytes > MAX_BODY_BYTES) throw tooLarge;
+    pieces.push(piece);
+  }
+  try {
+    const parsed: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(pieces)));
+    return parsed;
+  } catch {
+    throw new Refusal(400, "The request body is not valid JSON.");
+  }
 }

@@ -1,3 +1,5 @@
+import { createDice, type Dice } from "./dice.ts";
+
 /**
  * Faults on demand. A fault is written as clauses separated by semicolons, and is chosen by the request header
  * `x-simulator-fault`, by the simulator's options, or by `[[fault: …]]` in the last user message; the first that is
@@ -128,5 +130,105 @@ export function parseFault(text: string): Fault {
     delayMs: readNumber(clauses, "delay") ?? 0,
     drip: bytes === undefined ? undefined : { bytes, everyMs: readNumber(clauses, "every") ?? 10 },
     times: readNumber(clauses, "times") ?? Infinity,
+  };
+}
+
+/** Random faults from a seed, to test how a client handles them. */
+export interface ChaosOptions {
+  readonly seed: number;
+  /** Percentage of completion requests that get a fault. */
+  readonly percent: number;
+}
+
+/** Bad enough for every kind of fault to be seen within a hundred requests or two, and mild enough to work with. */
+export const CHAOS_PERCENT = 20;
+
+/** Possible faults in the grammar of `faults.ts`. A repeated entry is more frequent. */
+const DRAWS: readonly [draw: (dice: Dice) => string, ...((dice: Dice) => string)[]] = [
+  () => "status=429; retry-after=1",
+  () => "status=429",
+  () => "status=500",
+  () => "status=503",
+  () => "status=503; retry-after=2",
+  () => "status=529",
+  () => "status=529",
+  () => "status=401",
+  () => "reset",
+  () => "hang",
+  (dice) => dice.pick(["garbage", "html", "empty", "gzip", "wrong-length"]),
+  (dice) => dice.pick(["no-content", "truncate"]),
+  () => "error-first",
+  (dice) => `error-after=${1 + dice.roll(20)}`,
+  (dice) => `hang-after=${1 + dice.roll(20)}`,
+  (dice) => `cut-after=${dice.roll(20)}`,
+  (dice) => `cut-after=${dice.roll(20)}`,
+  (dice) => `reset-after=${1 + dice.roll(20)}`,
+  (dice) => `delay=${500 + dice.roll(2_000)}`,
+  // Slow, and split in the middle of its characters.
+  (dice) => `drip=${1 + dice.roll(40)}; every=${1 + dice.roll(5)}`,
+];
+
+/**
+ * The fault that the completion request `number`, counted from 1, meets; undefined when it meets none. A pure function: with
+ * the same seed the same requests in the same order meet the same faults.
+ */
+export function drawFault({ seed, percent }: ChaosOptions, number: number): string | undefined {
+  const dice = createDice(`chaos ${seed} ${number}`);
+  return dice.roll(100) < percent ? dice.pick(DRAWS)(dice) : undefined;
+}
+
+/** A fault that the simulator's options ask for. */
+export interface ConfiguredFault {
+  /** The grammar is in `faults.ts`. */
+  readonly fault: string;
+  /** Only requests for this model; without it, all requests. */
+  readonly model?: string;
+}
+
+/** Where a request may name a fault. */
+interface FaultSources {
+  readonly header: string | undefined;
+  readonly model: string;
+  readonly directive: string | undefined;
+}
+
+/** Selects the fault of each request and counts faults limited by `times`. */
+export interface FaultBook {
+  /** The fault to commit, if one is asked for and has not been used up. Throws `SyntaxError` for one it cannot read. */
+  take(sources: FaultSources): Fault | undefined;
+}
+
+/** Counted texts that are remembered; the oldest is forgotten first, and would then count from the start. */
+const MAX_COUNTED = 1000;
+
+/**
+ * Throws `SyntaxError` when a configured fault cannot be read. With `chaos`, a request for which nobody has asked for one
+ * meets the fault that is drawn for its place in the order of all.
+ */
+export function openFaultBook(configured: readonly ConfiguredFault[], chaos?: ChaosOptions): FaultBook {
+  const standing = configured.map(({ fault, model }) => ({ fault: parseFault(fault), model }));
+  const taken = new Map<string, number>();
+  let requests = 0;
+
+  const isSpent = (fault: Fault): boolean => {
+    if (fault.times === Infinity) return false;
+    const count = (taken.get(fault.text) ?? 0) + 1;
+    if (!taken.has(fault.text) && taken.size >= MAX_COUNTED) taken.delete(taken.keys().next().value ?? "");
+    taken.set(fault.text, count);
+    return count > fault.times;
+  };
+
+  return {
+    take({ header, model, directive }) {
+      requests += 1;
+      const drawn = chaos && drawFault(chaos, requests);
+      const candidates = [
+        ...(header === undefined ? [] : [parseFault(header)]),
+        ...standing.filter((entry) => entry.model === undefined || entry.model === model).map((entry) => entry.fault),
+        ...(directive === undefined ? [] : [parseFault(directive)]),
+        ...(drawn === undefined ? [] : [parseFault(drawn)]),
+      ];
+      return candidates.find((fault) => !isSpent(fault));
+    },
   };
 }

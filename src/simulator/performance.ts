@@ -1,11 +1,9 @@
 import { setTimeout as pause } from "node:timers/promises";
 import { gzipSync } from "node:zlib";
-import { composeAnswer, type Answer } from "./answer.ts";
+import { type Answer, composeAnswer, Refusal } from "./answer.ts";
 import type { Order } from "./dialect.ts";
 import type { Fault, FaultFailure } from "./faults.ts";
-import type { Pace } from "./pace.ts";
-import { Refusal } from "./refusal.ts";
-import type { Sender } from "./sender.ts";
+import type { Pace, Sender } from "./sender.ts";
 
 export interface Stage {
   readonly order: Order;

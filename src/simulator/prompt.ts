@@ -1,6 +1,6 @@
-import type { ImageInput } from "./image-input.ts";
+import type { Effort } from "./answer.ts";
 import { fingerprint } from "./dice.ts";
-import type { Effort } from "./reasoning.ts";
+import type { ImageInput } from "./image-input.ts";
 import { estimateTokens } from "./text.ts";
 
 /** One message of a conversation, in the simulator's own words whatever the dialect. */

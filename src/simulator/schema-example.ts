@@ -1,5 +1,3 @@
-import { NOTHING_STATED, type StatedValues } from "./stated-values.ts";
-
 type Schema = Readonly<Record<string, unknown>>;
 
 /** Beyond this depth only required properties are made, and beyond twice as much nothing is: schemas may be cyclic. */
@@ -188,4 +186,25 @@ function makeString(schema: Schema, name: string): string {
  */
 export function makeExample(schema: unknown, stated: StatedValues = NOTHING_STATED): unknown {
   return isSchema(schema) ? new ExampleMaker(schema, stated).make(schema, "", 0) : {};
+}
+
+/** Values that a message states explicitly, in its order. They take precedence over generated examples. */
+interface StatedValues {
+  readonly numbers: readonly number[];
+  /** What stands in quotation marks. */
+  readonly texts: readonly string[];
+}
+
+const NOTHING_STATED: StatedValues = { numbers: [], texts: [] };
+
+/** Not a part of a word, of a name such as `gpt-5`, or of a version. */
+const NUMBER = /(?<![\w.]|\w-)-?\d+(?:\.\d+)?(?![\w.]*\w)/gu;
+
+/** An apostrophe inside a word is no quotation mark. */
+const QUOTED = /(?<!\w)(?:'([^']+)'|"([^"]+)")(?!\w)|“([^”]+)”/gu;
+
+/** Reads the numbers and the quoted words of a message: `magic_function(3)` states 3, `named 'Åse'` states Åse. */
+export function readStatedValues(message: string): StatedValues {
+  const texts = [...message.matchAll(QUOTED)].map(([, single, double, curly]) => single ?? double ?? curly ?? "");
+  return { numbers: Array.from(message.matchAll(NUMBER), ([digits]) => Number(digits)), texts };
 }

@@ -1,13 +1,12 @@
 import { createServer, type Server } from "node:http";
-import type { ChaosOptions } from "./chaos.ts";
 import { createExchange } from "./exchange.ts";
-import { openFaultBook, type ConfiguredFault } from "./fault-book.ts";
-import { JournalKeeper, type Journal } from "./journal.ts";
-import type { PaceOptions } from "./pace.ts";
+import { type ChaosOptions, type ConfiguredFault, openFaultBook } from "./faults.ts";
+import { type Journal, JournalKeeper } from "./journal.ts";
+import type { PaceOptions } from "./sender.ts";
 
-export { CHAOS_PERCENT } from "./chaos.ts";
-export { MODEL_PACE } from "./pace.ts";
-export type { ConfiguredFault } from "./fault-book.ts";
+export { CHAOS_PERCENT } from "./faults.ts";
+export { MODEL_PACE } from "./sender.ts";
+export type { ConfiguredFault } from "./faults.ts";
 export type { Journal, JournalEntry } from "./journal.ts";
 
 /** Pace: without `tokensPerSecond` and `firstTokenMs` answers come at once. */

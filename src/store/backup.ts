@@ -1,9 +1,8 @@
 import { closeSync, existsSync, fsyncSync, openSync, rmSync } from "node:fs";
 import { sql } from "kysely";
-import { retryWhileBusy } from "./busy.ts";
-import { connectUnlimited, sqliteFile, type DatabaseLocation } from "./connect.ts";
+import { connectUnlimited, type DatabaseLocation, sqliteFile } from "./database.ts";
 import { explainOpening } from "./open-database.ts";
-import { StoreError } from "./store-error.ts";
+import { retryWhileBusy, StoreError } from "./store-error.ts";
 
 /**
  * Writes a copy of the SQLite database to a file, readable for this user only, while other processes use the database.

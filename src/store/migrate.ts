@@ -1,10 +1,8 @@
-import { sql, type Kysely, type Transaction } from "kysely";
-import { retryWhileBusy } from "./busy.ts";
+import { type Kysely, sql, type Transaction } from "kysely";
 import type { Database } from "./database.ts";
-import type { Migration } from "./migration.ts";
-import { MIGRATIONS } from "./migrations.ts";
+import { type Migration, MIGRATIONS } from "./migrations.ts";
 import type { Schema } from "./schema.ts";
-import { StoreError } from "./store-error.ts";
+import { retryWhileBusy, StoreError } from "./store-error.ts";
 
 /** The versions of a database: how many migrations it had taken before, and has now. */
 export interface MigrationResult {

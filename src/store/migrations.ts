@@ -1,16 +1,331 @@
-import type { Migration } from "./migration.ts";
-import { accounts } from "./migrations/accounts.ts";
-import { browsers } from "./migrations/browsers.ts";
-import { keys } from "./migrations/keys.ts";
-import { ledger } from "./migrations/ledger.ts";
-import { options } from "./migrations/options.ts";
-import { rates } from "./migrations/rates.ts";
-import { limitedKeys } from "./migrations/limited-keys.ts";
-import { requests } from "./migrations/requests.ts";
-import { sessions } from "./migrations/sessions.ts";
-import { segmentNumbers } from "./migrations/segment-numbers.ts";
-import { segments } from "./migrations/segments.ts";
-import { usage } from "./migrations/usage.ts";
+import { type ColumnDataType, type Kysely, sql } from "kysely";
+
+/** One step of the database's history. A step that has been released is never changed: a new one follows it. */
+export interface Migration {
+  /** What it does, for people. */
+  readonly name: string;
+  /** Runs in a transaction, on either database. */
+  up(database: Kysely<unknown>, kind: "sqlite" | "postgres"): Promise<void>;
+}
+
+const keys: Migration = {
+  name: "accounts and API keys",
+  async up(database) {
+    const { schema } = database;
+    await schema
+      .createTable("accounts")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("name", "text", (column) => column.notNull())
+      .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+      .execute();
+    await schema
+      .createTable("api_keys")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("account_id", "text", (column) => column.notNull().references("accounts.id"))
+      .addColumn("name", "text", (column) => column.notNull())
+      .addColumn("hash", "text", (column) => column.notNull().unique())
+      .addColumn("display", "text", (column) => column.notNull())
+      .addColumn("models", "text")
+      .addColumn("capabilities", "text", (column) => column.notNull())
+      .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("expires_at_ms", "bigint")
+      .addColumn("revoked_at_ms", "bigint")
+      .addColumn("replaced_by", "text")
+      .execute();
+    await (database as Kysely<FirstTables>)
+      .insertInto("accounts")
+      .values({ id: "acct_default", name: "Default", created_at_ms: Date.now() })
+      .execute();
+  },
+};
+
+/** The tables as this first step sees them, whatever becomes of them later. */
+interface FirstTables {
+  readonly accounts: { readonly id: string; readonly name: string; readonly created_at_ms: number };
+}
+
+const LIMITS = ["requests_per_minute", "tokens_per_minute", "concurrent_requests", "monthly_budget_micro_usd"] as const;
+
+const accounts: Migration = {
+  name: "people who sign in, and limits of keys and accounts",
+  async up(database) {
+    const { schema } = database;
+    for (const limit of LIMITS) {
+      await addColumn(database, "accounts", [limit, "bigint"]);
+      await addColumn(database, "api_keys", [limit, "bigint"]);
+    }
+    await addColumn(database, "api_keys", ["last_used_at_ms", "bigint"]);
+    // Of a key that is no rotation's: nothing.
+    await addColumn(database, "api_keys", ["line_id", "text"]);
+    await schema.createIndex("api_keys_account").on("api_keys").column("account_id").execute();
+
+    await addColumn(database, "accounts", ["email", "text"]);
+    await schema
+      .alterTable("accounts")
+      .addColumn("role", "text", (column) => column.notNull().defaultTo("member"))
+      .execute();
+    await addColumn(database, "accounts", ["password_hash", "text"]);
+    await addColumn(database, "accounts", ["disabled_at_ms", "bigint"]);
+    await schema.createIndex("accounts_email").unique().on("accounts").column("email").execute();
+
+    await schema
+      .createTable("sessions")
+      .addColumn("hash", "text", (column) => column.primaryKey())
+      .addColumn("account_id", "text", (column) => column.notNull().references("accounts.id"))
+      .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("last_seen_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("authenticated_at_ms", "bigint", (column) => column.notNull())
+      .execute();
+    await schema.createIndex("sessions_account").on("sessions").column("account_id").execute();
+
+    await schema
+      .createTable("invitations")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("hash", "text", (column) => column.notNull().unique())
+      .addColumn("email", "text")
+      .addColumn("role", "text", (column) => column.notNull())
+      .addColumn("created_by", "text", (column) => column.notNull())
+      .addColumn("created_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("used_at_ms", "bigint")
+      .execute();
+
+    await schema
+      .createTable("throttles")
+      .addColumn("subject", "text", (column) => column.primaryKey())
+      .addColumn("count", "bigint", (column) => column.notNull())
+      .addColumn("blocked_until_ms", "bigint", (column) => column.notNull())
+      .addColumn("changed_at_ms", "bigint", (column) => column.notNull())
+      .execute();
+
+    await schema
+      .createTable("security_events")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("at_ms", "bigint", (column) => column.notNull())
+      .addColumn("type", "text", (column) => column.notNull())
+      .addColumn("actor_id", "text")
+      .addColumn("account_id", "text")
+      .addColumn("network", "text")
+      .addColumn("details", "text", (column) => column.notNull())
+      .execute();
+    await schema.createIndex("security_events_time").on("security_events").column("at_ms").execute();
+    const byAccount = schema.createIndex("security_events_account").on("security_events");
+    await byAccount.columns(["account_id", "at_ms"]).execute();
+  },
+};
+
+/** SQLite adds one column at a time. */
+async function addColumn(
+  { schema }: Kysely<unknown>,
+  table: string,
+  [name, type]: readonly [string, ColumnDataType],
+): Promise<void> {
+  await schema.alterTable(table).addColumn(name, type).execute();
+}
+
+const ledger: Migration = {
+  name: "the ledger, what months have spent, and what budgets hold",
+  async up({ schema }) {
+    // Without references: an entry is written whatever has become of its key and account.
+    await schema
+      .createTable("completions")
+      .addColumn("id", "text", (column) => column.primaryKey())
+      .addColumn("request_id", "text", (column) => column.notNull())
+      .addColumn("account_id", "text", (column) => column.notNull())
+      .addColumn("key_id", "text", (column) => column.notNull())
+      .addColumn("entrance", "text", (column) => column.notNull())
+      .addColumn("started_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("ended_at_ms", "bigint", (column) => column.notNull())
+      .addColumn("requested_model", "text", (column) => column.notNull())
+      .addColumn("served_model", "text")
+      .addColumn("streamed", "integer", (column) => column.notNull())
+      .addColumn("outcome", "text", (column) => column.notNull())
+      .addColumn("attempts", "text", (column) => column.notNull())
+      .addColumn("prompt_tokens", "bigint", (column) => column.notNull())
+      .addColumn("cached_tokens", "bigint", (column) => column.notNull())
+      .addColumn("completion_tokens", "bigint", (column) => column.notNull())
+      .addColumn("reasoning_tokens", "bigint", (column) => column.notNull())
+      .addColumn("image_tokens", "bigint", (column) => column.notNull())
+      .addColumn("cost_micro_usd", "bigint", (column) => column.notNull())
+      .addColumn("duration_ms", "double precision", (column) => column.notNull())
+      .addColumn("first_content_ms", "double precision")
+      .addColumn("partial", "integer", (column) => column.notNull())
+      .addColumn("estimated", "integer", (column) => column.notNull())
+      .execute();
+    await schema.createIndex("completions_time").on("completions").column("started_at_ms").execute();
+    const byAccount = schema.createIndex("completions_account").on("completions");
+    await byAccount.columns(["account_id", "started_at_ms"]).execute();
+    const byKey = schema.createIndex("completions_key").on("completions");
+    await byKey.columns(["key_id", "started_at_ms"]).execute();
+
+    await schema
+      .createTable("spending")
+      .addColumn("subject", "text", (column) => column.notNull())
+      .addColumn("month", "text", (column) => column.notNull())
+      .addColumn("spent_micro_usd", "bigint", (column) => column.notNull())
+      .addColumn("held_micro_usd", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("spending_primary", ["subject", "month"])
+      .execute();
+
+    await schema
+      .createTable("budget_holds")
+      .addColumn("id", "text", (column) => column.notNull())
+      .addColumn("subject", "text", (column) => column.notNull())
+      .addColumn("month", "text", (column) => column.notNull())
+      .addColumn("amount_micro_usd", "bigint", (column) => column.notNull())
+      .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("budget_holds_primary", ["id", "subject"])
+      .execute();
+    await schema.createIndex("budget_holds_expiry").on("budget_holds").column("expires_at_ms").execute();
+  },
+};
+
+const rates: Migration = {
+  name: "rates and concurrency that replicas share",
+  async up({ schema }) {
+    await schema
+      .createTable("rate_states")
+      .addColumn("subject", "text", (column) => column.primaryKey())
+      .addColumn("state", "text")
+      .addColumn("idle_at_ms", "bigint", (column) => column.notNull())
+      .execute();
+    await schema.createIndex("rate_states_idle").on("rate_states").column("idle_at_ms").execute();
+    await schema
+      .createTable("replicas")
+      .addColumn("name", "text", (column) => column.primaryKey())
+      .addColumn("seen_at_ms", "bigint", (column) => column.notNull())
+      .execute();
+  },
+};
+
+const LIMIT_COLUMNS = ["request_limit", "token_limit"] as const;
+
+const requests: Migration = {
+  name: "the log of requests by when they ended, with their limits at that moment",
+  async up({ schema }) {
+    for (const limit of LIMIT_COLUMNS) {
+      for (const column of [limit, `${limit}_remaining`, `${limit}_reset_ms`]) {
+        await schema.alterTable("completions").addColumn(column, "bigint").execute();
+      }
+    }
+    for (const index of ["completions_time", "completions_account", "completions_key"]) {
+      await schema.dropIndex(index).execute();
+    }
+    // Each costs time on every completion. Within a moment the database sorts by the ID: there are few.
+    await schema.createIndex("completions_end").on("completions").column("ended_at_ms").execute();
+    const byAccount = schema.createIndex("completions_account_end").on("completions");
+    await byAccount.columns(["account_id", "ended_at_ms"]).execute();
+    const byKey = schema.createIndex("completions_key_end").on("completions");
+    await byKey.columns(["key_id", "ended_at_ms"]).execute();
+    const byRequest = schema.createIndex("completions_request").on("completions");
+    await byRequest.columns(["request_id", "ended_at_ms"]).execute();
+  },
+};
+
+export const usage: Migration = {
+  name: "sums of usage by the hour",
+  async up(database) {
+    const { schema } = database;
+    await schema
+      .createTable("usage_hours")
+      .addColumn("hour_ms", "bigint", (column) => column.notNull())
+      .addColumn("account_id", "text", (column) => column.notNull())
+      .addColumn("key_id", "text", (column) => column.notNull())
+      .addColumn("model", "text", (column) => column.notNull())
+      .addColumn("outcome", "text", (column) => column.notNull())
+      .addColumn("completions", "bigint", (column) => column.notNull())
+      .addColumn("partial", "bigint", (column) => column.notNull())
+      .addColumn("estimated", "bigint", (column) => column.notNull())
+      .addColumn("prompt_tokens", "bigint", (column) => column.notNull())
+      .addColumn("cached_tokens", "bigint", (column) => column.notNull())
+      .addColumn("completion_tokens", "bigint", (column) => column.notNull())
+      .addColumn("reasoning_tokens", "bigint", (column) => column.notNull())
+      .addColumn("image_tokens", "bigint", (column) => column.notNull())
+      .addColumn("cost_micro_usd", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("usage_hours_primary", ["hour_ms", "account_id", "key_id", "model", "outcome"])
+      .execute();
+    const byAccount = schema.createIndex("usage_hours_account").on("usage_hours");
+    await byAccount.columns(["account_id", "hour_ms"]).execute();
+    const byKey = schema.createIndex("usage_hours_key").on("usage_hours");
+    await byKey.columns(["key_id", "hour_ms"]).execute();
+    // As it was when this step was written, whatever becomes of how entries are added up later.
+    await sql`insert into usage_hours
+      select started_at_ms - started_at_ms % 3600000, account_id, key_id,
+        substr(coalesce(served_model, requested_model), 1, 500), outcome,
+        count(*), sum(partial), sum(estimated), sum(prompt_tokens), sum(cached_tokens), sum(completion_tokens),
+        sum(reasoning_tokens), sum(image_tokens), sum(cost_micro_usd)
+      from completions group by 1, 2, 3, 4, 5`.execute(database);
+  },
+};
+
+const sessions: Migration = {
+  name: "where sessions began, and lists of keys and accounts in pages",
+  async up({ schema }) {
+    await schema.alterTable("sessions").addColumn("network", "text").execute();
+    await schema.alterTable("sessions").addColumn("browser", "text").execute();
+    await schema.createIndex("api_keys_created").on("api_keys").columns(["created_at_ms", "id"]).execute();
+    await schema.createIndex("accounts_created").on("accounts").columns(["created_at_ms", "id"]).execute();
+  },
+};
+
+const segments: Migration = {
+  name: "entries of the ledger that are durable and not in its tables yet",
+  async up({ schema }) {
+    await schema
+      .createTable("ledger_segments")
+      .addColumn("id", "integer", (column) => column.primaryKey())
+      .addColumn("entries", "text", (column) => column.notNull())
+      .execute();
+  },
+};
+
+const segmentNumbers: Migration = {
+  name: "numbers for the ledger's segments in PostgreSQL",
+  async up(database, kind) {
+    // SQLite numbers the rows of such a table by itself.
+    if (kind === "sqlite") return;
+    await sql`alter table ledger_segments alter column id type bigint`.execute(database);
+    await sql`alter table ledger_segments alter column id add generated by default as identity`.execute(database);
+  },
+};
+
+const browsers: Migration = {
+  name: "browsers in which accounts have signed in, and tokens for the first administrator",
+  async up({ schema }) {
+    await schema
+      .createTable("known_browsers")
+      .addColumn("hash", "text", (column) => column.notNull())
+      .addColumn("account_id", "text", (column) => column.notNull().references("accounts.id"))
+      .addColumn("signed_in_at_ms", "bigint", (column) => column.notNull())
+      .addPrimaryKeyConstraint("known_browsers_key", ["hash", "account_id"])
+      .execute();
+    await schema.createIndex("known_browsers_account").on("known_browsers").column("account_id").execute();
+    await schema
+      .createTable("setup_tokens")
+      .addColumn("hash", "text", (column) => column.primaryKey())
+      .addColumn("expires_at_ms", "bigint", (column) => column.notNull())
+      .execute();
+  },
+};
+
+const limitedKeys: Migration = {
+  name: "which keys an administrator has limited",
+  async up({ schema }) {
+    // Who made the keys there are, and chose their limits, is not known: as before, their members may change them.
+    await schema
+      .alterTable("api_keys")
+      .addColumn("limited_by_administrator", "integer", (column) => column.notNull().defaultTo(0))
+      .execute();
+    await schema.createIndex("api_keys_line").on("api_keys").column("line_id").execute();
+  },
+};
+
+const options: Migration = {
+  name: "what a key's requests may ask of providers beside tokens",
+  async up({ schema }) {
+    await schema.alterTable("api_keys").addColumn("options", "text").execute();
+  },
+};
 
 /** In order; a database's version is the number of steps that it has taken. */
 export const MIGRATIONS: readonly Migration[] = [

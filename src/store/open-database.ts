@@ -1,6 +1,5 @@
-import type { Database } from "./database.ts";
+import { connect, connectUnlimited, type Database, type DatabaseLocation, describeLocation } from "./database.ts";
 import { migrate, type MigrationResult } from "./migrate.ts";
-import { connect, connectUnlimited, describeLocation, type DatabaseLocation } from "./connect.ts";
 import { StoreError } from "./store-error.ts";
 
 /** Connects to the database and migrates it. Throws a StoreError that says what to do. */

@@ -1,4 +1,3 @@
-import { chunksOf } from "./chunks.ts";
 import type { Schema } from "./schema.ts";
 
 /*
@@ -62,4 +61,11 @@ export async function nowMs(statements: Statements): Promise<number> {
   const sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
   const [row] = await statements.run<{ now: number }>(sql, []);
   return row!.now;
+}
+
+/** Lists of at most this many: databases limit the parameters of a statement. */
+export function chunksOf<T>(items: readonly T[], size = 500): T[][] {
+  const chunks: T[][] = [];
+  for (let start = 0; start < items.length; start += size) chunks.push(items.slice(start, start + size));
+  return chunks;
 }

@@ -1,3 +1,4 @@
+import { sql } from "kysely";
 import type { AccountStore, ThrottleStore } from "../access/account-store.ts";
 import type { KeyChangeFeed, KeyStore } from "../access/key-store.ts";
 import type { LedgerStore } from "../ledger/ledger-store.ts";
@@ -5,19 +6,17 @@ import type { UsageStore } from "../ledger/usage-store.ts";
 import type { BudgetStore } from "../limits/budgets.ts";
 import type { RateStore } from "../limits/rates.ts";
 import { createAccountStore } from "./access/account-store.ts";
-import { createBudgetStore } from "./limits/budget-store.ts";
-import { connectReports, connectUnlimited, type DatabaseLocation } from "./connect.ts";
-import { findDamage } from "./integrity.ts";
 import { KeyChanges } from "./access/key-changes.ts";
-import type { KeyListener } from "./postgres/key-listener.ts";
 import { createKeyStore } from "./access/key-store.ts";
-import { createLedgerCompaction } from "./ledger/ledger-compaction.ts";
-import { createLedgerStore } from "./ledger/ledger-store.ts";
+import { createThrottleStore } from "./access/throttle-store.ts";
+import { connectReports, connectUnlimited, type Database, type DatabaseLocation } from "./database.ts";
+import { createLedgerCompaction, createLedgerStore } from "./ledger/ledger-store.ts";
+import { createUsageStore } from "./ledger/usage.ts";
+import { createBudgetStore } from "./limits/budget-store.ts";
+import { createRateStore } from "./limits/rate-store.ts";
 import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
-import { createRateStore } from "./limits/rate-store.ts";
-import { createThrottleStore } from "./access/throttle-store.ts";
-import { createUsageStore } from "./ledger/usage.ts";
+import type { KeyListener } from "./postgres/key-listener.ts";
 
 /** The database of one process, open and up to date. */
 export interface Store {
@@ -97,4 +96,15 @@ async function keyListenerOf(
   // Loaded only where there is PostgreSQL.
   const { KeyListener } = await import("./postgres/key-listener.ts");
   return () => new KeyListener(databaseUrl, changes);
+}
+
+/** What SQLite finds wrong with its file; nothing for PostgreSQL, which looks after itself. Closes the database. */
+async function findDamage(database: Database): Promise<readonly string[]> {
+  try {
+    if (database.kind === "postgres") return [];
+    const { rows } = await sql<{ integrity_check: string }>`pragma integrity_check`.execute(database.query);
+    return rows.map(({ integrity_check }) => integrity_check).filter((text) => text !== "ok");
+  } finally {
+    await database.close();
+  }
 }

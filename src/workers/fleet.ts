@@ -2,7 +2,6 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Assignment, InForce, ParentCalls, Started, WorkerCalls } from "./calls.ts";
 import type { Handlers } from "./channel.ts";
 import { type Ending, Member } from "./member.ts";
-import { GrowingPause } from "./pause.ts";
 
 export interface FleetOptions {
   readonly size: number;
@@ -206,4 +205,21 @@ export class Fleet {
 
 function listensLike(one: Started, other: Started): boolean {
   return one.httpPort === other.httpPort && one.grpcPort === other.grpcPort;
+}
+
+/** A worker that has lived so long has proved itself. */
+const STEADY_MS = 60_000;
+const FIRST_MS = 200;
+const MAX_MS = 30_000;
+
+/** How long a worker's successor waits: not at all, and longer each time when one after the other dies young. */
+export class GrowingPause {
+  #youngDeaths = 0;
+
+  /** After a life of so many milliseconds. */
+  next(livedMs: number): number {
+    if (livedMs >= STEADY_MS) this.#youngDeaths = 0;
+    const earlier = this.#youngDeaths++;
+    return earlier === 0 ? 0 : Math.min(FIRST_MS * 2 ** (earlier - 1), MAX_MS);
+  }
 }

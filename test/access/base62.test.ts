@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { fillWithRandomBase62, randomBase62, toBase62 } from "../../src/access/base62.ts";
+import { fillWithRandomBase62, randomBase62, toBase62 } from "../../src/access/api-key.ts";
 
 describe("base 62", () => {
   it("draws every digit about as often as any other", () => {

@@ -1,8 +1,7 @@
-import type { FoundKey, KeyRecord, KeyStore, NewKey } from "../../src/access/key-store.ts";
+import type { FoundKey, KeyRecord, KeyStore, NewKey, Page } from "../../src/access/key-store.ts";
 import { keyState } from "../../src/access/keys.ts";
-import type { Page } from "../../src/access/page.ts";
-import { NO_LIMITS } from "../../src/core/principal.ts";
 import type { Clock } from "../../src/core/clock.ts";
+import { NO_LIMITS } from "../../src/core/principal.ts";
 
 /** A clock that stands still until it is told. */
 export function fakeClock(): Clock & { advance(byMs: number): void } {

@@ -1,11 +1,9 @@
 import * as fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
 import { displayApiKey, generateApiKey, hashApiKey, isApiKey } from "../../src/access/api-key.ts";
-import { createKey, GRACES, keyState, revokeKey, rotateKey, updateKey, type Grace } from "../../src/access/keys.ts";
-import { permit } from "../../src/access/permissions.ts";
-import { mayUse } from "../../src/core/principal.ts";
-import type { KeyPrincipal } from "../../src/access/principal.ts";
-import { NO_LIMITS } from "../../src/core/principal.ts";
+import { createKey, type Grace, GRACES, keyState, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
+import { type KeyPrincipal, permit } from "../../src/access/principal.ts";
+import { mayUse, NO_LIMITS } from "../../src/core/principal.ts";
 import { fakeClock, memoryKeyStore } from "./fakes.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { checkLimits } from "../../src/access/limits.ts";
+import { checkLimits } from "../../src/access/checks.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 import { sizeOf } from "../../src/limits/bucket.ts";
 

@@ -5,8 +5,8 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { hashApiKey, isApiKey } from "../../src/access/api-key.ts";
 import { runCli } from "../../src/cli/cli.ts";
 import type { CliContext } from "../../src/cli/command.ts";
-import { parseDuration } from "../../src/cli/duration.ts";
-import { formatTable } from "../../src/cli/table.ts";
+import { formatTable } from "../../src/cli/output.ts";
+import { parseDuration } from "../../src/cli/command.ts";
 import { openStore } from "../../src/store/store.ts";
 
 let directory: string;

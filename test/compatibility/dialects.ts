@@ -1,6 +1,6 @@
 import { type CompletionChunk, Modality } from "../../gen/parley/v1/completion_pb.js";
-import { camelKeys } from "../../src/config/camel-keys.ts";
-import { DIALECT_DEFAULTS, type Dialect } from "../../src/config/dialects.ts";
+import { camelKeys } from "../../src/config/config.ts";
+import { type Dialect, DIALECT_DEFAULTS } from "../../src/config/dialects.ts";
 import type { Answer, Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
 import {

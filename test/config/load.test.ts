@@ -5,9 +5,9 @@ import * as fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ConfigError } from "../../src/config/config-error.ts";
 import { loadConfig } from "../../src/config/load.ts";
-import { nearest } from "../../src/encoding/nearest.ts";
 import { parseConfig } from "../../src/config/parse.ts";
-import { redactConfig } from "../../src/config/redact.ts";
+import { redactConfig } from "../../src/config/settings.ts";
+import { nearest } from "../../src/encoding/nearest.ts";
 
 const SECRET = "a-secret-that-must-not-show";
 

@@ -1,9 +1,9 @@
-import { redactConfig } from "../../src/config/redact.ts";
 import { describe, expect, it } from "vitest";
-import type { Capabilities } from "../../src/core/provider.ts";
 import { ConfigError } from "../../src/config/config-error.ts";
 import type { Environment } from "../../src/config/environment.ts";
 import { parseConfig } from "../../src/config/parse.ts";
+import { redactConfig } from "../../src/config/settings.ts";
+import type { Capabilities } from "../../src/core/provider.ts";
 
 const KEY = "a-long-enough-credential";
 

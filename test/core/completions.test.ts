@@ -9,12 +9,11 @@ import {
 } from "../../gen/parley/v1/completion_pb.js";
 import { Role } from "../../gen/parley/v1/message_pb.js";
 import { finishChunk, usageChunk } from "../../src/core/chunks.ts";
-import type { LedgerEntry } from "../../src/core/ledger.ts";
-import type { LimitFacts } from "../../src/core/limiter.ts";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
+import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
+import type { LimitFacts } from "../../src/core/limiter.ts";
 import type { Emit } from "../../src/core/provider.ts";
-import type { CompletionRecord } from "../../src/core/record.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
 import { callOf, FACTS, memoryLedger, notingLimiter, somebody } from "../support/core-ports.ts";

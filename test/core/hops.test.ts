@@ -1,6 +1,6 @@
+import { readHops, refuseCircles } from "../../src/core/hops.ts";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/core/failure.ts";
-import { readHops, refuseCircles } from "../../src/core/hops.ts";
 
 describe("the count of gateways", () => {
   it.each([

@@ -19,9 +19,8 @@ import {
   ReasoningBlockSchema,
   Role,
 } from "../../gen/parley/v1/message_pb.js";
-import { deltaChunk, finishChunk } from "../../src/core/chunks.ts";
+import { AnswerBuilder, deltaChunk, finishChunk } from "../../src/core/chunks.ts";
 import type { Answer } from "../../src/core/provider.ts";
-import { AnswerBuilder } from "../../src/core/whole.ts";
 import { toChunks } from "../support/to-chunks.ts";
 
 function fold(chunks: readonly CompletionChunk[]): Answer {

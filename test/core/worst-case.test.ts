@@ -2,14 +2,14 @@ import { create, type MessageInitShape } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { type CompletionRequestSchema, Modality } from "../../gen/parley/v1/completion_pb.js";
 import { type ContentPartSchema, MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
+import { worstCase } from "../../src/core/cost.ts";
 import { measurePrompt } from "../../src/core/token-estimate.ts";
-import { worstCase } from "../../src/core/worst-case.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
-import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { toPrice } from "../support/prices.ts";
+import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
 import { message, requestTo } from "./requests.ts";
 
 /** One micro-USD for each token of the prompt, and nothing for the answer. */

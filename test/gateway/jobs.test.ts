@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { jobsOf } from "../../src/gateway/jobs.ts";
-import { type Job, startHousekeeping } from "../../src/gateway/housekeeping.ts";
 import type { Config } from "../../src/config/config.ts";
+import { type Job, jobsOf, startHousekeeping } from "../../src/gateway/housekeeping.ts";
 import type { Store } from "../../src/store/store.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "../support/fake-clock.ts";

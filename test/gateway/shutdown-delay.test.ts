@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { ShutdownDelay } from "../../src/gateway/shutdown-delay.ts";
+import { ShutdownDelay } from "../../src/gateway/starting.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 function begin(shutdownDelayMs: number) {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { authorizationOf, bearerToken } from "../../src/inbound/credential.ts";
+import { authorizationOf, bearerToken } from "../../src/inbound/current-key.ts";
 
 describe("the credential of a request", () => {
   it.each([

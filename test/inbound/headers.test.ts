@@ -3,9 +3,9 @@ import { describe, expect, it } from "vitest";
 import { CompletionSchema, CompletionStartSchema } from "../../gen/parley/v1/completion_pb.js";
 import { AttemptSchema } from "../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../src/core/failure.ts";
-import { bearerToken } from "../../src/inbound/credential.ts";
-import { newCompletionId, requestIdFrom } from "../../src/inbound/ids.ts";
-import { routingOfCompletion, routingOfFailure, routingOfStart } from "../../src/inbound/routing.ts";
+import { newCompletionId, requestIdFrom } from "../../src/inbound/calls.ts";
+import { bearerToken } from "../../src/inbound/current-key.ts";
+import { routingOfCompletion, routingOfFailure, routingOfStart } from "../../src/inbound/headers.ts";
 
 describe("a credential", () => {
   it.each([

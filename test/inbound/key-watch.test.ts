@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { hashApiKey } from "../../src/access/api-key.ts";
 import { createAuthenticator } from "../../src/access/key-cache.ts";
-import { createKey, type CreatedKey, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
+import { type CreatedKey, createKey, revokeKey, rotateKey, updateKey } from "../../src/access/keys.ts";
 import { Calls, type OpenCall } from "../../src/inbound/calls.ts";
-import { startKeyWatch } from "../../src/inbound/key-watch.ts";
+import { startKeyWatch } from "../../src/inbound/current-key.ts";
 import { memoryKeyStore } from "../access/fakes.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { LimitState } from "../../src/core/limiter.ts";
-import { readLimitHeaders, toLimitHeaders } from "../../src/inbound/limit-headers.ts";
+import { readLimitHeaders, toLimitHeaders } from "../../src/inbound/headers.ts";
 
 describe("headers of limits", () => {
   it("are those of OpenAI", () => {

@@ -12,12 +12,11 @@ import {
   MAX_MESSAGE_FIELDS,
   requireDecodable,
   requireDecodableJson,
-} from "../../src/inbound/message-size.ts";
-import { serviceDefinition } from "../../src/inbound/grpc/definition.ts";
-import type { Encoded } from "../../src/inbound/grpc/definition.ts";
+} from "../../src/inbound/arrival-limits.ts";
+import { type Encoded, serviceDefinition } from "../../src/inbound/grpc/definition.ts";
+import { cpuMs } from "../support/cpu-time.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { modelOf, ScriptedProvider } from "../support/scripted-provider.ts";
-import { cpuMs } from "../support/cpu-time.ts";
 
 const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
 const deserialize = serviceDefinition(CompletionService).create!.requestDeserialize as (

@@ -4,7 +4,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
-import { recoverEntries, spillEntries } from "../../src/ledger/spill.ts";
+import { recoverEntries, spillEntries } from "../../src/ledger/ledger.ts";
 
 let home: string;
 beforeEach(() => {
@@ -50,7 +50,7 @@ describe("entries that a process could not write before its end", () => {
   it("leave nothing behind when they cannot be written, such as on a disk that is full", async () => {
     // A limit on the size of files stands in for the disk.
     const limited = `ulimit -f 8; exec "$0" --input-type=module -e "$1" "$2"`;
-    const spill = new URL("../../src/ledger/spill.ts", import.meta.url).href;
+    const spill = new URL("../../src/ledger/ledger.ts", import.meta.url).href;
     const program = `
       process.on("SIGXFSZ", () => undefined);
       const { spillEntries } = await import("${spill}");

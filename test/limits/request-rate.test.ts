@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/core/failure.ts";
-import { KnownLevels } from "../../src/limits/known-levels.ts";
 import { createMemoryRates } from "../../src/limits/memory.ts";
 import { type RateStore, RateStoreError, type RateSubject } from "../../src/limits/rates.ts";
-import { createRequestRate } from "../../src/limits/request-rate.ts";
+import { createRequestRate, KnownLevels } from "../../src/limits/request-rate.ts";
 import { somebody } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { demandOf, subjectOf } from "./demands.ts";

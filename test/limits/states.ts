@@ -1,6 +1,6 @@
+import { giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../src/limits/memory.ts";
 import type { Held, RateDecision, RateDemand, RateRelease, RateSubject } from "../../src/limits/rates.ts";
 import { type SubjectState, toBook, toState } from "../../src/limits/state.ts";
-import { giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../src/limits/subject.ts";
 
 /** The states of subjects, as a database keeps them. */
 export type SubjectStates = ReadonlyMap<string, SubjectState>;

@@ -32,7 +32,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "an estimate is never more than was held",
-    file: "src/core/uncounted.ts",
+    file: "src/core/accounting.ts",
     text: "Math.min(estimateAnswerTokens(seen), most.completion)",
     by: "estimateAnswerTokens(seen)",
   },
@@ -50,7 +50,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "the dearest model's price is held",
-    file: "src/core/worst-case.ts",
+    file: "src/core/cost.ts",
     text: "Math.max(...(costs as",
     by: "Math.min(...(costs as",
   },
@@ -206,25 +206,25 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "no more at a time than allowed",
-    file: "src/limits/subject.ts",
+    file: "src/limits/memory.ts",
     text: "if (book.places.size >= places) found.push",
     by: "if (book.places.size > places) found.push",
   },
   {
     promise: "a place is free after its completion",
-    file: "src/limits/subject.ts",
+    file: "src/limits/memory.ts",
     text: "    book.places.delete(id);\n",
     by: "",
   },
   {
     promise: "no more requests a minute than allowed",
-    file: "src/limits/subject.ts",
+    file: "src/limits/memory.ts",
     text: 'book[kind] = add(bucket, kind === "requests" ? -UNITS :',
     by: 'book[kind] = add(bucket, kind === "requests" ? -UNITS / 2 :',
   },
   {
     promise: "places of completions under way are renewed",
-    file: "src/limits/concurrency-leases.ts",
+    file: "src/limits/limiter.ts",
     text: "else for (const { subject, accountId } of subjects) held.push({ id, subject, accountId });",
     by: "",
   },
@@ -296,7 +296,7 @@ export const MUTATIONS: readonly Mutation[] = [
   },
   {
     promise: "a whole answer that was streamed is put together",
-    file: "src/core/whole.ts",
+    file: "src/core/chunks.ts",
     text: "last.value += content.value;",
     by: "last.value = content.value;",
   },

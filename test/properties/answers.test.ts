@@ -10,29 +10,26 @@ import {
 import { type Message, MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { ReportSchema } from "../../gen/parley/v1/report_pb.js";
 import type { Answer as ReadAnswer } from "../../src/core/provider.ts";
-import { fold } from "../support/fold.ts";
-import { toChunks } from "../support/to-chunks.ts";
-import { parseBody } from "../../src/inbound/http/json.ts";
 import { readChatRequest } from "../../src/formats/openai-chat/request.ts";
 import { toChatCompletion } from "../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../src/formats/openai-chat/stream.ts";
+import { parseBody } from "../../src/inbound/http/exchange.ts";
+import { AnswerStream, toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
+import { AnswerStream as GeminiStream, toAnswer as readGemini } from "../../src/providers/gemini/response.ts";
+import {
+  AnswerStream as OpenAiStreamReader,
+  toAnswer as readOpenAiCompletion,
+} from "../../src/providers/openai/response.ts";
+import { parseExactly } from "../../src/providers/wire/json.ts";
 import type { StreamReader } from "../../src/providers/wire/response.ts";
-import { toAnswer as readAnthropic } from "../../src/providers/anthropic/response.ts";
-import { AnswerStream } from "../../src/providers/anthropic/stream.ts";
-import { parseExactly } from "../../src/providers/wire/exact-json.ts";
-import { toAnswer as readGemini } from "../../src/providers/gemini/response.ts";
-import { AnswerStream as GeminiStream } from "../../src/providers/gemini/stream.ts";
-import { toAnswer as readOpenAiCompletion } from "../../src/providers/openai/response.ts";
-import { AnswerStream as OpenAiStreamReader } from "../../src/providers/openai/stream.ts";
 import { SseParser } from "../../src/providers/wire/sse.ts";
 import type { Answer } from "../../src/simulator/answer.ts";
-import { encodeMessage } from "../../src/simulator/anthropic/response.ts";
-import { encodeEvents as encodeAnthropic } from "../../src/simulator/anthropic/stream.ts";
+import { encodeEvents as encodeAnthropic, encodeMessage } from "../../src/simulator/anthropic/response.ts";
 import type { StreamEvent } from "../../src/simulator/dialect.ts";
-import { encodeResponse } from "../../src/simulator/gemini/response.ts";
-import { encodeEvents as encodeGemini } from "../../src/simulator/gemini/stream.ts";
-import { encodeCompletion } from "../../src/simulator/openai/response.ts";
-import { encodeEvents as encodeOpenAi } from "../../src/simulator/openai/stream.ts";
+import { encodeEvents as encodeGemini, encodeResponse } from "../../src/simulator/gemini/response.ts";
+import { encodeCompletion, encodeEvents as encodeOpenAi } from "../../src/simulator/openai/response.ts";
+import { fold } from "../support/fold.ts";
+import { toChunks } from "../support/to-chunks.ts";
 import { answers, type AnswerShape, listArguments } from "./answers.ts";
 import { jsonObject } from "./json-text.ts";
 

@@ -1,8 +1,14 @@
 import fc from "fast-check";
-import type { Answer, CallPart, Part, ReasoningPart, TextPart } from "../../src/simulator/answer.ts";
-import { countTokens } from "../../src/simulator/answer.ts";
+import { parseExactly } from "../../src/providers/wire/json.ts";
+import {
+  type Answer,
+  type CallPart,
+  countTokens,
+  type Part,
+  type ReasoningPart,
+  type TextPart,
+} from "../../src/simulator/answer.ts";
 import { splitTokens } from "../../src/simulator/text.ts";
-import { parseExactly } from "../../src/providers/wire/exact-json.ts";
 import { jsonObject } from "./json-text.ts";
 import { pictureOf } from "./marks.ts";
 

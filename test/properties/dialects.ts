@@ -2,12 +2,12 @@ import type { IncomingHttpHeaders } from "node:http";
 import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Provider, UpstreamModel } from "../../src/core/provider.ts";
 import { toAnthropicRequest } from "../../src/providers/anthropic/request.ts";
-import { parseExactly } from "../../src/providers/wire/exact-json.ts";
 import { toGeminiRequest } from "../../src/providers/gemini/request.ts";
 import { toOpenAiRequest } from "../../src/providers/openai/request.ts";
+import { parseExactly } from "../../src/providers/wire/json.ts";
 import { anthropic } from "../../src/simulator/anthropic/dialect.ts";
-import { sealBlock } from "../../src/simulator/anthropic/seal.ts";
-import type { Dialect as SimulatedDialect, Order } from "../../src/simulator/dialect.ts";
+import { sealBlock } from "../../src/simulator/anthropic/thinking.ts";
+import type { Order, Dialect as SimulatedDialect } from "../../src/simulator/dialect.ts";
 import { gemini } from "../../src/simulator/gemini/dialect.ts";
 import { describeCall, sign } from "../../src/simulator/gemini/thinking.ts";
 import { openai } from "../../src/simulator/openai/dialect.ts";
@@ -15,7 +15,7 @@ import { adaptiveModel, budgetModel, switchableModel } from "../providers/anthro
 import { flash, older } from "../providers/gemini/model.ts";
 import { modelThat } from "../providers/openai/model.ts";
 import type { Signatures } from "./conversations.ts";
-import { type Recovered, recoverAnthropic, recoverGemini, recoverOpenAi } from "./recovered.ts";
+import { recoverAnthropic, type Recovered, recoverGemini, recoverOpenAi } from "./recovered.ts";
 
 /** A dialect as the properties see it: our translation into it, and the simulator's own reading of that. */
 export interface Dialect {

@@ -1,8 +1,7 @@
 import pg from "pg";
 import { afterAll, beforeAll, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { createKey } from "../../src/access/keys.ts";
-import { systemClock } from "../../src/core/clock.ts";
-import { monthOf } from "../../src/core/month.ts";
+import { monthOf, systemClock } from "../../src/core/clock.ts";
 import { openStore, type Store } from "../../src/store/store.ts";
 import { demand } from "../store/contracts/demands.ts";
 import { entry } from "../store/contracts/entries.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../src/core/failure.ts";
-import { backoffMs } from "../../src/router/backoff.ts";
+import { backoffMs } from "../../src/router/retry-budget.ts";
 
 const options = { baseMs: 100, capMs: 2_000 };
 const unavailable = new Failure("upstream_unavailable", "gone");

@@ -6,11 +6,10 @@ import { type CompletionChunk, CompletionRequestSchema } from "../../gen/parley/
 import { MessageSchema, Role } from "../../gen/parley/v1/message_pb.js";
 import { createCompletions } from "../../src/core/completions.ts";
 import { Failure, type FailureCode } from "../../src/core/failure.ts";
-import type { CompletionRecord } from "../../src/core/record.ts";
-import { toChunks } from "../support/to-chunks.ts";
-import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
-import type { LedgerEntry } from "../../src/core/ledger.ts";
+import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
 import { callOf, memoryLedger, notingLimiter } from "../support/core-ports.ts";
+import type { Script, ScriptedCall } from "../support/scripted-provider.ts";
+import { toChunks } from "../support/to-chunks.ts";
 import { createWorld, say, stop, stream, type World } from "./routed.ts";
 
 /*

@@ -1,8 +1,8 @@
 import { create } from "@bufbuild/protobuf";
 import { beforeEach, describe, expect, it } from "vitest";
 import { type Attempt, AttemptSchema } from "../../gen/parley/v1/report_pb.js";
+import type { CompletionRecord } from "../../src/core/ledger.ts";
 import type { Model } from "../../src/core/model.ts";
-import type { CompletionRecord } from "../../src/core/record.ts";
 import { createHealthRecorder, type HealthRecorder } from "../../src/router/upstream-health.ts";
 import { somebody } from "../support/core-ports.ts";
 import { FakeClock } from "../support/fake-clock.ts";

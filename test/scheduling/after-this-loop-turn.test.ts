@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { afterThisLoopTurn } from "../../src/scheduling/after-this-loop-turn.ts";
+import { afterThisLoopTurn } from "../../src/scheduling/read-scheduler.ts";
 
 describe("the end of a turn of the event loop", () => {
   it("lets all who wait for it go on together, in order, when what the turn began with is over", async () => {

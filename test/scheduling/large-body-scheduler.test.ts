@@ -1,6 +1,6 @@
 import { setImmediate as turn } from "node:timers/promises";
 import { expect, it } from "vitest";
-import { LargeBodyScheduler } from "../../src/scheduling/large-body-scheduler.ts";
+import { LargeBodyScheduler } from "../../src/scheduling/read-scheduler.ts";
 
 it("lets the oldest answer that waits go on, one in each turn of the event loop", async () => {
   const turns = new LargeBodyScheduler();

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { CHAOS_PERCENT, drawFault } from "../../src/simulator/chaos.ts";
-import { parseFault } from "../../src/simulator/faults.ts";
+import { CHAOS_PERCENT, drawFault, parseFault } from "../../src/simulator/faults.ts";
 import { openSimulator, post } from "./support/simulators.ts";
 
 const NUMBERS = Array.from({ length: 2_000 }, (_, index) => index + 1);

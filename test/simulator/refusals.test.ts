@@ -1,8 +1,8 @@
 import { request as httpRequest } from "node:http";
 import { describe, expect, it } from "vitest";
-import { MAX_BODY_BYTES } from "../../src/simulator/body.ts";
+import { MAX_BODY_BYTES } from "../../src/simulator/exchange.ts";
 import { PIXEL } from "./support/png-reader.ts";
-import { GEMINI_MODEL, HEADERS, openSimulator, post, REQUESTS, type DialectName } from "./support/simulators.ts";
+import { type DialectName, GEMINI_MODEL, HEADERS, openSimulator, post, REQUESTS } from "./support/simulators.ts";
 
 const DIALECTS: readonly DialectName[] = ["anthropic", "gemini", "openai"];
 

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 import * as z from "zod";
-import { makeExample } from "../../src/simulator/schema-example.ts";
-import { readStatedValues } from "../../src/simulator/stated-values.ts";
+import { makeExample, readStatedValues } from "../../src/simulator/schema-example.ts";
 
 describe("the values that a message states", () => {
   it.each<[string, number[], string[]]>([

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import type { DatabaseLocation } from "../../src/store/connect.ts";
+import type { DatabaseLocation } from "../../src/store/database.ts";
 import { openStore } from "../../src/store/store.ts";
 import { startProcess } from "../support/processes.ts";
 

@@ -1,6 +1,6 @@
 // Run as a process of its own: asks for a budget of 5000 as often as it is told, 100 at a time, and prints how often it
 // was admitted. The half of what it was admitted for is settled by the ledger at once, for what was held.
-import type { DatabaseLocation } from "../../src/store/connect.ts";
+import type { DatabaseLocation } from "../../src/store/database.ts";
 import { openStore } from "../../src/store/store.ts";
 import { demand } from "./contracts/demands.ts";
 import { entry } from "./contracts/entries.ts";

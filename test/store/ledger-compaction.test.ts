@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Database } from "../../src/store/database.ts";
-import { createLedgerCompaction, type LedgerCompaction } from "../../src/store/ledger/ledger-compaction.ts";
+import { createLedgerCompaction, type LedgerCompaction } from "../../src/store/ledger/ledger-store.ts";
 
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());

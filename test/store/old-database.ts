@@ -2,11 +2,10 @@ import { sql } from "kysely";
 import type { KeyRecord } from "../../src/access/key-store.ts";
 import type { LedgerEntry } from "../../src/core/ledger.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
-import { connect, connectUnlimited, type DatabaseLocation } from "../../src/store/connect.ts";
+import { connect, connectUnlimited, type DatabaseLocation } from "../../src/store/database.ts";
 import { toCompletionRow } from "../../src/store/ledger/ledger-rows.ts";
 import { migrate } from "../../src/store/migrate.ts";
-import { MIGRATIONS } from "../../src/store/migrations.ts";
-import { usage } from "../../src/store/migrations/usage.ts";
+import { MIGRATIONS, usage } from "../../src/store/migrations.ts";
 import { openStore } from "../../src/store/store.ts";
 
 /** A key of the first version, as later ones see it. */

@@ -5,10 +5,9 @@ import { CompiledQuery } from "kysely";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LogPosition, LogQuery } from "../../src/ledger/ledger-store.ts";
 import type { Database } from "../../src/store/database.ts";
-import { openDatabase } from "../../src/store/open-database.ts";
-import { createLedgerCompaction } from "../../src/store/ledger/ledger-compaction.ts";
-import { createLedgerStore } from "../../src/store/ledger/ledger-store.ts";
+import { createLedgerCompaction, createLedgerStore } from "../../src/store/ledger/ledger-store.ts";
 import { createRequestLog, logPage, namesakes, windowEnd } from "../../src/store/ledger/request-log.ts";
+import { openDatabase } from "../../src/store/open-database.ts";
 import { historyOf, writeHistory } from "../support/history.ts";
 
 const dataDir = mkdtempSync(join(tmpdir(), "parley-log-"));

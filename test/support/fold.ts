@@ -1,6 +1,6 @@
 import type { CompletionChunk } from "../../gen/parley/v1/completion_pb.js";
+import { AnswerBuilder } from "../../src/core/chunks.ts";
 import type { Answer, Emit } from "../../src/core/provider.ts";
-import { AnswerBuilder } from "../../src/core/whole.ts";
 
 /** The whole answer that the chunks of a stream add up to. */
 export function fold(chunks: Iterable<CompletionChunk>): Answer {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { GrowingPause } from "../../src/workers/pause.ts";
+import { GrowingPause } from "../../src/workers/fleet.ts";
 
 it("lets a successor wait longer each time one dies young, and not at all after a long life", () => {
   const pause = new GrowingPause();

@@ -1,8 +1,35 @@
+import { randomUUID } from "node:crypto";
 import { FinishReason, type Logprobs, type TokenLogprob, type Usage } from "../../../gen/parley/v1/completion_pb.js";
 import type { Annotation, Audio, Image, ReasoningBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Attempt, Report } from "../../../gen/parley/v1/report_pb.js";
-import { EncodedSource } from "../../encoding/base64.ts";
-import type { HeldStrings } from "./held-strings.ts";
+import { type Base64, EncodedSource } from "../../encoding/base64.ts";
+
+/** JSON: a text, or where it has long strings, its bytes in pieces. */
+export type JsonText = string | readonly Buffer[];
+
+/**
+ * Long strings of one JSON text that are kept out of it while it is made: they need no escaping, and several megabytes
+ * of a picture are not copied.
+ */
+export class HeldStrings {
+  readonly #held: Base64[] = [];
+  /** Nobody can have guessed it. */
+  #mark = "";
+
+  /** What stands for the string until `putBack`. */
+  hold(text: Base64): string {
+    this.#mark ||= randomUUID();
+    return `${this.#mark}-${this.#held.push(text) - 1};`;
+  }
+
+  /** The text with the strings in their places, each exactly once. */
+  putBack(text: string): JsonText {
+    if (this.#held.length === 0) return text;
+    // Every other one is the number of a string.
+    const parts = text.split(new RegExp(`${this.#mark}-(\\d+);`));
+    return parts.flatMap((part, at) => (at % 2 === 0 ? Buffer.from(part) : this.#held[Number(part)]!.pieces));
+  }
+}
 
 /*
  * The pieces of an answer in the OpenAI format, written the same way whole and streamed.

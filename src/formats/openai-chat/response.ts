@@ -1,7 +1,10 @@
-import type { Choice, Completion } from "../../../gen/parley/v1/completion_pb.js";
+import { type Choice, type Completion, Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { Message, ToolCall } from "../../../gen/parley/v1/message_pb.js";
+import type { Model } from "../../../gen/parley/v1/model_pb.js";
+import type { Failure } from "../../core/failure.ts";
+import { errorCode, FAILURE_TABLE } from "../../inbound/failure-table.ts";
 import * as write from "./answer.ts";
-import { HeldStrings, type JsonText } from "./held-strings.ts";
+import { attempt, HeldStrings, type JsonText } from "./answer.ts";
 
 /** A whole completion as OpenAI's `chat.completion`, written. */
 export function writeChatCompletion(completion: Completion): JsonText {
@@ -69,4 +72,45 @@ function toToolCall(call: ToolCall): object {
     function: { name: call.name, arguments: call.arguments },
     ...(call.signature !== "" && { extra_content: write.thoughtSignature(call.signature) }),
   };
+}
+
+/** A failure as OpenAI's error body. A 401 has no `code` at all; `attempts` is there when models were tried. */
+export function toErrorBody(failure: Failure): object {
+  const { type } = FAILURE_TABLE[failure.code];
+  return {
+    error: {
+      message: failure.message,
+      type,
+      param: failure.param ?? null,
+      ...(failure.code !== "unauthenticated" && { code: errorCode(failure) }),
+      ...(failure.attempts.length > 0 && { attempts: failure.attempts.map(attempt) }),
+    },
+  };
+}
+
+/** A failure as the last event of a stream: an `error` key alone, for one beside `choices` is overlooked by clients. */
+export function toErrorEvent(failure: Failure): string {
+  return `data: ${JSON.stringify(toErrorBody(failure))}\n\n`;
+}
+
+/** A model in OpenAI's shape, with what its users need to know beside it. */
+export function toModelObject(model: Model): object {
+  const names = (modalities: readonly Modality[]): string[] =>
+    modalities.map((modality) => Modality[modality].toLowerCase());
+  return {
+    id: model.id,
+    object: "model",
+    created: Number(model.created),
+    owned_by: model.ownedBy,
+    description: model.description,
+    context_window: model.contextWindow,
+    max_output_tokens: model.maxOutputTokens,
+    modalities: { input: names(model.inputModalities), output: names(model.outputModalities) },
+    preview: model.preview,
+  };
+}
+
+/** The list of models in OpenAI's shape. */
+export function toModelList(models: readonly Model[]): object {
+  return { object: "list", data: models.map(toModelObject) };
 }

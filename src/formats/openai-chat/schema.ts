@@ -2,15 +2,14 @@ import { z } from "zod";
 import {
   MAX_FALLBACKS,
   MAX_MESSAGES,
+  MAX_PARTS,
   MAX_SAFETY_IDENTIFIER_CHARS,
   MAX_STOPS,
-  MAX_PARTS,
   MAX_TOOLS,
   METADATA,
   RANGES,
 } from "../../core/validate.ts";
-import { field, optional } from "./field.ts";
-import { message, type part, textPart } from "./message-schema.ts";
+import { field, message, optional, type part, textPart } from "./message-schema.ts";
 import { responseFormat, tool, toolChoice } from "./tool-schema.ts";
 
 /*

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { MAX_TOOLS, NAME } from "../../core/validate.ts";
-import { field, optional } from "./field.ts";
-import { cacheMark } from "./message-schema.ts";
+import { cacheMark, field, optional } from "./message-schema.ts";
 
 /* Tools, the choice among them, and the forms of an answer. See `schema.ts`. */
 

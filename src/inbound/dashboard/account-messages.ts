@@ -6,9 +6,10 @@ import {
   type InvitationSchema,
   type SecurityEventSchema,
 } from "../../../gen/parley/console/v1/account_pb.js";
+import type { Limits as LimitsMessage, LimitsSchema } from "../../../gen/parley/console/v1/limits_pb.js";
 import type { AccountRecord, InvitationRecord, RecordedEvent, Role } from "../../access/account-store.ts";
 import { invalidField } from "../../core/failure.ts";
-import { toLimitsMessage } from "./limits-message.ts";
+import type { Limits } from "../../core/principal.ts";
 
 const ROLES: Readonly<Record<Role, AccountRole>> = {
   administrator: AccountRole.ADMINISTRATOR,
@@ -64,4 +65,25 @@ export function fromRoleMessage(role: AccountRole): Role {
 /** One field of a message, absent where there is no such time. */
 export function optionalTime<F extends string>(field: F, atMs: number | undefined): { [K in F]?: Timestamp } {
   return atMs === undefined ? {} : ({ [field]: timestampFromMs(atMs) } as { [K in F]?: Timestamp });
+}
+
+/** Limits from a request. What is too large to be one is found by `checkLimits`. */
+export function fromLimitsMessage(message: LimitsMessage): Limits {
+  const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = message;
+  return {
+    requestsPerMinute: toNumber(requestsPerMinute),
+    tokensPerMinute: toNumber(tokensPerMinute),
+    concurrentRequests: toNumber(concurrentRequests),
+    monthlyBudgetMicroUsd: toNumber(monthlyBudgetMicroUsd),
+  };
+}
+
+/** Limits for an answer: absent where there is none. */
+export function toLimitsMessage(limits: Limits): MessageInitShape<typeof LimitsSchema> {
+  const given = Object.entries(limits).filter((entry): entry is [keyof Limits, number] => entry[1] !== undefined);
+  return Object.fromEntries(given.map(([name, value]) => [name, BigInt(value)]));
+}
+
+function toNumber(value: bigint | undefined): number | undefined {
+  return value === undefined ? undefined : Number(value);
 }

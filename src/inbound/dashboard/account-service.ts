@@ -5,11 +5,15 @@ import type { AccessContext } from "../../access/context.ts";
 import { createInvitation, revokeInvitation } from "../../access/invitations.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import { requireAdministrator, requireFresh } from "../../access/sessions.ts";
-import { fromRoleMessage, toAccountMessage, toInvitationMessage, toSecurityEventMessage } from "./account-messages.ts";
+import {
+  fromLimitsMessage,
+  fromRoleMessage,
+  toAccountMessage,
+  toInvitationMessage,
+  toSecurityEventMessage,
+} from "./account-messages.ts";
 import { accountInView, actorOf, signedInOf } from "./call.ts";
-import { fromLimitsMessage } from "./limits-message.ts";
-import { endOfPage, readMoment, readPage, writeMoment } from "./list-page.ts";
-import { pageSize } from "./page-size.ts";
+import { endOfPage, pageSize, readMoment, readPage, writeMoment } from "./list-page.ts";
 
 /** What the account service stands on. */
 export interface AccountServicePorts {

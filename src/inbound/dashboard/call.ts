@@ -1,6 +1,6 @@
 import { createContextKey, type HandlerContext } from "@connectrpc/connect";
 import type { Actor } from "../../access/accounts.ts";
-import { isId } from "../../access/names.ts";
+import { isId } from "../../access/checks.ts";
 import type { SignedIn } from "../../access/sessions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { OpenCall } from "../calls.ts";

@@ -1,25 +1,41 @@
-import { durationMs } from "@bufbuild/protobuf/wkt";
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { durationMs, timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
-import type { KeyService, ProviderOptionSelection } from "../../../gen/parley/console/v1/key_pb.js";
-import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
-import { createKey, type KeyActor, revokeKey, rotateKey, updateKey } from "../../access/keys.ts";
-import { findAccount } from "../../access/accounts.ts";
-import type { AccessContext } from "../../access/context.ts";
-import { isId, unknownId } from "../../access/names.ts";
-import type { NewSecurityEvent } from "../../access/security-log.ts";
-import { Failure, invalidField } from "../../core/failure.ts";
-import { monthOf } from "../../core/month.ts";
-import type { LedgerStore } from "../../ledger/ledger-store.ts";
-import { accountInView, actorOf, signedInOf } from "./call.ts";
 import {
-  fromCapabilitySelection,
-  fromModelSelection,
-  fromOptionSelection,
-  fromRevocationScope,
-  fromRotationGrace,
-  toKeyMessage,
-} from "./key-messages.ts";
-import { fromLimitsMessage } from "./limits-message.ts";
+  type CapabilitySelection,
+  KeyCapability,
+  type KeySchema,
+  type KeyService,
+  KeyState,
+  type ModelSelection,
+  ProviderOption as OptionMessage,
+  type ProviderOptionSelection,
+  RotationGrace,
+  RevocationScope as ScopeMessage,
+} from "../../../gen/parley/console/v1/key_pb.js";
+import { findAccount } from "../../access/accounts.ts";
+import { isId, unknownId } from "../../access/checks.ts";
+import type { AccessContext } from "../../access/context.ts";
+import type { KeyRecord, KeyStore } from "../../access/key-store.ts";
+import {
+  createKey,
+  DEFAULT_GRACE,
+  type Grace,
+  type KeyActor,
+  keyState,
+  type RevocationScope,
+  revokeKey,
+  rotateKey,
+  updateKey,
+} from "../../access/keys.ts";
+import type { NewSecurityEvent } from "../../access/security-log.ts";
+import { monthOf } from "../../core/clock.ts";
+import { Failure, invalidField } from "../../core/failure.ts";
+import type { Capability } from "../../core/principal.ts";
+import type { ProviderOption } from "../../core/provider-options.ts";
+import type { LedgerStore } from "../../ledger/ledger-store.ts";
+import { fromLimitsMessage, optionalTime, toLimitsMessage } from "./account-messages.ts";
+import { accountInView, actorOf, signedInOf } from "./call.ts";
 import { endOfPage, readPage } from "./list-page.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
@@ -139,4 +155,116 @@ function checkLifetime(lifetimeMs: number): number {
   const [min, max] = LIFETIME_MS;
   if (lifetimeMs >= min && lifetimeMs <= max) return lifetimeMs;
   throw invalidField("lifetime", "must be one minute to ten years");
+}
+
+const CAPABILITIES: Readonly<Record<Capability, KeyCapability>> = {
+  chat: KeyCapability.CHAT,
+  images: KeyCapability.IMAGES,
+};
+
+const PROVIDER_OPTIONS: Readonly<Record<ProviderOption, OptionMessage>> = {
+  service_tier: OptionMessage.SERVICE_TIER,
+  web_search: OptionMessage.WEB_SEARCH,
+  store: OptionMessage.STORE,
+  prompt_cache_retention: OptionMessage.PROMPT_CACHE_RETENTION,
+};
+
+const STATES: Readonly<Record<ReturnType<typeof keyState>, KeyState>> = {
+  active: KeyState.ACTIVE,
+  expired: KeyState.EXPIRED,
+  revoked: KeyState.REVOKED,
+};
+
+const GRACES: Readonly<Record<RotationGrace, Grace>> = {
+  [RotationGrace.UNSPECIFIED]: DEFAULT_GRACE,
+  [RotationGrace.NONE]: "0",
+  [RotationGrace.ONE_HOUR]: "1h",
+  [RotationGrace.ONE_DAY]: "24h",
+  [RotationGrace.SEVEN_DAYS]: "7d",
+};
+
+/** A key without its hash. */
+function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof KeySchema> {
+  const {
+    id,
+    accountId,
+    name,
+    display,
+    models,
+    capabilities,
+    limits,
+    options,
+    replacedBy = "",
+    limitedByAdministrator,
+  } = record;
+  return {
+    id,
+    accountId,
+    name,
+    display,
+    state: STATES[keyState(record, nowMs)],
+    models: models === "all" ? { all: true } : { ids: [...models] },
+    capabilities: capabilities.map((capability) => CAPABILITIES[capability]),
+    limits: toLimitsMessage(limits),
+    limitedByAdministrator,
+    providerOptions:
+      options === "default" ? { byBudget: true } : { options: options.map((option) => PROVIDER_OPTIONS[option]) },
+    createTime: timestampFromMs(record.createdAtMs),
+    ...optionalTime("expireTime", record.expiresAtMs),
+    ...optionalTime("revokeTime", record.revokedAtMs),
+    replacedBy,
+    ...optionalTime("lastUseTime", record.lastUsedAtMs),
+  };
+}
+
+/** The models that a request names. Throws `invalid_request` when they are contradictory, or one of them is not known. */
+function fromModelSelection({ all, ids }: ModelSelection, known: ReadonlySet<string>): readonly string[] | "all" {
+  if (all === ids.length > 0) throw invalidField("models", "set either all or the IDs of models");
+  const stranger = ids.find((id) => !known.has(id));
+  if (stranger !== undefined) throw invalidField("models.ids", `unknown model ${stranger.slice(0, 64)}`);
+  return all ? "all" : ids;
+}
+
+/** The capabilities that a request names. Throws `invalid_request` for one that is none. */
+function fromCapabilitySelection({ capabilities }: CapabilitySelection): Capability[] {
+  return capabilities.map((asked) => {
+    const found = Object.entries(CAPABILITIES).find(([, message]) => message === asked);
+    if (found === undefined) throw invalidField("capabilities", "must be KEY_CAPABILITY_CHAT or KEY_CAPABILITY_IMAGES");
+    return found[0] as Capability;
+  });
+}
+
+/** The provider options that a request names. Throws `invalid_request` for contradictory ones and for one that is none. */
+function fromOptionSelection({ byBudget, options }: ProviderOptionSelection): KeyRecord["options"] {
+  if (byBudget && options.length > 0) throw invalidField("provider_options", "set either by_budget or the options");
+  if (byBudget) return "default";
+  return options.map((asked) => {
+    const found = Object.entries(PROVIDER_OPTIONS).find(([, message]) => message === asked);
+    if (found === undefined) throw invalidField("provider_options.options", "is not one of ProviderOption");
+    return found[0] as ProviderOption;
+  });
+}
+
+/** The grace that a request names. Throws `invalid_request` for one that is none. */
+function fromRotationGrace(grace: RotationGrace): Grace {
+  // A number that this version does not know comes through as it is.
+  const known: Readonly<Record<number, Grace>> = GRACES;
+  const found = known[grace];
+  if (found === undefined) throw invalidField("grace", "is not one of RotationGrace");
+  return found;
+}
+
+const SCOPES: Readonly<Record<ScopeMessage, RevocationScope>> = {
+  [ScopeMessage.UNSPECIFIED]: "with predecessors",
+  [ScopeMessage.WITH_PREDECESSORS]: "with predecessors",
+  [ScopeMessage.KEY_ONLY]: "key only",
+};
+
+/** What a request wants to end. Throws `invalid_request` for a scope that is none. */
+function fromRevocationScope(scope: ScopeMessage): RevocationScope {
+  // A number that this version does not know comes through as it is.
+  const known: Readonly<Record<number, RevocationScope>> = SCOPES;
+  const found = known[scope];
+  if (found === undefined) throw invalidField("scope", "is not one of RevocationScope");
+  return found;
 }

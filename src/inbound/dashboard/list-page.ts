@@ -1,4 +1,5 @@
-import type { Page } from "../../access/page.ts";
+import { type Timestamp, timestampMs } from "@bufbuild/protobuf/wkt";
+import type { Page } from "../../access/key-store.ts";
 import { invalidField } from "../../core/failure.ts";
 
 const MAX_SIZE = 1000;
@@ -38,4 +39,20 @@ export function readMoment<N extends string>(
   const [, ms, id] = /^(\d{1,15}) ([\w-]{0,64})$/.exec(Buffer.from(token, "base64url").toString("latin1")) ?? [];
   if (ms === undefined || id === undefined) throw invalidField("page_token", "is not a valid page token");
   return { [time]: Number(ms), id } as { readonly [K in N]: number } & { readonly id: string };
+}
+
+const DEFAULT_ROWS = 50;
+const MAX_ROWS = 100;
+
+/** How many rows a page has that was asked for with `limit`. Throws `invalid_request` for more than 100. */
+export function pageSize(limit: number): number {
+  if (limit >= 0 && limit <= MAX_ROWS) return limit === 0 ? DEFAULT_ROWS : limit;
+  throw invalidField("limit", `must be 1 to ${MAX_ROWS}`);
+}
+
+/** A moment in Unix milliseconds. Throws `invalid_request` for one that no completion can have. */
+export function readTime(field: string, time: Timestamp): number {
+  const atMs = timestampMs(time);
+  if (Number.isSafeInteger(atMs) && atMs >= 0) return atMs;
+  throw invalidField(field, "must be a time after 1970");
 }

@@ -1,10 +1,26 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
 import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { ModelService } from "../../../gen/parley/console/v1/model_pb.js";
+import {
+  type BreakerSchema,
+  BreakerState,
+  type LatencySchema,
+  type ModelCapabilitiesSchema,
+  type ModelPriceSchema,
+  type ModelSchema,
+  type ModelService,
+  type UpstreamSchema,
+} from "../../../gen/parley/console/v1/model_pb.js";
 import type { Clock } from "../../core/clock.ts";
-import { type Model, upstreamKey } from "../../core/model.ts";
-import type { HealthRecorder, Opening } from "../../router/upstream-health.ts";
-import { type Condition, toModelMessage, toUpstreamMessage } from "./model-messages.ts";
+import { type Model, type Price, upstreamKey } from "../../core/model.ts";
+import type { Capabilities } from "../../core/provider.ts";
+import type {
+  HealthRecorder,
+  Latency,
+  Opening,
+  UpstreamFailure,
+  UpstreamHealth,
+} from "../../router/upstream-health.ts";
 
 /** What the model service stands on. */
 export interface ModelServicePorts {
@@ -42,5 +58,108 @@ export function createModelService({
         time: timestampFromMs(clock.now()),
       };
     },
+  };
+}
+
+/** How the upstream model of a model is doing at a moment. */
+interface Condition {
+  readonly health: UpstreamHealth;
+  readonly rest: Opening | undefined;
+  readonly nowMs: number;
+}
+
+/** A model as people need it, without where and how it is reached. */
+function toModelMessage(model: Model, condition: Condition): MessageInitShape<typeof ModelSchema> {
+  const { id, description, providerName, preview, price, upstream } = model;
+  const { attempts, failures, firstContent } = condition.health;
+  return {
+    id,
+    description,
+    provider: providerName,
+    preview,
+    inputModalities: [...upstream.inputModalities],
+    outputModalities: [...upstream.outputModalities],
+    capabilities: toCapabilitiesMessage(upstream.capabilities),
+    contextWindow: upstream.contextWindow,
+    maxOutputTokens: upstream.maxOutputTokens,
+    ...(price !== undefined && { price: toPriceMessage(price) }),
+    breaker: toBreakerMessage(condition),
+    firstContent: toLatencyMessage(firstContent),
+    attempts: BigInt(attempts),
+    failures: BigInt(failures),
+  };
+}
+
+/** An upstream model, which all of the models lead to. There is at least one. */
+function toUpstreamMessage(
+  models: readonly [Model, ...Model[]],
+  condition: Condition,
+): MessageInitShape<typeof UpstreamSchema> {
+  const [{ providerName, upstream }] = models;
+  const { attempts, failures, outcomes, firstContent, duration, lastFailures } = condition.health;
+  const byCount = [...outcomes].toSorted(([, one], [, other]) => other - one);
+  return {
+    provider: providerName,
+    name: upstream.name,
+    modelIds: models.map(({ id }) => id),
+    breaker: toBreakerMessage(condition),
+    attempts: BigInt(attempts),
+    skipped: BigInt(outcomes.get("skipped") ?? 0),
+    failures: BigInt(failures),
+    outcomes: byCount.map(([outcome, count]) => ({ outcome, count: BigInt(count) })),
+    firstContent: toLatencyMessage(firstContent),
+    duration: toLatencyMessage(duration),
+    lastFailures: lastFailures.map(toFailureMessage),
+  };
+}
+
+function toFailureMessage({ atMs, upstreamStatus, ...others }: UpstreamFailure) {
+  return { ...others, time: timestampFromMs(atMs), ...(upstreamStatus !== undefined && { upstreamStatus }) };
+}
+
+function toBreakerMessage({ rest, nowMs }: Condition): MessageInitShape<typeof BreakerSchema> {
+  if (rest === undefined) return { state: BreakerState.CLOSED };
+  return {
+    state: rest.remainingMs > 0 ? BreakerState.OPEN : BreakerState.HALF_OPEN,
+    restStartTime: timestampFromMs(rest.sinceMs),
+    restEndTime: timestampFromMs(nowMs + Math.round(rest.remainingMs)),
+    probeInFlight: rest.isProbed,
+  };
+}
+
+function toLatencyMessage(latency: Latency | undefined): MessageInitShape<typeof LatencySchema> {
+  return latency === undefined ? {} : { ...latency, count: BigInt(latency.count) };
+}
+
+function toPriceMessage({ input, output, cachedInput, image }: Price): MessageInitShape<typeof ModelPriceSchema> {
+  return {
+    inputMicroUsd: BigInt(input),
+    outputMicroUsd: BigInt(output),
+    cachedInputMicroUsd: BigInt(cachedInput),
+    imageMicroUsd: BigInt(image),
+  };
+}
+
+function toCapabilitiesMessage(capabilities: Capabilities): MessageInitShape<typeof ModelCapabilitiesSchema> {
+  const { tools, forcedTools, jsonSchema, reasoning, reasoningByDefault, reasoningCanBeDisabled } = capabilities;
+  const { sampling, maxTemperature, temperatureWithTopP, penalties, seed, logprobs, multipleChoices } = capabilities;
+  const { prefill, imageUrls, imageOptions } = capabilities;
+  const reasons = reasoning !== "none";
+  return {
+    tools,
+    forcedTools,
+    jsonSchema,
+    reasoning: reasons,
+    ...(reasons && { reasoningByDefault, reasoningCanBeDisabled }),
+    // A budget is chosen by the effort too, by its share of the range.
+    reasoningEfforts: reasons ? [...capabilities.reasoningEfforts] : [],
+    ...(sampling && { sampling, maxTemperature, temperatureWithTopP }),
+    penalties,
+    seed,
+    logprobs,
+    multipleChoices,
+    prefill,
+    imageUrls,
+    imageOptions,
   };
 }

@@ -1,9 +1,9 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { isPagePath, PATHS } from "../../../web/paths.ts";
 import { Failure } from "../../core/failure.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 import { checkHost, isOwnHost } from "./csrf.ts";
-import { pageHeaders, referenceHeaders } from "./security-headers.ts";
-import { isPagePath, PATHS } from "../../../web/paths.ts";
+import { pageHeaders, referenceHeaders } from "./policy.ts";
 
 /** The dashboard's pages and their files. */
 export interface Pages {

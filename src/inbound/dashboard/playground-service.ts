@@ -1,19 +1,18 @@
 import type { ServiceImpl } from "@connectrpc/connect";
 import type { PlaygroundService } from "../../../gen/parley/console/v1/playground_pb.js";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { isId } from "../../access/checks.ts";
 import type { KeyStore } from "../../access/key-store.ts";
 import { keyState } from "../../access/keys.ts";
-import { isId } from "../../access/names.ts";
 import { type KeyPrincipal, toPrincipal } from "../../access/principal.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
-import { toConnectError } from "../connect-error.ts";
+import { newCompletionId } from "../calls.ts";
+import { toConnectError } from "../error-details.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
-import { newCompletionId } from "../ids.ts";
 import { signedInOf } from "./call.ts";
-import { withHeartbeat } from "./heartbeat.ts";
-import type { Streams } from "./streams.ts";
+import { type Streams, withHeartbeat } from "./streams.ts";
 
 /** What the playground stands on. */
 export interface PlaygroundPorts {

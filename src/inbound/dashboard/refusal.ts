@@ -3,7 +3,7 @@ import type { JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { Failure } from "../../core/failure.ts";
-import { toConnectError } from "../connect-error.ts";
+import { toConnectError } from "../error-details.ts";
 import type { Refusal } from "../services.ts";
 import { CALL } from "./call.ts";
 

@@ -2,10 +2,10 @@ import type { RequestFilter } from "../../../gen/parley/console/v1/request_pb.js
 import type { SignedIn } from "../../access/sessions.ts";
 import { invalidField } from "../../core/failure.ts";
 import type { LedgerEntry } from "../../core/ledger.ts";
-import { FAILURE_TABLE } from "../failure-table.ts";
 import type { LogQuery } from "../../ledger/ledger-store.ts";
+import { FAILURE_TABLE } from "../failure-table.ts";
 import { accountInView, readId } from "./call.ts";
-import { readTime } from "./read-time.ts";
+import { readTime } from "./list-page.ts";
 
 /** Which requests somebody asks for and may see. */
 export type LogFilter = Omit<LogQuery, "limit" | "after">;

@@ -1,15 +1,20 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
-import type { RequestService } from "../../../gen/parley/console/v1/request_pb.js";
+import type {
+  LimitSnapshotSchema,
+  LoggedRequestSchema,
+  RequestService,
+} from "../../../gen/parley/console/v1/request_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { LedgerEntry } from "../../core/ledger.ts";
+import type { LimitState } from "../../core/limiter.ts";
 import type { LedgerStore, LogPosition } from "../../ledger/ledger-store.ts";
 import { accountInView, signedInOf } from "./call.ts";
-import { readMoment, writeMoment } from "./list-page.ts";
-import { pageSize } from "./page-size.ts";
+import { pageSize, readMoment, writeMoment } from "./list-page.ts";
 import type { EndedRequest } from "./request-feed.ts";
 import { readFilter } from "./request-filter.ts";
-import { toRequestMessage } from "./request-messages.ts";
-import { watchRequests, type WatchPorts } from "./request-watch.ts";
+import { type WatchPorts, watchRequests } from "./request-watch.ts";
 import type { Streams } from "./streams.ts";
 
 /** What the request log stands on. */
@@ -76,4 +81,48 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
 
 function toPosition(moment: ReturnType<typeof readMoment<"endedAtMs">>): LogPosition | undefined {
   return moment && { endedAtMs: moment.endedAtMs, completionId: moment.id };
+}
+
+/** A request as pages show it. */
+function toRequestMessage(ended: EndedRequest): MessageInitShape<typeof LoggedRequestSchema> {
+  const { entry, keyName = "", message, refused } = ended;
+  const { requestId, accountId, keyId, entrance, requestedModel, servedModel = "", streamed, outcome } = entry;
+  const { tokens, durationMs, firstContentMs, partial, estimated, limits } = entry;
+  return {
+    id: entry.completionId,
+    requestId,
+    accountId,
+    keyId,
+    keyName,
+    entrance,
+    startTime: timestampFromMs(entry.startedAtMs),
+    endTime: timestampFromMs(entry.endedAtMs),
+    requestedModel,
+    servedModel,
+    streamed,
+    outcome,
+    message,
+    attempts: [...entry.attempts],
+    promptTokens: BigInt(tokens.prompt),
+    cachedTokens: BigInt(tokens.cached),
+    completionTokens: BigInt(tokens.completion),
+    reasoningTokens: BigInt(tokens.reasoning),
+    imageTokens: BigInt(tokens.image),
+    costMicroUsd: BigInt(entry.costMicroUsd),
+    durationMs,
+    ...(firstContentMs !== undefined && { firstContentMs }),
+    partial,
+    estimated,
+    refused,
+    ...(limits?.requests !== undefined && { requestLimit: toSnapshot(limits.requests) }),
+    ...(limits?.tokens !== undefined && { tokenLimit: toSnapshot(limits.tokens) }),
+  };
+}
+
+function toSnapshot({ limit, remaining, resetMs }: LimitState): MessageInitShape<typeof LimitSnapshotSchema> {
+  return {
+    limit: BigInt(Math.round(limit)),
+    remaining: BigInt(Math.round(remaining)),
+    resetMs: BigInt(Math.round(resetMs)),
+  };
 }

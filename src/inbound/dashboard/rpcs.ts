@@ -4,7 +4,6 @@ import type { AccessContext } from "../../access/context.ts";
 import { findSession, type SignedIn } from "../../access/sessions.ts";
 import { Failure } from "../../core/failure.ts";
 import { Calls } from "../calls.ts";
-import { openCall } from "../http/call.ts";
 import {
   type ConnectExchange,
   connectHandlers,
@@ -12,13 +11,14 @@ import {
   readConnect,
   runConnect,
 } from "../http/connect-call.ts";
-import { describeBrowser } from "./browser-name.ts";
+import { openCall } from "../http/exchange.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
-import type { RpcShape, RequestHeaders } from "./csrf.ts";
-import { ConcurrencyLimit } from "./concurrency-limit.ts";
+import type { RequestHeaders, RpcShape } from "./csrf.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
+import { describeBrowser } from "./session-service.ts";
+import { ConcurrencyLimit } from "./streams.ts";
 
 /** What answering calls stands on. */
 export interface RpcPorts {

@@ -3,15 +3,16 @@ import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { HandlerContext, ServiceImpl } from "@connectrpc/connect";
 import {
   type OpenSessionSchema,
-  SignUpMode as SignUpMessage,
   type SessionSchema,
   type SessionService,
+  SignUpMode as SignUpMessage,
 } from "../../../gen/parley/console/v1/session_pb.js";
 import type { SessionRecord } from "../../access/account-store.ts";
 import type { AccessContext, SignUpMode } from "../../access/context.ts";
 import { findInvitation } from "../../access/invitations.ts";
 import { rememberBrowser } from "../../access/known-browsers.ts";
 import { changePassword } from "../../access/password-change.ts";
+import { hashToken } from "../../access/secret-token.ts";
 import {
   freshUntilMs,
   listSessions,
@@ -21,7 +22,6 @@ import {
   signOutElsewhere,
   type StartedSession,
 } from "../../access/sessions.ts";
-import { hashToken } from "../../access/secret-token.ts";
 import { reauthenticate, signIn } from "../../access/sign-in.ts";
 import { signUp } from "../../access/sign-up.ts";
 import { toAccountMessage } from "./account-messages.ts";
@@ -121,4 +121,42 @@ function toSessionMessage({ session, account }: SignedIn): MessageInitShape<type
     freshUntil: timestampFromMs(freshUntilMs(session)),
     expireTime: timestampFromMs(session.createdAtMs + SESSION_LIFETIME_MS),
   };
+}
+
+const MAX_LENGTH = 100;
+
+/** The first that fits: most browsers also claim to be others. */
+const BROWSERS = [
+  ["Edge", /\bEdgA?\//],
+  ["Opera", /\bOPR\//],
+  ["Firefox", /\b(Firefox|FxiOS)\//],
+  ["Chrome", /\b(Chrome|Chromium|HeadlessChrome|CriOS)\//],
+  ["Safari", /\bVersion\/[\d.]+ .*\bSafari\//],
+] as const;
+
+const SYSTEMS = [
+  ["iPhone", /\biPhone\b/],
+  ["iPad", /\biPad\b/],
+  ["Android", /\bAndroid\b/],
+  ["Windows", /\bWindows\b/],
+  ["ChromeOS", /\bCrOS\b/],
+  ["macOS", /\bMac OS X\b/],
+  ["Linux", /\bLinux\b/],
+] as const;
+
+/**
+ * What a `User-Agent` header says that people recognise their browser by, such as `Firefox on Linux`; what no browser sends, as it
+ * is but without control characters. Undefined when it says nothing.
+ */
+export function describeBrowser(userAgent = ""): string | undefined {
+  const [browser, system] = [BROWSERS, SYSTEMS].map(
+    (known) => known.find(([, pattern]) => pattern.test(userAgent))?.[0],
+  );
+  if (browser !== undefined) return system === undefined ? browser : `${browser} on ${system}`;
+  const text = userAgent
+    .replaceAll(/[\p{Cc}\p{Cf}]+/gu, " ")
+    .trim()
+    .slice(0, MAX_LENGTH)
+    .toWellFormed();
+  return text === "" ? undefined : text;
 }

@@ -1,11 +1,11 @@
 import type { MessageInitShape } from "@bufbuild/protobuf";
 import type { ServiceImpl } from "@connectrpc/connect";
-import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { GetConfigurationResponseSchema, SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
+import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import { makes, type Model } from "../../core/model.ts";
 import type { Limits } from "../../core/principal.ts";
-import { toLimitsMessage } from "./limits-message.ts";
+import { toLimitsMessage } from "./account-messages.ts";
 import { SIGN_UP_MODES } from "./session-service.ts";
 
 /** The configuration in force, with nothing secret in it. */

@@ -1,9 +1,9 @@
 import type { HandlerContext } from "@connectrpc/connect";
 import type { AccessContext } from "../../access/context.ts";
 import { peekSession } from "../../access/sessions.ts";
+import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
-import { ConcurrencyLimit } from "./concurrency-limit.ts";
 
 /** How often it is looked whether the session of an open stream is still there. */
 const RECHECK_MS = 5_000;
@@ -91,4 +91,68 @@ export class Streams {
 
 function uncheckable(): Failure {
   return new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.");
+}
+
+/** Counts what each account has under way of something, so that it is never more than it may have. */
+export class ConcurrencyLimit {
+  /** How many each account has. */
+  readonly most: number;
+  readonly #taken = new Map<string, number>();
+
+  constructor(most: number) {
+    this.most = most;
+  }
+
+  /** Takes one. Returns what gives it back, to be called once; undefined when none is left. */
+  take(accountId: string): (() => void) | undefined {
+    const taken = this.#taken.get(accountId) ?? 0;
+    if (taken >= this.most) return undefined;
+    this.#taken.set(accountId, taken + 1);
+    return () => {
+      const left = this.#taken.get(accountId)! - 1;
+      if (left === 0) this.#taken.delete(accountId);
+      else this.#taken.set(accountId, left);
+    };
+  }
+}
+
+/** After this much silence something is sent: many proxies cut connections that are silent for a minute. */
+const SILENCE_MS = 15_000;
+
+/** The messages of a source, and a sign of life whenever it is silent for long. */
+export async function* withHeartbeat<T>(
+  source: AsyncIterable<T>,
+  { clock, sign }: { readonly clock: Clock; readonly sign: T },
+): AsyncGenerator<T> {
+  const messages = source[Symbol.asyncIterator]();
+  let next = messages.next();
+  try {
+    for (;;) {
+      const arrived = await beforeSilence(next, clock);
+      if (arrived === undefined) {
+        yield sign;
+        continue;
+      }
+      if (arrived.done === true) return;
+      yield arrived.value;
+      next = messages.next();
+    }
+  } finally {
+    // Whoever stops reading does not hear how what is under way ends.
+    next.catch(() => undefined);
+    await messages.return?.();
+  }
+}
+
+/** What has arrived; undefined when that takes too long. Throws what the source throws. */
+async function beforeSilence<T>(next: Promise<T>, clock: Clock): Promise<T | undefined> {
+  let cancel = (): void => undefined;
+  const silence = new Promise<undefined>((resolve) => {
+    cancel = clock.after(SILENCE_MS, () => resolve(undefined));
+  });
+  try {
+    return await Promise.race([next, silence]);
+  } finally {
+    cancel();
+  }
 }

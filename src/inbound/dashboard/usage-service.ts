@@ -1,26 +1,38 @@
+import type { MessageInitShape } from "@bufbuild/protobuf";
+import { timestampFromMs } from "@bufbuild/protobuf/wkt";
 import type { ServiceImpl } from "@connectrpc/connect";
 import {
   type UsageFilter as FilterMessage,
-  UsageGrouping,
-  type UsageService,
+  type GetLatencyResponseSchema,
+  type LatencyPointSchema,
   UsageStep as StepMessage,
+  type SummarizeUsageResponseSchema,
+  UsageGrouping,
+  type UsageRowSchema,
+  type UsageService,
+  type UsageSumsSchema,
 } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { SignedIn } from "../../access/sessions.ts";
-import type { Clock } from "../../core/clock.ts";
+import { type Clock, monthOf } from "../../core/clock.ts";
 import { invalidField } from "../../core/failure.ts";
-import { monthOf } from "../../core/month.ts";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import {
+  type Latency,
+  type LatencyPoint,
+  type Span,
   STEP_MS,
+  totalOf,
   type UsageFilter,
   type UsageGroup,
+  type UsageRow,
   type UsageStep,
   type UsageStore,
+  type UsageSums,
   wholeHours,
 } from "../../ledger/usage-store.ts";
+import { optionalTime } from "./account-messages.ts";
 import { accountInView, readId, signedInOf } from "./call.ts";
-import { readTime } from "./read-time.ts";
-import { toLatencyMessage, toSummaryMessage } from "./usage-messages.ts";
+import { readTime } from "./list-page.ts";
 
 const DEFAULT_SPAN_MS = 30 * STEP_MS.day;
 const MAX_SPAN_MS = 366 * STEP_MS.day;
@@ -118,4 +130,59 @@ function readGroupCount(count: number, step: UsageStep): number {
   const [usual, max] = step === "all" ? GROUP_COUNTS.plain : GROUP_COUNTS.stepped;
   if (count >= 0 && count <= max) return count === 0 ? usual : count;
   throw invalidField("max_groups", `must be 1 to ${max}`);
+}
+
+/** The sums of one report, with their total. */
+function toSummaryMessage(
+  rows: readonly UsageRow[],
+  { sinceMs, untilMs }: Span,
+): MessageInitShape<typeof SummarizeUsageResponseSchema> {
+  return {
+    rows: rows.map(toRowMessage),
+    total: toSumsMessage(totalOf(rows)),
+    since: timestampFromMs(sinceMs),
+    until: timestampFromMs(untilMs),
+  };
+}
+
+/** How long completions took. */
+function toLatencyMessage({ overall, points, sinceMs }: Latency): MessageInitShape<typeof GetLatencyResponseSchema> {
+  return {
+    ...(overall !== undefined && { overall: toPointMessage(overall) }),
+    points: points.map(toPointMessage),
+    ...optionalTime("since", sinceMs),
+  };
+}
+
+function toRowMessage({ group, name = "", stepMs, sums }: UsageRow): MessageInitShape<typeof UsageRowSchema> {
+  return { group, name, ...optionalTime("stepTime", stepMs), sums: toSumsMessage(sums) };
+}
+
+function toSumsMessage(sums: UsageSums): MessageInitShape<typeof UsageSumsSchema> {
+  return {
+    completions: BigInt(sums.completions),
+    failed: BigInt(sums.failed),
+    partial: BigInt(sums.partial),
+    estimated: BigInt(sums.estimated),
+    promptTokens: BigInt(sums.promptTokens),
+    cachedTokens: BigInt(sums.cachedTokens),
+    completionTokens: BigInt(sums.completionTokens),
+    reasoningTokens: BigInt(sums.reasoningTokens),
+    imageTokens: BigInt(sums.imageTokens),
+    costMicroUsd: BigInt(sums.costMicroUsd),
+  };
+}
+
+function toPointMessage({
+  stepMs,
+  served,
+  durationMs,
+  firstContentMs,
+}: LatencyPoint): MessageInitShape<typeof LatencyPointSchema> {
+  return {
+    ...optionalTime("stepTime", stepMs),
+    served: BigInt(served),
+    durationMs,
+    ...(firstContentMs !== undefined && { firstContentMs }),
+  };
 }

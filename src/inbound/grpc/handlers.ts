@@ -1,6 +1,7 @@
 import { create, type Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
 import type { Completion, CompletionChunk, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import {
   type GetModelRequest,
   type ListModelsRequest,
@@ -8,20 +9,17 @@ import {
   ListModelsResponseSchema,
   type Model,
 } from "../../../gen/parley/v1/model_pb.js";
-import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops } from "../../core/hops.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import type { Principal } from "../../core/principal.ts";
+import { newCompletionId, type OpenCall, requestIdFrom } from "../calls.ts";
 import { toKey } from "../current-key.ts";
-import { toLimitHeaders } from "../limit-headers.ts";
-import { newCompletionId, requestIdFrom } from "../ids.ts";
-import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../routing.ts";
+import { drained } from "../drain.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import { drained } from "../drain.ts";
-import type { OpenCall } from "../calls.ts";
 import type { Encoded } from "./definition.ts";
 import { toServiceError } from "./status.ts";
 

@@ -8,8 +8,8 @@ import type { Completions } from "../../core/completions.ts";
 import type { Failure } from "../../core/failure.ts";
 import type { Models } from "../../core/models.ts";
 import type { Principal } from "../../core/principal.ts";
-import type { LastLimits } from "../last-limits.ts";
-import { CoreCalls, type CallFacts } from "./core-calls.ts";
+import type { LastLimits } from "../headers.ts";
+import { type CallFacts, CoreCalls } from "./core-calls.ts";
 import { CoreChannels, type CoreState } from "./core-channels.ts";
 
 /** How long a question that no provider is needed for may take. */

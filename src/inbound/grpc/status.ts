@@ -4,10 +4,10 @@ import { Metadata, type ServiceError } from "@grpc/grpc-js";
 import { StatusSchema } from "../../../gen/google/rpc/status_pb.js";
 import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
+import { requestIdFrom } from "../calls.ts";
 import { errorDetails } from "../error-details.ts";
 import { FAILURE_TABLE } from "../failure-table.ts";
-import { requestIdFrom } from "../ids.ts";
-import { toLimitHeaders } from "../limit-headers.ts";
+import { toLimitHeaders } from "../headers.ts";
 
 /**
  * The most bytes of details that are sent. They travel in the trailers, as base64 and beside the message: clients refuse

@@ -1,9 +1,9 @@
 import { constants, type IncomingHttpHeaders, type OutgoingHttpHeaders, type ServerHttp2Stream } from "node:http2";
-import { Failure } from "../../core/failure.ts";
-import { WRITE_STALL_MS } from "../drain.ts";
-import { requestIdFrom } from "../ids.ts";
 import type { Slot } from "../../admission/slot.ts";
-import { arrivesTooSlowly } from "../pace.ts";
+import { Failure } from "../../core/failure.ts";
+import { arrivesTooSlowly } from "../arrival-limits.ts";
+import { requestIdFrom } from "../calls.ts";
+import { WRITE_STALL_MS } from "../drain.ts";
 import type { EdgeServices } from "../services.ts";
 import { toServiceError } from "./status.ts";
 

@@ -2,19 +2,15 @@ import type { CompletionChunk, CompletionStart } from "../../../gen/parley/v1/co
 import type { Call } from "../../core/call.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import { HOPS_HEADER, readHops, refuseCircles } from "../../core/hops.ts";
-import type { OpenCall } from "../calls.ts";
-import { declaredBytes, requireUncompressed } from "./body.ts";
-import { openCall } from "./call.ts";
-import { newCompletionId } from "../ids.ts";
-import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../routing.ts";
+import { readChatRequest, type ReadRequest } from "../../formats/openai-chat/request.ts";
+import { toErrorEvent, writeChatCompletion } from "../../formats/openai-chat/response.ts";
+import { ChunkWriter } from "../../formats/openai-chat/stream.ts";
+import { newCompletionId, type OpenCall } from "../calls.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfFailure, routingOfStart } from "../headers.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import type { Exchange } from "./exchange.ts";
-import { parseBody } from "./json.ts";
-import { toErrorEvent } from "../../formats/openai-chat/error.ts";
-import { type ReadRequest, readChatRequest } from "../../formats/openai-chat/request.ts";
-import { writeChatCompletion } from "../../formats/openai-chat/response.ts";
-import { ChunkWriter } from "../../formats/openai-chat/stream.ts";
+import { declaredBytes, requireUncompressed } from "./body.ts";
+import { type Exchange, openCall, parseBody } from "./exchange.ts";
 import { StreamWriter } from "./stream.ts";
 
 const STREAM_HEADERS = [

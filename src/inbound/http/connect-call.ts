@@ -1,15 +1,15 @@
 import { type DescMessage, fromBinary, fromJson, fromJsonString, type JsonValue } from "@bufbuild/protobuf";
 import { isFieldError } from "@bufbuild/protobuf/reflect";
 import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
-import { parseContentType } from "@connectrpc/connect/protocol-connect";
 import type { UniversalHandler, UniversalServerRequest, UniversalServerResponse } from "@connectrpc/connect/protocol";
+import { parseContentType } from "@connectrpc/connect/protocol-connect";
 import type { Clock } from "../../core/clock.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
+import { requireDecodable, requireDecodableJson } from "../arrival-limits.ts";
 import type { OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
-import { requireDecodable, requireDecodableJson } from "../message-size.ts";
 import { type BodyMeter, type BodySource, readBody, requireUncompressed } from "./body.ts";
-import { parseBody } from "./json.ts";
+import { parseBody } from "./exchange.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 

@@ -7,10 +7,13 @@ import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { ListModelsResponseSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
-import { toConnectError } from "../connect-error.ts";
-import type { OpenCall } from "../calls.ts";
+import { newCompletionId, type OpenCall } from "../calls.ts";
 import { toKey } from "../current-key.ts";
-import { openCall } from "./call.ts";
+import { toConnectError } from "../error-details.ts";
+import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../headers.ts";
+import { serveCompletion } from "../serve-completion.ts";
+import type { EdgeServices, KeyPrincipal } from "../services.ts";
+import { toAsyncIterable } from "../to-async-iterable.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
@@ -21,12 +24,7 @@ import {
   readConnect,
   runConnect,
 } from "./connect-call.ts";
-import { newCompletionId } from "../ids.ts";
-import { toAsyncIterable } from "../to-async-iterable.ts";
-import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../routing.ts";
-import { serveCompletion } from "../serve-completion.ts";
-import type { EdgeServices, KeyPrincipal } from "../services.ts";
-import { type Exchange, MAX_BODY_BYTES, PRIVATE_HEADERS } from "./exchange.ts";
+import { type Exchange, MAX_BODY_BYTES, openCall, PRIVATE_HEADERS } from "./exchange.ts";
 
 interface Admitted {
   readonly call: Call;

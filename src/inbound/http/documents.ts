@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import { extname } from "node:path";
 import type { Exchange } from "./exchange.ts";
 import { openApiDocument } from "./openapi/document.ts";
-import { readProtoComments } from "./openapi/proto-comments.ts";
+import { readProtoComments } from "./openapi/proto-schemas.ts";
 
 /** What is told about the API to everybody, without a key. */
 export interface Documents {

@@ -1,14 +1,18 @@
+import { isUtf8 } from "node:buffer";
 import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Socket } from "node:net";
 import type { Clock } from "../../core/clock.ts";
-import type { Failure } from "../../core/failure.ts";
+import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
-import type { OpenCall } from "../calls.ts";
+import { MAX_REQUEST_JSON, measureJson } from "../../encoding/json-size.ts";
+import type { JsonText } from "../../formats/openai-chat/answer.ts";
+import { toErrorBody } from "../../formats/openai-chat/response.ts";
+import type { Calls, OpenCall } from "../calls.ts";
+import { WRITE_STALL_MS } from "../drain.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../failure-table.ts";
+import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, readBody } from "./body.ts";
-import { toLimitHeaders } from "../limit-headers.ts";
-import type { JsonText } from "../../formats/openai-chat/held-strings.ts";
-import { toErrorBody } from "../../formats/openai-chat/error.ts";
-import { isSmall, release, writeSlices } from "./slices.ts";
+import { isSmall, release, writeSlices } from "./stream.ts";
 
 /** The largest JSON body that is read. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
@@ -165,4 +169,93 @@ export class Exchange {
     request.once("close", () => clearTimeout(timer));
     request.resume();
   }
+}
+
+/** Parses a request's body. Throws `invalid_request` saying what is wrong with it. */
+export function parseBody(body: Buffer): unknown {
+  if (body.length === 0) throw unreadable("is empty; it must be a JSON object");
+  if (!isUtf8(body)) throw unreadable("is not valid UTF-8");
+  const text = body.toString("utf8");
+  const { depth, values } = measureJson(text, MAX_REQUEST_JSON);
+  if (depth > MAX_REQUEST_JSON.depth) throw unreadable(`is nested deeper than ${MAX_REQUEST_JSON.depth} levels`);
+  if (values > MAX_REQUEST_JSON.values) throw unreadable(`has more than ${MAX_REQUEST_JSON.values} keys and values`);
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch (reason) {
+    throw unreadable(`is not valid JSON${positionOf(reason)}`);
+  }
+  if (typeof value !== "object" || value === null || Array.isArray(value)) throw unreadable("must be a JSON object");
+  return value;
+}
+
+function unreadable(what: string): Failure {
+  return new Failure("invalid_request", `The request body ${what}.`);
+}
+
+/** Where parsing stopped, without repeating any of the body. */
+function positionOf(reason: unknown): string {
+  const found = /at position (\d+)/.exec(String(reason));
+  return found === null ? "" : ` (at character ${found[1]})`;
+}
+
+/** How long the last words of a call that was ended have to be read. */
+const LAST_WORDS_MS = 1_000;
+
+/** The call that an HTTP exchange is: under way until its handler is done and its answer is out. */
+interface ExchangeCall {
+  readonly open: OpenCall;
+  /** The handler is done: its answer is ended, if there is one. Must be called once. */
+  readonly done: () => void;
+}
+
+/**
+ * Opens the call of an exchange; a caller that closes its connection, now or before, leaves it, and so does one that reads
+ * nothing of the end of its answer for `stallMs`.
+ */
+export function openCall(
+  calls: Calls,
+  { response, stallMs = WRITE_STALL_MS }: { readonly response: ServerResponse; readonly stallMs?: number },
+  deadlineMs: number | undefined,
+): ExchangeCall {
+  const open = calls.open(deadlineMs);
+  let left = 2;
+  const partDone = (): void => {
+    left -= 1;
+    if (left === 0) open.close();
+  };
+  const closed = (): void => {
+    if (!response.writableFinished) open.leave();
+    partDone();
+  };
+  if (response.destroyed) closed();
+  else response.once("close", closed);
+  return {
+    open,
+    done: () => {
+      partDone();
+      // As good as always all of it is out.
+      if (left > 0 && response.writableLength > 0) limitUnread(response, open.answering().signal, stallMs);
+    },
+  };
+}
+
+/** Lets what is left of an ended answer wait no longer for its reader than it may: what ends the call ends it, too. */
+function limitUnread(response: ServerResponse, signal: AbortSignal, stallMs: number): void {
+  const destroy = (): void => void response.destroy();
+  if (signal.aborted) {
+    const timer = setTimeout(destroy, LAST_WORDS_MS);
+    response.once("close", () => clearTimeout(timer));
+  } else signal.addEventListener("abort", destroy, { once: true });
+  // Node's timer for sockets knows how much the kernel has taken of a write; its server destroys those that are late.
+  const limit = (socket: Socket): void => {
+    socket.setTimeout(stallMs);
+    response.once("finish", () => {
+      // Unless it is the time of an idle connection by now, it is that of the next answer's model.
+      if (socket.timeout === stallMs) socket.setTimeout(0);
+    });
+  };
+  // Without a socket it waits for the answer before it on its connection.
+  if (response.socket === null) response.once("socket", limit);
+  else limit(response.socket);
 }

@@ -1,18 +1,19 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
-import { newCompletionId, requestIdFrom } from "../ids.ts";
+import { toModelList, toModelObject } from "../../formats/openai-chat/response.ts";
+import { arrivesTooSlowly } from "../arrival-limits.ts";
+import { newCompletionId, requestIdFrom } from "../calls.ts";
+import { authorizationOf } from "../current-key.ts";
 import type { EdgeServices } from "../services.ts";
-import { Arrivals } from "./arrivals.ts";
+import { declaredBytes } from "./body.ts";
 import { chatCompletions } from "./chat.ts";
 import { connectHandler, writeConnectError } from "./connect.ts";
-import { createCors } from "./cors.ts";
 import { type Documents, sendDocument } from "./documents.ts";
 import { Exchange } from "./exchange.ts";
-import { toModelList, toModelObject } from "../../formats/openai-chat/models.ts";
-import { adviseOn, findRoute, isConnect, isForPages, type Route } from "./routes.ts";
-import { authorizationOf } from "../credential.ts";
+import { adviseOn, createCors, findRoute, isConnect, isForPages, type Route } from "./routes.ts";
 
 export interface HttpOptions {
   readonly host: string;
@@ -283,4 +284,50 @@ function describeMalformed(error: NodeJS.ErrnoException): readonly [status: stri
 
 function single(header: string | string[] | undefined): string | undefined {
   return Array.isArray(header) ? header[0] : header;
+}
+
+interface Arrival {
+  readonly request: IncomingMessage;
+  sinceMs: number;
+  /** What the connection had brought before. */
+  fromBytes: number;
+}
+
+/**
+ * Requests whose bodies may still be on their way. Node bounds how long a whole request may take; one that brings a byte
+ * now and then would have a connection, and the memory for its body, for all of that time.
+ */
+class Arrivals {
+  readonly #clock: Clock;
+  /** The latest request of each connection; complete ones are forgotten at the next look. */
+  readonly #arriving = new Map<Socket, Arrival>();
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  add(request: IncomingMessage): void {
+    const { socket } = request;
+    this.#arriving.set(socket, { request, sinceMs: this.#clock.monotonic(), fromBytes: socket.bytesRead });
+  }
+
+  /** The connections of requests that come too slowly. */
+  takeSlow(): Socket[] {
+    const slow: Socket[] = [];
+    const nowMs = this.#clock.monotonic();
+    for (const [socket, arrival] of this.#arriving) {
+      const { request, sinceMs, fromBytes } = arrival;
+      const isOver = request.complete || socket.destroyed;
+      // A body that is not read yet waits for us: its sender's time begins when it is.
+      if (!isOver && request.readableFlowing !== true) {
+        arrival.sinceMs = nowMs;
+        arrival.fromBytes = socket.bytesRead;
+        continue;
+      }
+      const isSlow = !isOver && arrivesTooSlowly(socket.bytesRead - fromBytes, nowMs - sinceMs, declaredBytes(request));
+      if (isOver || isSlow) this.#arriving.delete(socket);
+      if (isSlow) slow.push(socket);
+    }
+    return slow;
+  }
 }

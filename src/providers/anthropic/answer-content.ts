@@ -1,11 +1,10 @@
 import { randomUUID } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import type { CompletionChunk, Delta } from "../../../gen/parley/v1/completion_pb.js";
-import { ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
 import { deltaChunk } from "../../core/chunks.ts";
+import { type Json, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
-import { object, string, type Json } from "../wire/lenient.ts";
 
 /** A reasoning block that has not ended. */
 interface OpenReasoning {

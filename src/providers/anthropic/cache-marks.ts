@@ -1,5 +1,8 @@
+import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { CacheMark } from "../../../gen/parley/v1/message_pb.js";
+import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
+import type { ToolCallIds } from "./turns.ts";
 import type { Block, CacheControl, Markable, MessagesBody } from "./wire.ts";
 
 /** The provider refuses requests with more marks than this. */
@@ -85,4 +88,13 @@ function inCacheOrder({
     if (isMarkable(block)) targets.push(block);
   }
   return targets;
+}
+
+/** State of one translation: the request, its target model, and the omissions and cache marks collected so far. */
+export interface TranslationContext {
+  readonly request: CompletionRequest;
+  readonly model: UpstreamModel;
+  readonly log: TranslationLog;
+  readonly marks: CacheMarks;
+  readonly ids: ToolCallIds;
 }

@@ -1,12 +1,12 @@
 import type { Failure } from "../../core/failure.ts";
-import type { Refusal } from "../wire/response.ts";
 import { readMessage, type SubjectWords, tellSubject } from "../wire/error-words.ts";
-import { object, parsed, string, type Json } from "../wire/lenient.ts";
-import { readRetryAdvice } from "../wire/retry-after.ts";
+import { type Json, object, parsed, string } from "../wire/json.ts";
 import { keepAll } from "../wire/redaction.ts";
+import type { Refusal } from "../wire/response.ts";
 import {
   type ErrorSubject,
   type InBand,
+  readRetryAdvice,
   toInnerFailure,
   toStatusFailure,
   type UpstreamError,

@@ -1,6 +1,6 @@
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
-import { object, string, type Json } from "../wire/lenient.ts";
+import { type Json, object, string } from "../wire/json.ts";
 import type { AnswerContent } from "./answer-content.ts";
 import type { UsageCount } from "./usage.ts";
 

@@ -1,7 +1,7 @@
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import type { ContentPart, File, Image } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import type { TranslationContext } from "./context.ts";
+import type { TranslationContext } from "./cache-marks.ts";
 import type { ContentBlock, DocumentBlock, ImageBlock, ImageType, TextBlock } from "./wire.ts";
 
 /**

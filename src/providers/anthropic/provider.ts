@@ -1,11 +1,10 @@
 import type { Answer, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import { toFailure } from "./failure.ts";
 import { toAnthropicRequest } from "./request.ts";
-import { toAnswer, toAnswerChunks } from "./response.ts";
-import { AnswerStream } from "./stream.ts";
+import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
 export interface AnthropicOptions {
   /** Its base URL is the origin and the prefix, if any, before `/v1/messages`. */

@@ -1,5 +1,5 @@
 import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
-import type { TranslationContext } from "./context.ts";
+import type { TranslationContext } from "./cache-marks.ts";
 import type { Thinking } from "./wire.ts";
 
 /** Smallest budget that the provider accepts, in tokens. A budget must also be below `max_tokens`. */

@@ -1,24 +1,17 @@
-import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
+import { createHash } from "node:crypto";
+import { type CompletionRequest, type JsonSchemaFormat, Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Translation, UpstreamModel } from "../../core/provider.ts";
+import { isObject, parsed } from "../wire/json.ts";
 import { TranslationLog } from "../wire/translation.ts";
-import { CacheMarks } from "./cache-marks.ts";
+import { CacheMarks, type TranslationContext } from "./cache-marks.ts";
 import { toMessages } from "./messages.ts";
-import type { TranslationContext } from "./context.ts";
-import {
-  noteUnsupported,
-  refuseImpossible,
-  toMetadata,
-  toSampling,
-  toServiceTier,
-  toStopSequences,
-} from "./parameters.ts";
+import { isBlank } from "./parts.ts";
 import { isReasoning, toReasoning } from "./reasoning.ts";
-import { toResponseFormat } from "./response-format.ts";
-import { ToolCallIds } from "./tool-call-ids.ts";
+import { toStrictSchema } from "./schema.ts";
 import { toTools } from "./tools.ts";
-import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, trimPrefill } from "./turns.ts";
-import type { MessagesBody, Turn } from "./wire.ts";
+import { endsWithAssistant, hasReasoning, lacksReasoningInToolLoop, ToolCallIds, trimPrefill } from "./turns.ts";
+import type { MessagesBody, TextBlock, Turn } from "./wire.ts";
 
 /**
  * The request as the body of `POST /v1/messages`. A pure function, to the byte: the provider's prompt cache and its
@@ -81,4 +74,119 @@ function toFinalTurns(
   const continued = model.capabilities.prefill && !reasoning ? trimPrefill(turns) : [];
   if (continued.length === 0) throw invalidField("messages", "must end with a user message");
   return continued;
+}
+
+/** Smallest `top_p` that the provider takes together with reasoning. */
+const MIN_REASONING_TOP_P = 0.95;
+
+/** Sampling parameters. Logs the ones that the model does not take, unless they have the default value. */
+function toSampling(
+  { request: { temperature, topP }, model: { capabilities }, log }: TranslationContext,
+  { reasoning }: { readonly reasoning: boolean },
+): Pick<MessagesBody, "temperature" | "top_p"> {
+  const takesTemperature = capabilities.sampling && !reasoning;
+  const sentTemperature = takesTemperature ? temperature : undefined;
+  const takesTopP =
+    capabilities.sampling &&
+    (capabilities.temperatureWithTopP || sentTemperature === undefined) &&
+    (!reasoning || (topP ?? 1) >= MIN_REASONING_TOP_P);
+  log.omitWhen(!takesTemperature && (temperature ?? 1) !== 1, "temperature");
+  log.omitWhen(!takesTopP && (topP ?? 1) !== 1, "top_p");
+  const range = [0, capabilities.maxTemperature] as const;
+  return {
+    temperature: sentTemperature === undefined ? undefined : log.clamp("temperature", sentTemperature, range),
+    top_p: takesTopP ? topP : undefined,
+  };
+}
+
+/** Stop sequences. Blank ones are omitted because the provider refuses them. */
+function toStopSequences({ request: { stop }, log }: TranslationContext): string[] | undefined {
+  if (stop.length === 0) return undefined;
+  stop.forEach((text, index) => log.omitWhen(isBlank(text), `stop[${index}]`));
+  const kept = stop.filter((text) => !isBlank(text));
+  return kept.length > 0 ? kept : undefined;
+}
+
+/** The caller's end user. An e-mail address is sent as its hash, because the provider asks for no personal data. */
+function toMetadata({ request: { user, safetyIdentifier }, log }: TranslationContext): MessagesBody["metadata"] {
+  const id = user ?? safetyIdentifier;
+  log.omitWhen(safetyIdentifier !== undefined && safetyIdentifier !== id, "safety_identifier");
+  if (id === undefined || id === "") return undefined;
+  return { user_id: id.includes("@") ? createHash("sha256").update(id).digest("hex") : id };
+}
+
+/** The service tier. */
+function toServiceTier({ request: { serviceTier }, log }: TranslationContext): MessagesBody["service_tier"] {
+  if (serviceTier === "auto") return "auto";
+  if (serviceTier === "default") return "standard_only";
+  log.omitWhen(serviceTier !== undefined, "service_tier");
+  return undefined;
+}
+
+/** Throws `invalid_request` for several choices and for image or audio output, which the provider does not support. */
+function refuseImpossible({ request: { n, modalities } }: TranslationContext): void {
+  if (n !== undefined && n > 1) throw invalidField("n", "must be 1 for this model");
+  if (modalities.includes(Modality.IMAGE) || modalities.includes(Modality.AUDIO)) {
+    throw invalidField("modalities", "this model answers with text only");
+  }
+}
+
+/** Logs the parameters that the provider does not support, unless they have no effect. */
+function noteUnsupported({ request, log }: TranslationContext): void {
+  log.omitWhen(request.seed !== undefined, "seed");
+  log.omitWhen((request.frequencyPenalty ?? 0) !== 0, "frequency_penalty");
+  log.omitWhen((request.presencePenalty ?? 0) !== 0, "presence_penalty");
+  log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
+  log.omitWhen(request.logprobs === true, "logprobs");
+  log.omitWhen((request.topLogprobs ?? 0) > 0, "top_logprobs");
+  log.omitWhen(Boolean(request.imageOptions?.aspectRatio), "image_config.aspect_ratio");
+  log.omitWhen(Boolean(request.imageOptions?.size), "image_config.image_size");
+  log.omitWhen(request.audioOptions !== undefined, "audio");
+  log.omitWhen(Object.keys(request.metadata).length > 0, "metadata");
+  log.omitWhen(request.store === true, "store");
+  log.omitWhen((request.verbosity ?? "medium") !== "medium", "verbosity");
+  log.omitWhen(request.prediction !== undefined, "prediction");
+  log.omitWhen(request.promptCacheKey !== undefined, "prompt_cache_key");
+  for (const name of Object.keys(request.openaiOptionsJson).toSorted()) log.omit(name);
+}
+
+const FORMAT_FIELD = "response_format.json_schema";
+const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
+
+const JSON_ONLY =
+  "Answer with exactly one JSON object and nothing else: no introduction, no explanation, no code fence around it.";
+
+/** The request's JSON format: enforced by the provider, requested by an instruction, or neither. */
+interface ResponseFormatFields {
+  readonly format?: { readonly type: "json_schema"; readonly schema: Record<string, unknown> };
+  /** Appended to the system prompt. */
+  readonly instruction?: TextBlock;
+}
+
+/**
+ * Maps `response_format`. Without a JSON mode of the model it becomes an instruction. A schema or rule that is not
+ * enforced is logged as omitted. Throws `invalid_request` for an invalid schema.
+ */
+function toResponseFormat({ request, model, log }: TranslationContext): ResponseFormatFields {
+  const format = request.responseFormat?.format;
+  if (format?.case !== "jsonObject" && format?.case !== "jsonSchema") return {};
+  const given = format.case === "jsonSchema" ? readSchema(format.value) : undefined;
+  if (given === undefined) return { instruction: { type: "text", text: JSON_ONLY } };
+  if (model.capabilities.jsonSchema) {
+    const { schema, unenforced } = toStrictSchema(given, SCHEMA_FIELD);
+    for (const field of unenforced) log.omit(field);
+    return { format: { type: "json_schema", schema } };
+  }
+  log.omit(FORMAT_FIELD);
+  return {
+    instruction: { type: "text", text: `${JSON_ONLY} It satisfies this JSON schema:\n${JSON.stringify(given)}` },
+  };
+}
+
+/** Undefined without a schema: any JSON is valid. */
+function readSchema({ schemaJson, description }: JsonSchemaFormat): Record<string, unknown> | undefined {
+  if (schemaJson === "") return undefined;
+  const schema = parsed(schemaJson);
+  if (!isObject(schema)) throw invalidField(SCHEMA_FIELD, "must be a JSON schema");
+  return description === "" || schema["description"] !== undefined ? schema : { ...schema, description };
 }

@@ -1,4 +1,4 @@
-import { isObject, type Json } from "../wire/lenient.ts";
+import { isObject, type Json } from "../wire/json.ts";
 
 /** Formats of strings that the provider enforces. */
 const FORMATS: ReadonlySet<unknown> = new Set([

@@ -1,8 +1,8 @@
 import { type Tool, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
-import { isObject, parsed } from "../wire/lenient.ts";
-import { forcesCall, omitToolFields } from "../wire/tool-choice.ts";
-import type { TranslationContext } from "./context.ts";
+import { isObject, parsed } from "../wire/json.ts";
+import { forcesCall, omitToolFields } from "../wire/translation.ts";
+import type { TranslationContext } from "./cache-marks.ts";
 import { toStrictSchema } from "./schema.ts";
 import type { ToolChoice, ToolDefinition, Turn } from "./wire.ts";
 

@@ -1,6 +1,6 @@
 import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
-import { count, object } from "../wire/lenient.ts";
-import { toUsage } from "../wire/usage.ts";
+import { count, object } from "../wire/json.ts";
+import { toUsage } from "../wire/response.ts";
 
 /** The provider's token counts. They are cumulative: a later value replaces an earlier one, null keeps it. */
 export class UsageCount {

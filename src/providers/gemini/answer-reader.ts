@@ -1,8 +1,7 @@
-import type { CompletionChunk, Usage } from "../../../gen/parley/v1/completion_pb.js";
-import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionChunk, FinishReason, type Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk, usageChunk } from "../../core/chunks.ts";
 import type { Failure } from "../../core/failure.ts";
-import { array, object, string } from "../wire/lenient.ts";
+import { array, object, string } from "../wire/json.ts";
 import { keepAll, type Redact } from "../wire/redaction.ts";
 import { ChoiceReader } from "./choice-reader.ts";
 import { toInBandFailure } from "./failure.ts";

@@ -1,13 +1,20 @@
 import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
-import { type CompletionChunk, type Delta, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
+import {
+  type CompletionChunk,
+  type Delta,
+  type Logprobs,
+  LogprobsSchema,
+  type TokenLogprob,
+  TokenLogprobSchema,
+  ToolCallDeltaSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { type Image, ImageSchema } from "../../../gen/parley/v1/message_pb.js";
-import { Base64, EncodedSource } from "../../encoding/base64.ts";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
+import { Base64, EncodedSource } from "../../encoding/base64.ts";
+import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
-import { array, isObject, type Json, object, string } from "../wire/lenient.ts";
 import { toFinishReason } from "./finish-reason.ts";
-import { readLogprobs } from "./logprobs.ts";
 
 /** A tool call ID that clients of the OpenAI format accept. */
 const CALL_ID = /^[A-Za-z0-9_-]{1,40}$/;
@@ -116,4 +123,24 @@ const isGiven = (value: unknown): boolean => value !== undefined && value !== nu
 function toArguments(args: unknown): string {
   if (typeof args === "string" && args.trim() !== "") return args;
   return isObject(args) ? JSON.stringify(args) : "{}";
+}
+
+/** A candidate's `logprobsResult`: the chosen tokens, each with the likeliest ones at its place. Undefined without any. */
+function readLogprobs(result: unknown): Logprobs | undefined {
+  const { chosenCandidates, topCandidates } = object(result);
+  const top = array(topCandidates);
+  const content = array(chosenCandidates).map((chosen, index) => {
+    const token = toToken(chosen);
+    token.top = array(object(top[index])["candidates"]).map(toToken);
+    return token;
+  });
+  return content.length > 0 ? create(LogprobsSchema, { content }) : undefined;
+}
+
+function toToken(value: unknown): TokenLogprob {
+  const { token, logProbability } = object(value);
+  return create(TokenLogprobSchema, {
+    token: string(token),
+    logprob: number(logProbability) ?? 0,
+  });
 }

@@ -1,12 +1,11 @@
 import type { Answer, Emit, Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import { toFailure } from "./failure.ts";
 import { askForgiving, isSigned, streamForgiving } from "./foreign-signatures.ts";
 import { toGeminiRequest } from "./request.ts";
-import { toAnswer, toAnswerChunks } from "./response.ts";
-import { AnswerStream } from "./stream.ts";
+import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
 /** A configured service that speaks `generateContent`. */
 export interface GeminiOptions {

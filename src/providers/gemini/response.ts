@@ -1,9 +1,45 @@
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { AnswerBuilder } from "../../core/chunks.ts";
 import type { Answer } from "../../core/provider.ts";
-import { AnswerBuilder } from "../../core/whole.ts";
-import { incomplete } from "../wire/response-failure.ts";
 import { keepAll } from "../wire/redaction.ts";
+import { incomplete, truncated } from "../wire/response-failure.ts";
+import type { StreamReader } from "../wire/response.ts";
+import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { AnswerReader } from "./answer-reader.ts";
+
+/**
+ * Reads the events of one stream. The dialect has no end marker: the body just ends, and whether the answer is whole
+ * shows in the finish reasons that came before. The other dialects' marker, which proxies add, is taken at its word.
+ */
+export class AnswerStream implements StreamReader {
+  readonly #reader: AnswerReader;
+  readonly #events = new EventJson();
+  #complete = false;
+
+  constructor(redact = keepAll) {
+    this.#reader = new AnswerReader(truncated, redact);
+  }
+
+  get complete(): boolean {
+    return this.#complete;
+  }
+
+  /** Whether every candidate has its finish, so that only the end of the body, or late parts, may follow. */
+  get finished(): boolean {
+    return this.#reader.finished;
+  }
+
+  read({ data }: SseEvent, out: CompletionChunk[]): void {
+    if (isEndMarker(data)) return this.end(out);
+    const json = this.#events.read(data);
+    if (json !== undefined) this.#reader.read(json, out);
+  }
+
+  end(out: CompletionChunk[]): void {
+    this.#reader.finish(out);
+    this.#complete = true;
+  }
+}
 
 /**
  * Converts a whole answer. Throws the failure of an error body with a 2xx status, and `upstream_protocol` for an

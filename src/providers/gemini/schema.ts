@@ -1,4 +1,4 @@
-import { isObject } from "../wire/lenient.ts";
+import { isObject } from "../wire/json.ts";
 import type { JsonObject } from "./wire.ts";
 
 /** Keywords whose value is taken as it is. */

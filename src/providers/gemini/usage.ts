@@ -1,6 +1,6 @@
 import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
-import { array, count, object, string } from "../wire/lenient.ts";
-import { toUsage } from "../wire/usage.ts";
+import { array, count, object, string } from "../wire/json.ts";
+import { toUsage } from "../wire/response.ts";
 
 /**
  * What the provider counted; undefined when it counted nothing. Thinking comes on top of its count of the answer, and

@@ -8,7 +8,7 @@ import {
   type Image,
   ImageSchema,
 } from "../../../gen/parley/v1/message_pb.js";
-import { array, count, type Json, object, string } from "../wire/lenient.ts";
+import { array, count, type Json, object, string } from "../wire/json.ts";
 
 type Content = Delta["content"];
 

@@ -1,9 +1,17 @@
-import { type CompletionChunk, type Delta, FinishReason, type Logprobs } from "../../../gen/parley/v1/completion_pb.js";
+import { create } from "@bufbuild/protobuf";
+import {
+  type CompletionChunk,
+  type Delta,
+  FinishReason,
+  type Logprobs,
+  LogprobsSchema,
+  type TokenLogprob,
+  TokenLogprobSchema,
+} from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk } from "../../core/chunks.ts";
-import { isObject, type Json, object, string } from "../wire/lenient.ts";
+import { array, isObject, type Json, number, object, string } from "../wire/json.ts";
 import { readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
-import { joinLogprobs, readLogprobs } from "./logprobs.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
 /** Reads one choice of an answer, whole or piece by piece. */
@@ -99,4 +107,29 @@ export class ChoiceReader {
     this.#word = word;
     this.#nativeWord = string(native);
   }
+}
+
+/** Log probabilities of a choice or of a delta; undefined when there are none. */
+export function readLogprobs(value: unknown): Logprobs | undefined {
+  const { content, refusal } = object(value);
+  const out = { content: readTokens(content), refusal: readTokens(refusal) };
+  return out.content.length + out.refusal.length > 0 ? create(LogprobsSchema, out) : undefined;
+}
+
+/** Both, in this order. */
+function joinLogprobs(first: Logprobs, second: Logprobs): Logprobs {
+  return create(LogprobsSchema, {
+    content: [...first.content, ...second.content],
+    refusal: [...first.refusal, ...second.refusal],
+  });
+}
+
+function readTokens(value: unknown): TokenLogprob[] {
+  return array(value).flatMap((entry) => {
+    const { token, logprob: given, bytes, top_logprobs: top } = object(entry);
+    const logprob = number(given);
+    if (typeof token !== "string" || logprob === undefined) return [];
+    const utf8 = Array.isArray(bytes) ? { bytes: Uint8Array.from(bytes.map(Number)) } : {};
+    return [create(TokenLogprobSchema, { token, logprob, ...utf8, top: readTokens(top) })];
+  });
 }

@@ -1,12 +1,11 @@
 import { HOPS_HEADER } from "../../core/hops.ts";
 import type { Provider, UpstreamCall } from "../../core/provider.ts";
-import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import type { Upstream } from "../transport/http.ts";
 import { redactionOf } from "../wire/redaction.ts";
+import { type DialectCall, fetchStream, fetchWhole } from "../wire/response.ts";
 import { toFailure } from "./failure.ts";
 import { toOpenAiRequest } from "./request.ts";
-import { toAnswerChunks, toAnswer } from "./response.ts";
-import { AnswerStream } from "./stream.ts";
+import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
 export interface OpenAiOptions {
   /** Its base URL ends in `/v1`, or wherever `/chat/completions` is. */

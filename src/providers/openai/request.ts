@@ -1,13 +1,12 @@
-import { type CompletionRequest, Modality } from "../../../gen/parley/v1/completion_pb.js";
+import { type CompletionRequest, Modality, type ResponseFormat } from "../../../gen/parley/v1/completion_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { Capabilities, Translation, UpstreamModel } from "../../core/provider.ts";
-import { parsed } from "../wire/lenient.ts";
+import { parsed } from "../wire/json.ts";
 import { TranslationLog } from "../wire/translation.ts";
 import { toMessages } from "./messages.ts";
 import { toReasoning } from "./reasoning.ts";
-import { instruct, toResponseFormat } from "./response-format.ts";
-import { toTools } from "./tools.ts";
-import type { OpenAiRequest } from "./wire.ts";
+import { readObject, toTools } from "./tools.ts";
+import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.ts";
 
 /**
  * The request as an OpenAI chat completion. Most of it passes as it is; what the model's capabilities rule out is left
@@ -167,4 +166,46 @@ function toOption(text: string | undefined, name: string): unknown {
   const value = parsed(text);
   if (value === undefined) throw invalidField(name, "must be JSON");
   return value;
+}
+
+/** The form of the answer's text: a field of the request, and where that is not enough an instruction to the model. */
+interface ResponseFormatFields {
+  readonly format: OpenAiResponseFormat | undefined;
+  readonly instruction: string | undefined;
+}
+
+/**
+ * The answer's form. A model that does not enforce a schema is asked for a JSON object and told the schema; the request's
+ * `response_format.json_schema` is then noted as left out. Throws `invalid_request` when the schema is not an object.
+ */
+function toResponseFormat(
+  responseFormat: ResponseFormat | undefined,
+  { jsonSchema }: Capabilities,
+  log: TranslationLog,
+): ResponseFormatFields {
+  const form = responseFormat?.format;
+  if (form?.case === "jsonObject") return { format: { type: "json_object" }, instruction: undefined };
+  if (form?.case !== "jsonSchema") return { format: undefined, instruction: undefined };
+  const { name, description, schemaJson, strict } = form.value;
+  const schema = schemaJson === "" ? undefined : readObject(schemaJson, "response_format.json_schema.schema");
+  if (jsonSchema) {
+    const format = { name, description: description || undefined, schema, strict };
+    return { format: { type: "json_schema", json_schema: format }, instruction: undefined };
+  }
+  log.omit("response_format.json_schema");
+  const purpose = description === "" ? "" : ` It is: ${description}`;
+  const rule =
+    schema === undefined ? "a JSON object" : `a JSON object that satisfies this JSON Schema: ${JSON.stringify(schema)}`;
+  return { format: { type: "json_object" }, instruction: `Answer only with ${rule}.${purpose}` };
+}
+
+/** The conversation with `instruction` as the end of its leading system message, which it gets when it has none. */
+function instruct(messages: readonly OpenAiMessage[], instruction: string): OpenAiMessage[] {
+  const [first, ...rest] = messages;
+  if (first?.role !== "system") return [{ role: "system", content: instruction }, ...messages];
+  const content =
+    typeof first.content === "string"
+      ? `${first.content}\n\n${instruction}`
+      : [...first.content, { type: "text" as const, text: instruction }];
+  return [{ ...first, content }, ...rest];
 }

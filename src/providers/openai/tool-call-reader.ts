@@ -2,8 +2,8 @@ import { randomBytes } from "node:crypto";
 import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, ToolCallDeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../core/chunks.ts";
+import { array, count, type Json, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
-import { array, count, type Json, object, string } from "../wire/lenient.ts";
 import { readSignature } from "./answer-content.ts";
 
 /** A call as far as it was read. It is said to the caller as soon as its name is known, and then has an `index`. */

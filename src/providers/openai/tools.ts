@@ -2,9 +2,8 @@ import type { CompletionRequest } from "../../../gen/parley/v1/completion_pb.js"
 import { type AllowedTools, type Tool, type ToolChoice, ToolMode } from "../../../gen/parley/v1/message_pb.js";
 import { invalidField } from "../../core/failure.ts";
 import type { UpstreamModel } from "../../core/provider.ts";
-import { isObject, parsed } from "../wire/lenient.ts";
-import { forcesCall, omitToolFields } from "../wire/tool-choice.ts";
-import type { TranslationLog } from "../wire/translation.ts";
+import { isObject, parsed } from "../wire/json.ts";
+import { forcesCall, omitToolFields, type TranslationLog } from "../wire/translation.ts";
 import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from "./wire.ts";
 
 /**

@@ -1,6 +1,6 @@
 import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
-import { count, isObject, object } from "../wire/lenient.ts";
-import { toUsage } from "../wire/usage.ts";
+import { count, isObject, object } from "../wire/json.ts";
+import { toUsage } from "../wire/response.ts";
 
 /**
  * What the upstream counted; undefined when it counted nothing. Completion tokens include reasoning: a server that

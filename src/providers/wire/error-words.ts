@@ -1,4 +1,4 @@
-import { string } from "./lenient.ts";
+import { string } from "./json.ts";
 import { cutText, MAX_READ_CHARS } from "./scrub.ts";
 import type { ErrorSubject, UpstreamError } from "./status-failure.ts";
 

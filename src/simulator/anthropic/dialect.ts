@@ -1,16 +1,50 @@
-import type { Answer } from "../answer.ts";
-import { readBearer, readHeader, type Dialect, type Head, type Order } from "../dialect.ts";
-import { findLimits } from "../models.ts";
+import { type Answer, Refusal } from "../answer.ts";
+import { type Dialect, type Head, type Order, readBearer, readHeader } from "../dialect.ts";
+import { findLimits, listModels, type Model } from "../models.ts";
 import { countPromptTokens } from "../prompt.ts";
-import { Refusal } from "../refusal.ts";
 import { readShape } from "../shape.ts";
 import { encodeError, refuseFlaw } from "./failure.ts";
-import { encodeModelPage, encodeOneModel } from "./models.ts";
 import { toPrompt } from "./request.ts";
-import { encodeMessage } from "./response.ts";
+import { encodeEvents, encodeMessage, frame } from "./response.ts";
 import { checkRules, type Terms } from "./rules.ts";
 import { messagesSchema } from "./schema.ts";
-import { encodeEvents, frame } from "./stream.ts";
+
+const YES = { supported: true };
+const NO = { supported: false };
+
+function encodeModel(model: Model): Record<string, unknown> & { id: string } {
+  return {
+    id: model.id,
+    type: "model",
+    display_name: model.displayName,
+    created_at: model.createdAt,
+    lifecycle: "active",
+    deprecated_at: null,
+    retires_at: null,
+    max_input_tokens: model.contextTokens,
+    max_tokens: model.maxOutputTokens,
+    capabilities: {
+      thinking: { supported: true, types: { adaptive: NO, between_tools: NO, disabled: YES, enabled: YES } },
+      structured_outputs: YES,
+      image_input: YES,
+      pdf_input: NO,
+      citations: NO,
+    },
+  };
+}
+
+/** One page with every model of this dialect. */
+function encodeModelPage(): unknown {
+  const data = listModels("anthropic").map(encodeModel);
+  return { data, has_more: false, first_id: data[0]?.id ?? null, last_id: data.at(-1)?.id ?? null };
+}
+
+/** One model. Throws `Refusal` (404) when it is not listed. */
+function encodeOneModel(id: string): unknown {
+  const model = listModels("anthropic").find((candidate) => candidate.id === id);
+  if (!model) throw new Refusal(404, `model: ${id}`);
+  return encodeModel(model);
+}
 
 const VERSIONS = new Set(["2023-01-01", "2023-06-01", "2026-10-21"]);
 

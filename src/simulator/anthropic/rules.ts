@@ -1,6 +1,6 @@
+import { Refusal } from "../answer.ts";
 import { decodeBase64, measureImage } from "../image-input.ts";
 import { findLimits, findModel } from "../models.ts";
-import { Refusal } from "../refusal.ts";
 import type { Block, MessageBody, MessagesBody } from "./schema.ts";
 import { checkReplay, checkThinking } from "./thinking.ts";
 

@@ -1,17 +1,13 @@
-import type { Answer } from "../answer.ts";
-import { readHeader, type Dialect, type Head, type Order } from "../dialect.ts";
-import { findLimits } from "../models.ts";
+import { type Answer, Refusal } from "../answer.ts";
+import { type Dialect, type Head, type Order, readHeader } from "../dialect.ts";
+import { findLimits, listModels, type Model } from "../models.ts";
 import { countPromptTokens } from "../prompt.ts";
-import { Refusal } from "../refusal.ts";
 import { readShape } from "../shape.ts";
 import { encodeError, refuseFlaw } from "./failure.ts";
-import { normaliseNames } from "./field-names.ts";
-import { encodeModelPage, encodeOneModel } from "./models.ts";
-import { toPrompt } from "./request.ts";
-import { encodeResponse } from "./response.ts";
+import { normaliseNames, toPrompt } from "./request.ts";
+import { encodeArray, encodeEvents, encodeResponse, frame } from "./response.ts";
 import { checkRules } from "./rules.ts";
 import { generateSchema } from "./schema.ts";
-import { encodeArray, encodeEvents, frame } from "./stream.ts";
 
 type Delivery = "whole" | "events" | "array";
 
@@ -82,3 +78,30 @@ export const gemini: Dialect = {
   identify: () => ({}),
   encodeRefusal: (refusal) => ({ headers: {}, body: encodeError(refusal) }),
 };
+
+function encodeModel(model: Model): unknown {
+  return {
+    name: `models/${model.id}`,
+    version: "simulated",
+    displayName: model.displayName,
+    description: "A simulated model: it answers at once and always the same.",
+    inputTokenLimit: model.contextTokens,
+    outputTokenLimit: model.maxOutputTokens,
+    supportedGenerationMethods: ["generateContent"],
+    temperature: 1,
+    maxTemperature: 2,
+    thinking: true,
+  };
+}
+
+/** One page with every model of this dialect. */
+function encodeModelPage(): unknown {
+  return { models: listModels("gemini").map(encodeModel) };
+}
+
+/** One model. Throws `Refusal` (404) when it is not listed. */
+function encodeOneModel(id: string): unknown {
+  const model = listModels("gemini").find((candidate) => candidate.id === id);
+  if (!model) throw new Refusal(404, `Model is not found: models/${id} for api version v1beta`);
+  return encodeModel(model);
+}

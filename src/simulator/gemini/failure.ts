@@ -1,6 +1,6 @@
-import { Refusal } from "../refusal.ts";
+import { Refusal } from "../answer.ts";
 import type { Flaw } from "../shape.ts";
-import { toSnakeCase } from "./field-names.ts";
+import { toSnakeCase } from "./request.ts";
 
 const STATUSES: Readonly<Record<number, string>> = {
   400: "INVALID_ARGUMENT",

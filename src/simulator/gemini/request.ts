@@ -1,7 +1,40 @@
-import { decodeBase64, readImage, referToImage, type ImageInput } from "../image-input.ts";
+import { decodeBase64, type ImageInput, readImage, referToImage } from "../image-input.ts";
 import type { PictureOrder, Prompt, ToolChoice, Turn } from "../prompt.ts";
 import type { Content, ContentPart, GenerateBody, GenerationConfig } from "./schema.ts";
 import { toReasoning } from "./thinking.ts";
+
+/** Fields whose content is the caller's own: names inside them are left alone. */
+const OPAQUE = new Set([
+  "args",
+  "response",
+  "parametersJsonSchema",
+  "responseJsonSchema",
+  "parameters",
+  "responseSchema",
+  "labels",
+]);
+
+/** `system_instruction` as `systemInstruction`. */
+function toCamelCase(name: string): string {
+  return name.replace(/_([a-z0-9])/gu, (_, letter: string) => letter.toUpperCase());
+}
+
+/** `systemInstruction` as `system_instruction`: how the service's own messages spell a field. */
+export function toSnakeCase(name: string): string {
+  return name.replace(/[A-Z]/gu, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** The body with camel-case names throughout: the service reads both spellings. */
+export function normaliseNames(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(normaliseNames);
+  if (typeof value !== "object" || value === null) return value;
+  return Object.fromEntries(
+    Object.entries(value).map(([name, inner]) => {
+      const camel = toCamelCase(name);
+      return [camel, OPAQUE.has(camel) ? inner : normaliseNames(inner)];
+    }),
+  );
+}
 
 function toImages({ inlineData, fileData }: ContentPart): ImageInput[] {
   if (inlineData) return [readImage(decodeBase64(inlineData.data) ?? Buffer.alloc(0), inlineData.mimeType)];

@@ -1,5 +1,5 @@
+import { Refusal } from "../answer.ts";
 import { decodeBase64, measureImage } from "../image-input.ts";
-import { Refusal } from "../refusal.ts";
 import type { Content, ContentPart, GenerateBody, GenerationConfig } from "./schema.ts";
 import { checkSignatures, checkThinking } from "./thinking.ts";
 

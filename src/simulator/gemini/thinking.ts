@@ -1,8 +1,7 @@
+import { isEffort, Refusal } from "../answer.ts";
 import { fingerprint } from "../dice.ts";
 import { findModel } from "../models.ts";
 import type { ReasoningOrder } from "../prompt.ts";
-import { isEffort } from "../reasoning.ts";
-import { Refusal } from "../refusal.ts";
 import type { Content, ContentPart, GenerationConfig } from "./schema.ts";
 
 /** Sentinel that the service accepts in place of an unknown signature. */

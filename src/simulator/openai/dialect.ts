@@ -1,15 +1,13 @@
-import { readBearer, type Dialect, type Order } from "../dialect.ts";
-import { findLimits } from "../models.ts";
+import { Refusal } from "../answer.ts";
+import { type Dialect, type Order, readBearer } from "../dialect.ts";
+import { findLimits, findModel, type Model, MODELS } from "../models.ts";
 import { countPromptTokens } from "../prompt.ts";
-import { Refusal } from "../refusal.ts";
 import { readShape } from "../shape.ts";
 import { encodeError, refuseFlaw } from "./failure.ts";
-import { encodeModelList, encodeOneModel } from "./models.ts";
 import { toPrompt } from "./request.ts";
-import { encodeCompletion } from "./response.ts";
+import { encodeCompletion, encodeEvents, frame } from "./response.ts";
 import { checkRules } from "./rules.ts";
 import { chatSchema } from "./schema.ts";
-import { encodeEvents, frame } from "./stream.ts";
 
 function readOrder(body: unknown): Order {
   const asked = readShape(chatSchema, body, refuseFlaw);
@@ -68,3 +66,23 @@ export const openai: Dialect = {
     return { headers, body: encodeError(refusal) };
   },
 };
+
+function encodeModel(model: Model): unknown {
+  const created = Math.floor(Date.parse(model.createdAt) / 1000);
+  return { id: model.id, object: "model", created, owned_by: "simulator" };
+}
+
+/** Every model: an OpenAI-compatible server may host anything. */
+function encodeModelList(): unknown {
+  return { object: "list", data: MODELS.map(encodeModel) };
+}
+
+/** One model. Throws `Refusal` (404) when it is not listed. */
+function encodeOneModel(id: string): unknown {
+  const model = findModel(id);
+  if (model) return encodeModel(model);
+  throw new Refusal(404, `The model '${id}' does not exist or you do not have access to it.`, {
+    field: "model",
+    code: "model_not_found",
+  });
+}

@@ -1,4 +1,4 @@
-import { Refusal } from "../refusal.ts";
+import { Refusal } from "../answer.ts";
 import type { Flaw } from "../shape.ts";
 
 function nameType(status: number): string {

@@ -1,7 +1,6 @@
-import { readImage, referToImage, type ImageInput } from "../image-input.ts";
+import { isEffort } from "../answer.ts";
+import { decodeBase64, type ImageInput, measureImage, readImage, referToImage } from "../image-input.ts";
 import type { Prompt, ToolChoice, Turn } from "../prompt.ts";
-import { isEffort } from "../reasoning.ts";
-import { readDataUrl } from "./data-url.ts";
 import type { ChatBody, ChatMessage } from "./schema.ts";
 
 type Content = ChatMessage["content"];
@@ -60,4 +59,13 @@ export function toPrompt(body: ChatBody): Prompt {
     stop: typeof body.stop === "string" ? [body.stop] : (body.stop ?? []),
     seed: body.seed ?? undefined,
   };
+}
+
+/** The bytes of a picture in a `data:` URL; undefined when they are no picture. */
+export function readDataUrl(url: string): { mediaType: string; bytes: Buffer } | undefined {
+  const comma = url.indexOf(",");
+  const [, mediaType] = /^data:([^;,]+)(?:;[^;,]+)*;base64$/iu.exec(url.slice(0, comma)) ?? [];
+  const bytes = mediaType === undefined ? undefined : decodeBase64(url.slice(comma + 1));
+  if (mediaType === undefined || !bytes || !measureImage(bytes)) return undefined;
+  return { mediaType, bytes };
 }

@@ -1,5 +1,5 @@
-import { Refusal } from "../refusal.ts";
-import { readDataUrl } from "./data-url.ts";
+import { Refusal } from "../answer.ts";
+import { readDataUrl } from "./request.ts";
 import type { ChatBody, ChatMessage } from "./schema.ts";
 
 const MAX_STOPS = 4;

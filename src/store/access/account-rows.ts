@@ -7,8 +7,8 @@ import type {
   SecurityEvent,
   SessionRecord,
 } from "../../access/account-store.ts";
-import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
-import type { AccountRow, InvitationRow, SecurityEventRow, SessionRow } from "../schema.ts";
+import type { Limits } from "../../core/principal.ts";
+import type { AccountRow, InvitationRow, LimitColumns, SecurityEventRow, SessionRow } from "../schema.ts";
 
 export function toAccountRow(record: AccountRecord): AccountRow {
   return {
@@ -118,5 +118,25 @@ export function toSecurityEvent(row: SecurityEventRow): RecordedEvent {
     accountId: row.account_id ?? undefined,
     network: row.network ?? undefined,
     details: JSON.parse(row.details) as SecurityEvent["details"],
+  };
+}
+
+/** The columns that hold the limits of a key or an account. */
+export function toLimitColumns(limits: Limits): LimitColumns {
+  return {
+    requests_per_minute: limits.requestsPerMinute ?? null,
+    tokens_per_minute: limits.tokensPerMinute ?? null,
+    concurrent_requests: limits.concurrentRequests ?? null,
+    monthly_budget_micro_usd: limits.monthlyBudgetMicroUsd ?? null,
+  };
+}
+
+/** The limits of a key or an account. */
+export function fromLimitColumns(row: LimitColumns): Limits {
+  return {
+    requestsPerMinute: row.requests_per_minute ?? undefined,
+    tokensPerMinute: row.tokens_per_minute ?? undefined,
+    concurrentRequests: row.concurrent_requests ?? undefined,
+    monthlyBudgetMicroUsd: row.monthly_budget_micro_usd ?? undefined,
   };
 }

@@ -1,16 +1,19 @@
+import { randomUUID } from "node:crypto";
 import type { Kysely } from "kysely";
 import type { AccountStore } from "../../access/account-store.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../access/key-store.ts";
-import { toAccountRecord, toAccountRow, toChangedAccountColumns } from "./account-rows.ts";
-import { createBrowsers } from "./browser-store.ts";
-import { retryWhileBusy } from "../busy.ts";
 import type { Database } from "../database.ts";
-import { createEvents } from "./event-store.ts";
-import { createInvitations } from "./invitation-store.ts";
-import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
 import type { Schema } from "../schema.ts";
-import { createSetupTokens } from "./setup-token-store.ts";
-import { createSessions } from "./session-store.ts";
+import { retryWhileBusy } from "../store-error.ts";
+import {
+  toAccountRecord,
+  toAccountRow,
+  toChangedAccountColumns,
+  toSecurityEvent,
+  toSecurityEventRow,
+} from "./account-rows.ts";
+import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
+import { createBrowsers, createInvitations, createSessions, createSetupTokens } from "./sign-in-store.ts";
 
 /** Accounts in the database. A change that matters to keys is told to those who keep keys in memory. */
 export function createAccountStore(database: Database, changes: KeyChanges): AccountStore {
@@ -93,6 +96,47 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
           ),
         );
       return (await retryWhileBusy(() => claim.executeTakeFirst())).numUpdatedRows === 1n;
+    },
+  };
+}
+
+/** The part of the account store that remembers what matters for security. */
+function createEvents({ query }: Database): Pick<AccountStore, "record" | "events" | "pruneEvents"> {
+  return {
+    async record(event) {
+      const row = toSecurityEventRow(event, randomUUID());
+      await retryWhileBusy(() => query.insertInto("security_events").values(row).execute());
+    },
+
+    async events({ limit, accountId, before }) {
+      let newest = query.selectFrom("security_events").selectAll().orderBy("at_ms", "desc").orderBy("id").limit(limit);
+      if (before !== undefined) {
+        const { atMs, id } = before;
+        newest = newest
+          .where("at_ms", "<=", atMs)
+          .where((event) => event.or([event("at_ms", "<", atMs), event("id", ">", id)]));
+      }
+      if (accountId !== undefined) newest = newest.where("account_id", "=", accountId);
+      return (await retryWhileBusy(() => newest.execute())).map(toSecurityEvent);
+    },
+
+    async pruneEvents({ beforeMs, mostAnonymous }) {
+      const old = query.deleteFrom("security_events").where("at_ms", "<", beforeMs);
+      const { numDeletedRows } = await retryWhileBusy(() => old.executeTakeFirst());
+      const newest = query
+        .selectFrom("security_events")
+        .select("id")
+        .where("account_id", "is", null)
+        .where("actor_id", "is", null)
+        .orderBy("at_ms", "desc")
+        .orderBy("id")
+        .limit(mostAnonymous);
+      const excess = query
+        .deleteFrom("security_events")
+        .where("account_id", "is", null)
+        .where("actor_id", "is", null)
+        .where("id", "not in", newest);
+      return Number(numDeletedRows + (await retryWhileBusy(() => excess.executeTakeFirst())).numDeletedRows);
     },
   };
 }

@@ -1,12 +1,12 @@
 import type { InferResult } from "kysely";
-import type { FoundKey, KeyChanges as Changes, KeyRecord, KeyStore, NewKey } from "../../access/key-store.ts";
-import { retryWhileBusy } from "../busy.ts";
-import { chunksOf } from "../chunks.ts";
-import { lockRows, type Database } from "../database.ts";
-import type { KeyChanges } from "./key-changes.ts";
-import type { LedgerCompaction } from "../ledger/ledger-compaction.ts";
-import { fromLimitColumns, toLimitColumns } from "./limit-columns.ts";
+import type { KeyChanges as Changes, FoundKey, KeyRecord, KeyStore, NewKey } from "../../access/key-store.ts";
+import { type Database, lockRows } from "../database.ts";
+import type { LedgerCompaction } from "../ledger/ledger-store.ts";
 import type { KeyRow } from "../schema.ts";
+import { chunksOf } from "../statements.ts";
+import { retryWhileBusy } from "../store-error.ts";
+import { fromLimitColumns, toLimitColumns } from "./account-rows.ts";
+import type { KeyChanges } from "./key-changes.ts";
 
 /** Keys in the database. Every change is told to those who keep keys in memory; the ledger knows when they were used. */
 export function createKeyStore(database: Database, changes: KeyChanges, compaction: LedgerCompaction): KeyStore {

@@ -1,8 +1,7 @@
 import type { ThrottleState, ThrottleStore } from "../../access/account-store.ts";
-import { retryWhileBusy } from "../busy.ts";
 import { type Database, lockRows } from "../database.ts";
 import type { ThrottleRow } from "../schema.ts";
-import { StoreError } from "../store-error.ts";
+import { retryWhileBusy, StoreError } from "../store-error.ts";
 
 /** Two processes can only be the first to make a row once. */
 const MAX_TRIES = 5;

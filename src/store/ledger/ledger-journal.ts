@@ -1,7 +1,76 @@
+import { monthOf } from "../../core/clock.ts";
 import type { NewLedgerEntry } from "../../core/ledger.ts";
-import { insertEntries } from "./ledger-insert.ts";
-import type { LedgerSegmentRow } from "../schema.ts";
-import { forUpdate, type Statements } from "../statements.ts";
+import { compare, releaseHolds, SpendingChanges } from "../limits/spending.ts";
+import type { CompletionRow, LedgerSegmentRow } from "../schema.ts";
+import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
+import { toCompletionRow } from "./ledger-rows.ts";
+import { addUsage } from "./usage-hours.ts";
+
+/** A key's row says when it was last used to so many milliseconds: it has a page for itself, and the entry says it exactly. */
+const USE_NOTED_MS = 60_000;
+
+/** An entry and the row that it is written as. */
+interface Written {
+  readonly entry: NewLedgerEntry;
+  readonly row: CompletionRow;
+}
+
+/**
+ * Writes the entries that are not there yet, settles what budgets hold for them, adds them to what their keys and accounts
+ * have spent and to the usage of their hours, and notes when the keys were last used.
+ */
+async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<void> {
+  const written = await insertNew(statements, entries);
+  if (written.length === 0) return;
+  const changes = new SpendingChanges();
+  const ids = written.map(({ row }) => row.id);
+  const monthsHeld = await releaseHolds(statements, { ids, changes });
+  for (const { entry } of written) {
+    const { completionId, keyId, keyFamilyId = keyId, accountId, startedAtMs, costMicroUsd } = entry;
+    // The month whose budget let it in, where there is one: by the database's clock, and not by the replica's.
+    const month = monthsHeld.get(completionId) ?? monthOf(startedAtMs);
+    for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
+      changes.add({ subject, month, spent_micro_usd: costMicroUsd, held_micro_usd: 0 });
+  }
+  await changes.apply(statements);
+  const rows = written.map(({ row }) => row);
+  await addUsage(statements, rows);
+  await noteUse(statements, rows);
+}
+
+/** Answers which entries it has written: each once, in an order that all processes share. */
+async function insertNew(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<Written[]> {
+  const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
+  const sorted = [...distinct.values()].toSorted((a, b) => compare(a.completionId, b.completionId));
+  const all = sorted.map((entry): Written => ({ entry, row: toCompletionRow(entry) }));
+  const inserted = await insertRows<"completions", { readonly id: string }>(statements, {
+    into: "completions",
+    rows: all.map(({ row }) => row),
+    ending: "on conflict (id) do nothing returning id",
+  });
+  const ids = new Set(inserted.map(({ id }) => id));
+  return all.filter(({ row }) => ids.has(row.id));
+}
+
+/** Notes when keys were last used, for when their entries are forgotten. What cost nothing has changed no spending before, so that keys need an order of their own. */
+async function noteUse(statements: Statements, rows: readonly CompletionRow[]): Promise<void> {
+  const latest = new Map<string, number>();
+  for (const { key_id, ended_at_ms } of rows) latest.set(key_id, Math.max(latest.get(key_id) ?? 0, ended_at_ms));
+  const sorted = [...latest].toSorted(([left], [right]) => compare(left, right));
+  for (const batch of batchesOf(statements, sorted)) {
+    const uses = batch.map(() => "(?, cast(? as bigint))").join(", ");
+    // Both databases call the columns of a list of values so.
+    const update = `update api_keys set last_used_at_ms = uses.column2 from (values ${uses}) as uses`;
+    const isNews = `id = uses.column1 and (last_used_at_ms is null or last_used_at_ms <= uses.column2 - ${USE_NOTED_MS})`;
+    if (statements.kind === "sqlite") await statements.run(`${update} where ${isNews}`, batch.flat());
+    else {
+      // PostgreSQL updates in whatever order it finds them.
+      const taken = `select id as taken_id from api_keys where id in ${listOf(batch.length)} order by id collate "C"`;
+      const sql = `with taken as (${taken} ${forUpdate(statements)}) ${update}, taken where id = taken_id and ${isNews}`;
+      await statements.run(sql, [...batch.map(([id]) => id), ...batch.flat()]);
+    }
+  }
+}
 
 /*
  * The way into the ledger. An entry costs its tables and their indexes thirty times what it costs to be kept in one row

@@ -1,10 +1,10 @@
+import { sql } from "kysely";
 import type { LedgerStore } from "../../ledger/ledger-store.ts";
-import { retryWhileBusy } from "../busy.ts";
-import { chunksOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
-import type { LedgerCompaction } from "./ledger-compaction.ts";
-import { createRequestLog } from "./request-log.ts";
 import type { SpendingRow } from "../schema.ts";
+import { chunksOf } from "../statements.ts";
+import { retryWhileBusy } from "../store-error.ts";
+import { createRequestLog } from "./request-log.ts";
 
 /** How many entries are removed at a time: others wait meanwhile. */
 const PRUNE_ROWS = 1_000;
@@ -67,4 +67,113 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
       return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
     },
   };
+}
+
+/** How long an entry may wait to be folded, unless somebody reads before. */
+const FOLD_AFTER_MS = 250;
+/** So many are worth a transaction, however young they are: what is written meanwhile waits for no more than these. */
+const ENOUGH = 100;
+/** From one fold to the next, so that what waited for the one does not wait for the other, too. Under load more are folded at once. */
+const PAUSE_MS = 40;
+/** So many are folded without a pause: budgets and readers wait for no more than these. */
+const MAX_UNFOLDED = 500;
+
+/** Brings what is in segments of the ledger into its tables. */
+export interface LedgerCompaction {
+  /** Is told that a segment of so many entries was written. */
+  appended(entries: number): void;
+  /**
+   * Resolves when all that was written before, by any process, can be read, and answers whether anything had to be folded
+   * for it. Rejects when that cannot be had.
+   */
+  flush(): Promise<boolean>;
+  /** The same for readers: never rejects, because the reading itself tells them what is wrong with the database. */
+  flushed(): Promise<void>;
+  /** Folds what this process has written, and plans nothing more. Never rejects. */
+  close(): Promise<void>;
+}
+
+/** Folds by itself a moment after entries were written. */
+export function createLedgerCompaction(database: Database): LedgerCompaction {
+  return new SegmentFolding(database);
+}
+
+class SegmentFolding implements LedgerCompaction {
+  readonly #database: Database;
+  #uncompacted = 0;
+  #timer: NodeJS.Timeout | undefined;
+  /** When the timer fires, and when the last fold was over. */
+  #dueMs = Infinity;
+  #compactedMs = -Infinity;
+  #latest: Promise<void> | undefined;
+  /** Begins when the latest has ended: what is written from now on is only in this one for certain. */
+  #next: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(database: Database) {
+    this.#database = database;
+  }
+
+  appended(entries: number): void {
+    if (this.#closed) return;
+    this.#uncompacted += entries;
+    if (this.#uncompacted >= MAX_UNFOLDED) this.#compactUnasked();
+    else this.#plan();
+  }
+
+  async flush(): Promise<boolean> {
+    const waiting = sql`select 1 from ledger_segments limit 1`;
+    const { rows } = await retryWhileBusy(() => waiting.execute(this.#database.query));
+    if (rows.length === 0) return false;
+    await this.#fold();
+    return true;
+  }
+
+  async flushed(): Promise<void> {
+    await this.flush().catch(() => false);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    await this.#fold().catch(() => undefined);
+  }
+
+  /** Plans the next fold, unless an earlier one is planned or one is under way: its end plans the next. */
+  #plan(): void {
+    if (this.#uncompacted === 0 || this.#latest !== undefined || this.#closed) return;
+    const nowMs = performance.now();
+    const dueMs = this.#uncompacted < ENOUGH ? nowMs + FOLD_AFTER_MS : this.#compactedMs + PAUSE_MS;
+    if (dueMs >= this.#dueMs) return;
+    clearTimeout(this.#timer);
+    this.#dueMs = dueMs;
+    this.#timer = setTimeout(() => this.#compactUnasked(), Math.max(0, dueMs - nowMs)).unref();
+  }
+
+  /** Entries that cannot be folded now are kept, by their segments. Housekeeping says so in the log. */
+  #compactUnasked(): void {
+    this.#fold().catch(() => this.appended(1));
+  }
+
+  #fold(): Promise<void> {
+    if (this.#latest === undefined) return (this.#latest = this.#compactAll().finally(() => this.#folded()));
+    const again = (): Promise<void> => {
+      this.#next = undefined;
+      return this.#fold();
+    };
+    return (this.#next ??= this.#latest.then(again, again));
+  }
+
+  async #compactAll(): Promise<void> {
+    clearTimeout(this.#timer);
+    this.#dueMs = Infinity;
+    this.#uncompacted = 0;
+    while (await this.#database.perform("compactJournal", undefined));
+  }
+
+  #folded(): void {
+    this.#latest = undefined;
+    this.#compactedMs = performance.now();
+    this.#plan();
+  }
 }

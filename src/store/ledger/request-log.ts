@@ -1,9 +1,9 @@
 import type { SelectQueryBuilder } from "kysely";
 import type { LedgerStore, LogPosition, LogQuery } from "../../ledger/ledger-store.ts";
-import { retryWhileBusy } from "../busy.ts";
-import { inCodeUnits, type Database } from "../database.ts";
-import { toLedgerEntry } from "./ledger-rows.ts";
+import { type Database, inCodeUnits } from "../database.ts";
 import type { CompletionRow, Schema } from "../schema.ts";
+import { retryWhileBusy } from "../store-error.ts";
+import { toLedgerEntry } from "./ledger-rows.ts";
 
 /** How many entries one page looks through for those that no index finds. */
 const WINDOW = 20_000;

@@ -6,12 +6,12 @@ import {
   type UsageRow,
   type UsageStore,
 } from "../../ledger/usage-store.ts";
-import { retryWhileBusy } from "../busy.ts";
-import { chunksOf } from "../chunks.ts";
 import { type Database, inCodeUnits } from "../database.ts";
+import type { UsageHourRow } from "../schema.ts";
+import { chunksOf } from "../statements.ts";
+import { retryWhileBusy } from "../store-error.ts";
 import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
-import type { UsageHourRow } from "../schema.ts";
 import { SUMS } from "./usage-hours.ts";
 
 /** How many sums are removed at a time: others wait meanwhile. */

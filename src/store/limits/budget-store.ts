@@ -1,10 +1,9 @@
 import type { BudgetDecision, BudgetDemand, BudgetStore } from "../../limits/budgets.ts";
 import { Batcher } from "../batcher.ts";
-import { retryWhileBusy } from "../busy.ts";
-import { chunksOf } from "../chunks.ts";
 import type { Database } from "../database.ts";
-import type { LedgerCompaction } from "../ledger/ledger-compaction.ts";
-import { StoreError } from "../store-error.ts";
+import type { LedgerCompaction } from "../ledger/ledger-store.ts";
+import { chunksOf } from "../statements.ts";
+import { retryWhileBusy, StoreError } from "../store-error.ts";
 
 /** How long a completion waits for its money. */
 const LIMIT_MS = 3_000;

@@ -1,10 +1,9 @@
-import { monthOf } from "../../core/month.ts";
+import { monthOf } from "../../core/clock.ts";
 import type { BudgetDecision, BudgetDemand } from "../../limits/budgets.ts";
-import { releaseHolds, takeOff } from "./budget-holds.ts";
 import { compactWholeJournal } from "../ledger/ledger-journal.ts";
 import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
-import { compare, SpendingChanges } from "./spending.ts";
 import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";
+import { compare, releaseHolds, SpendingChanges, takeOff } from "./spending.ts";
 
 /** What became of some demands: nothing, when subjects have no row to be kept by the transaction. */
 export type HoldOutcome =

@@ -1,5 +1,7 @@
-import { sql, type Kysely } from "kysely";
+import { type Kysely, sql } from "kysely";
+import { type BookOf, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../limits/memory.ts";
 import {
+  LEASE_MS,
   type RateDecision,
   type RateDemand,
   type RateRelease,
@@ -7,13 +9,44 @@ import {
   RateStoreError,
 } from "../../limits/rates.ts";
 import { type SubjectState, toBook, toState } from "../../limits/state.ts";
-import { type BookOf, giveBackTo, type RateMoment, renewIn, type SubjectBook, takeFrom } from "../../limits/subject.ts";
 import { Batcher } from "../batcher.ts";
-import type { Database } from "../database.ts";
-import { lockStates, makeStates, writeStates } from "./rate-states.ts";
-import { countReplicas } from "./replicas.ts";
+import { type Database, inCodeUnits, lockRows, skipLocked } from "../database.ts";
 import type { Schema } from "../schema.ts";
+import { chunksOf } from "../statements.ts";
+import { retryWhileBusy } from "../store-error.ts";
 import { compare } from "./spending.ts";
+
+/** So many subjects that nobody uses are forgotten at a time. */
+const FORGOTTEN_ROWS = 500;
+
+/** Says that this replica is there, forgets what says nothing any more, and counts the replicas. */
+async function countReplicas(database: Database, name: string): Promise<number> {
+  return database.transaction(async (transaction) => {
+    const nowMs = await database.nowMs(transaction);
+    const idle = transaction
+      .selectFrom("rate_states")
+      .select("subject")
+      .where("idle_at_ms", "<", nowMs)
+      .limit(FORGOTTEN_ROWS);
+    await transaction.deleteFrom("rate_states").where("subject", "in", skipLocked(database, idle)).execute();
+    const gone = transaction
+      .selectFrom("replicas")
+      .select("name")
+      .where("seen_at_ms", "<", nowMs - LEASE_MS);
+    await transaction.deleteFrom("replicas").where("name", "in", skipLocked(database, gone)).execute();
+    await transaction
+      .insertInto("replicas")
+      .values({ name, seen_at_ms: nowMs })
+      .onConflict((conflict) => conflict.column("name").doUpdateSet({ seen_at_ms: nowMs }))
+      .execute();
+    const { count } = await transaction
+      .selectFrom("replicas")
+      .select(({ fn }) => fn.countAll<number>().as("count"))
+      .where("seen_at_ms", ">=", nowMs - LEASE_MS)
+      .executeTakeFirstOrThrow();
+    return count;
+  });
+}
 
 /** How long a request waits for the decision on its rates: after that its replica's share of them will do. */
 const LIMIT_MS = 500;
@@ -120,4 +153,52 @@ async function nowAndHasty(database: Database, transaction: Kysely<Schema>): Pro
 
 function parse(state: string | null): SubjectState | undefined {
   return state === null ? undefined : (JSON.parse(state) as SubjectState);
+}
+
+/** The states of these subjects that have a row, kept for this transaction; null for a row without a state. */
+async function lockStates(
+  database: Database,
+  transaction: Kysely<Schema>,
+  subjects: readonly string[],
+): Promise<Map<string, string | null>> {
+  const found = new Map<string, string | null>();
+  for (const chunk of chunksOf(subjects)) {
+    const rows = transaction
+      .selectFrom("rate_states")
+      .select(["subject", "state"])
+      .where("subject", "in", chunk)
+      .orderBy(inCodeUnits(database, "subject"));
+    for (const { subject, state } of await lockRows(database, rows).execute()) found.set(subject, state);
+  }
+  return found;
+}
+
+/** Writes states whose rows are kept by this transaction. */
+async function writeStates(transaction: Kysely<Schema>, states: ReadonlyMap<string, SubjectState>): Promise<void> {
+  const rows = [...states]
+    .toSorted(([a], [b]) => compare(a, b))
+    .map(([subject, state]) => ({ subject, state: JSON.stringify(state), idle_at_ms: Math.ceil(state.idleAt) }));
+  for (const chunk of chunksOf(rows)) {
+    await transaction
+      .insertInto("rate_states")
+      .values(chunk)
+      .onConflict((conflict) =>
+        conflict.column("subject").doUpdateSet((is) => ({
+          state: is.ref("excluded.state"),
+          idle_at_ms: is.ref("excluded.idle_at_ms"),
+        })),
+      )
+      .execute();
+  }
+}
+
+/** Makes the rows of new subjects: outside any transaction, so that no two wait for each other's rows. */
+async function makeStates({ query }: Database, subjects: readonly string[]): Promise<void> {
+  for (const chunk of chunksOf(subjects)) {
+    const made = query
+      .insertInto("rate_states")
+      .values(chunk.map((subject) => ({ subject, state: null, idle_at_ms: Number.MAX_SAFE_INTEGER })))
+      .onConflict((conflict) => conflict.column("subject").doNothing());
+    await retryWhileBusy(() => made.execute());
+  }
 }

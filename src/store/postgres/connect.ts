@@ -1,9 +1,9 @@
-import { Kysely, PostgresDialect } from "kysely";
+import { CompiledQuery, Kysely, PostgresDialect, type Transaction } from "kysely";
 import { Database } from "../database.ts";
-import { type PoolOptions, PostgresConnections } from "./pool.ts";
-import { createPostgresStatements } from "./statements.ts";
 import type { Schema } from "../schema.ts";
+import type { Statements } from "../statements.ts";
 import { type Perform, runTransaction } from "../transactions.ts";
+import { type PoolOptions, PostgresConnections } from "./pool.ts";
 
 /** Connections to a PostgreSQL database, which are made when they are needed. */
 export function connectPostgres(options: PoolOptions): Database {
@@ -13,4 +13,16 @@ export function connectPostgres(options: PoolOptions): Database {
   const perform: Perform = (name, input) =>
     query.transaction().execute((transaction) => runTransaction(createPostgresStatements(transaction), name, input));
   return new Database("postgres", query, { perform, isUp: () => pool.isUp });
+}
+
+/** Runs statements in a transaction of PostgreSQL, which has numbers for the parameters. */
+function createPostgresStatements(transaction: Transaction<Schema>): Statements {
+  return {
+    kind: "postgres",
+    async run<R>(sql: string, parameters: readonly unknown[]): Promise<readonly R[]> {
+      let count = 0;
+      const numbered = sql.replaceAll("?", () => `$${++count}`);
+      return (await transaction.executeQuery<R>(CompiledQuery.raw(numbered, [...parameters]))).rows;
+    },
+  };
 }

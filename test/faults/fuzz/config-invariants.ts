@@ -1,10 +1,9 @@
 import { validateHeaderName, validateHeaderValue } from "node:http";
 import { isLoopback, privateReason } from "../../../src/config/addresses.ts";
-import type { Config, ModelConfig, ProviderConfig } from "../../../src/config/config.ts";
 import { ConfigError } from "../../../src/config/config-error.ts";
+import type { Config, ModelConfig, ProviderConfig } from "../../../src/config/config.ts";
 import { parseConfig } from "../../../src/config/parse.ts";
-import { redactConfig } from "../../../src/config/redact.ts";
-import { listSettings } from "../../../src/config/settings.ts";
+import { listSettings, redactConfig } from "../../../src/config/settings.ts";
 import { type ConfigInput, SECRETS } from "./config-inputs.ts";
 
 /** What came of a document. */

@@ -1,10 +1,10 @@
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure, type FailureCode } from "../../../src/core/failure.ts";
-import { encode } from "../../../src/inbound/grpc/encoding.ts";
-import { type DialectCall, fetchStream } from "../../../src/providers/wire/response.ts";
-import type { Upstream, UpstreamResponse } from "../../../src/providers/transport/http.ts";
 import type { Emit } from "../../../src/core/provider.ts";
-import { STREAM_DIALECTS, type DialectName } from "./sse-streams.ts";
+import { encode } from "../../../src/inbound/grpc/definition.ts";
+import type { Upstream, UpstreamResponse } from "../../../src/providers/transport/http.ts";
+import { type DialectCall, fetchStream } from "../../../src/providers/wire/response.ts";
+import { type DialectName, STREAM_DIALECTS } from "./sse-streams.ts";
 
 /** What came of reading one stream to its end. */
 export interface Reading {

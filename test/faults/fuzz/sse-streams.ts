@@ -1,18 +1,21 @@
 import fc from "fast-check";
-import type { StreamReader } from "../../../src/providers/wire/response.ts";
-import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
-import { toAnswerChunks as anthropicChunks } from "../../../src/providers/anthropic/response.ts";
-import { toAnswerChunks as geminiChunks } from "../../../src/providers/gemini/response.ts";
-import { AnswerStream as GeminiStream } from "../../../src/providers/gemini/stream.ts";
-import { toAnswerChunks as readOpenAiChunks } from "../../../src/providers/openai/response.ts";
-import { AnswerStream as OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
-import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/stream.ts";
-import { encodeEvents as encodeGemini } from "../../../src/simulator/gemini/stream.ts";
-import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/stream.ts";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
+import { AnswerStream, toAnswerChunks as anthropicChunks } from "../../../src/providers/anthropic/response.ts";
+import {
+  toAnswerChunks as geminiChunks,
+  AnswerStream as GeminiStream,
+} from "../../../src/providers/gemini/response.ts";
+import {
+  AnswerStream as OpenAiStreamReader,
+  toAnswerChunks as readOpenAiChunks,
+} from "../../../src/providers/openai/response.ts";
+import type { StreamReader } from "../../../src/providers/wire/response.ts";
+import type { Answer } from "../../../src/simulator/answer.ts";
+import { encodeEvents as encodeAnthropic } from "../../../src/simulator/anthropic/response.ts";
+import { encodeEvents as encodeGemini } from "../../../src/simulator/gemini/response.ts";
+import { encodeEvents as encodeOpenAi } from "../../../src/simulator/openai/response.ts";
 import { readScenarios } from "../../product/support/fixtures.ts";
 import { answers, type AnswerShape } from "../../properties/answers.ts";
-import type { Answer } from "../../../src/simulator/answer.ts";
 import { seed } from "../support/scale.ts";
 
 /** One dialect's reading of streams, and what its streams are known to end with. */

@@ -1,6 +1,6 @@
 import { Failure } from "../../../src/core/failure.ts";
+import { STOPPED } from "../../../src/core/ledger.ts";
 import { upstreamKey } from "../../../src/core/model.ts";
-import { STOPPED } from "../../../src/core/record.ts";
 import type { Journey, UpstreamRecord } from "./journey.ts";
 import type { CallWatch } from "./upstreams.ts";
 import type { Watch } from "./watch.ts";

@@ -1,6 +1,5 @@
-import type { Clock } from "../../../src/core/clock.ts";
+import { type Clock, monthOf } from "../../../src/core/clock.ts";
 import type { NewLedgerEntry } from "../../../src/core/ledger.ts";
-import { monthOf } from "../../../src/core/month.ts";
 import type { LedgerStore } from "../../../src/ledger/ledger-store.ts";
 import type { BudgetDecision, BudgetDemand, BudgetStore } from "../../../src/limits/budgets.ts";
 import type { Watch } from "./watch.ts";

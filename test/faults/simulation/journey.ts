@@ -1,7 +1,7 @@
 import type { CompletionChunk, CompletionRequest, Usage } from "../../../gen/parley/v1/completion_pb.js";
 import type { Failure } from "../../../src/core/failure.ts";
+import type { CompletionRecord } from "../../../src/core/ledger.ts";
 import type { Model } from "../../../src/core/model.ts";
-import type { CompletionRecord } from "../../../src/core/record.ts";
 import type { SimulatedKey } from "./key-directory.ts";
 import type { Script } from "./scripts.ts";
 

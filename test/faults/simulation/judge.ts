@@ -1,9 +1,8 @@
 import { getEventListeners } from "node:events";
 import type { Usage } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import type { LedgerEntry } from "../../../src/core/ledger.ts";
-import type { Price, Model } from "../../../src/core/model.ts";
-import type { CompletionRecord } from "../../../src/core/record.ts";
+import type { CompletionRecord, LedgerEntry } from "../../../src/core/ledger.ts";
+import type { Model, Price } from "../../../src/core/model.ts";
 import { WRITE_STALL_MS } from "../../../src/inbound/drain.ts";
 import { type Bank, MAX_BANK_DELAY_MS } from "./bank.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";

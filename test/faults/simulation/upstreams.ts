@@ -1,4 +1,3 @@
-import { PLAINLY_SENT } from "../../support/scripted-provider.ts";
 import { create } from "@bufbuild/protobuf";
 import {
   type CompletionChunk,
@@ -10,13 +9,13 @@ import { deltaChunk, finishChunk, usageChunk } from "../../../src/core/chunks.ts
 import type { Clock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Model } from "../../../src/core/model.ts";
-import type { Answer, Provider, Translation, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
+import type { Answer, Emit, Provider, Translation, UpstreamCall, UpstreamModel } from "../../../src/core/provider.ts";
 import { foldStream } from "../../support/fold.ts";
+import { PLAINLY_SENT } from "../../support/scripted-provider.ts";
 import type { Chance } from "./chance.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
 import { drawScript, type Weather } from "./scripts.ts";
 import type { Watch } from "./watch.ts";
-import type { Emit } from "../../../src/core/provider.ts";
 
 /** What the upstream models of all processes share. */
 export interface Sky {

@@ -2,7 +2,7 @@ import { create } from "@bufbuild/protobuf";
 import { describe, expect, it } from "vitest";
 import { AttemptSchema } from "../../../gen/parley/v1/report_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import { toErrorBody, toErrorEvent } from "../../../src/formats/openai-chat/error.ts";
+import { toErrorBody, toErrorEvent } from "../../../src/formats/openai-chat/response.ts";
 import { readEvents } from "./scenarios.ts";
 
 const attempts = [

@@ -1,11 +1,11 @@
 import { describe, expect, it } from "vitest";
-import { validate } from "../../../src/core/validate.ts";
 import { Failure } from "../../../src/core/failure.ts";
-import { parseBody } from "../../../src/inbound/http/json.ts";
+import { validate } from "../../../src/core/validate.ts";
 import { readChatRequest } from "../../../src/formats/openai-chat/request.ts";
-import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
-import { FakeClock } from "../../support/fake-clock.ts";
+import { parseBody } from "../../../src/inbound/http/exchange.ts";
 import { cpuMs } from "../../support/cpu-time.ts";
+import { FakeClock } from "../../support/fake-clock.ts";
+import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
 
 const model = modelOf("m", new ScriptedProvider(new FakeClock(), {}));
 

@@ -3,13 +3,13 @@ import { create } from "@bufbuild/protobuf";
 import { type CompletionChunk, CompletionChunkSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
-import { toAnswer as readAnthropic } from "../../../src/providers/anthropic/response.ts";
-import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
+import { AnswerStream, toAnswer as readAnthropic } from "../../../src/providers/anthropic/response.ts";
+import { AnswerStream as GeminiStream, toAnswer as readGemini } from "../../../src/providers/gemini/response.ts";
+import {
+  AnswerStream as OpenAiStreamReader,
+  toAnswer as readOpenAiCompletion,
+} from "../../../src/providers/openai/response.ts";
 import type { StreamReader } from "../../../src/providers/wire/response.ts";
-import { toAnswer as readGemini } from "../../../src/providers/gemini/response.ts";
-import { AnswerStream as GeminiStream } from "../../../src/providers/gemini/stream.ts";
-import { toAnswer as readOpenAiCompletion } from "../../../src/providers/openai/response.ts";
-import { AnswerStream as OpenAiStreamReader } from "../../../src/providers/openai/stream.ts";
 import { SseParser } from "../../../src/providers/wire/sse.ts";
 
 /*

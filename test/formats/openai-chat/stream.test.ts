@@ -10,7 +10,7 @@ import {
 } from "../../../gen/parley/v1/completion_pb.js";
 import { AnnotationSchema, AudioSchema, ImageSchema, ReasoningBlockSchema } from "../../../gen/parley/v1/message_pb.js";
 import { deltaChunk, finishChunk } from "../../../src/core/chunks.ts";
-import { toErrorEvent } from "../../../src/formats/openai-chat/error.ts";
+import { toErrorEvent } from "../../../src/formats/openai-chat/response.ts";
 import { ChunkWriter } from "../../../src/formats/openai-chat/stream.ts";
 import { anyStream, type Content } from "./any-stream.ts";
 import { chunksOf, comparable, readEvents, REPORT, type Scenario, scenariosWith, startOf } from "./scenarios.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { AccountMemory } from "../../../src/inbound/dashboard/account-memory.ts";
+import { AccountMemory } from "../../../src/inbound/dashboard/request-feed.ts";
 
 describe("what is remembered of accounts", () => {
   it("is the latest 200 values of each", () => {

@@ -1,6 +1,5 @@
-import type { CompletionRecord } from "../../../src/core/record.ts";
 import { Failure } from "../../../src/core/failure.ts";
-import type { LedgerEntry } from "../../../src/core/ledger.ts";
+import type { CompletionRecord, LedgerEntry } from "../../../src/core/ledger.ts";
 import { entry } from "../../store/contracts/entries.ts";
 import { somebody } from "../../support/core-ports.ts";
 

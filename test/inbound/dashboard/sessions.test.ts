@@ -1,7 +1,7 @@
-import { Code } from "@connectrpc/connect";
 import { timestampMs } from "@bufbuild/protobuf/wkt";
+import { Code } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { describeBrowser } from "../../../src/inbound/dashboard/browser-name.ts";
+import { describeBrowser } from "../../../src/inbound/dashboard/session-service.ts";
 import { PASSWORD } from "../../access/set-up.ts";
 import { errorOf } from "./errors.ts";
 import { type ConsoleUnderTest, startConsole } from "./set-up.ts";

@@ -11,22 +11,22 @@ import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { Modality } from "../../../gen/parley/v1/completion_pb.js";
 import { createAuthenticator } from "../../../src/access/key-cache.ts";
-import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../../src/inbound/dashboard/console.ts";
-import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import type { Completions } from "../../../src/core/completions.ts";
 import type { Model } from "../../../src/core/model.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
-import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
-import { bearerToken } from "../../../src/inbound/credential.ts";
-import type { Refusal } from "../../../src/inbound/services.ts";
+import { bearerToken } from "../../../src/inbound/current-key.ts";
+import { type ConsoleOptions, type ConsolePorts, createConsole } from "../../../src/inbound/dashboard/console.ts";
+import { RequestFeed } from "../../../src/inbound/dashboard/request-feed.ts";
 import { type HttpServer, startHttpServer } from "../../../src/inbound/http/server.ts";
+import type { Refusal } from "../../../src/inbound/services.ts";
 import type { LatencyQuery, UsageQuery, UsageStore } from "../../../src/ledger/usage-store.ts";
+import { createHealthRecorder, type HealthRecorder, type Opening } from "../../../src/router/upstream-health.ts";
 import { memoryKeyStore } from "../../access/fakes.ts";
-import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
 import { type AccessUnderTest, PASSWORD, setUpAccess } from "../../access/set-up.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
+import { modelOf, ScriptedProvider } from "../../support/scripted-provider.ts";
 
 /** A ledger without entries, in which each subject has spent as many millionths as its name has letters. */
 const EMPTY_LEDGER: ConsolePorts["ledger"] = {

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type CompletionChunk, CompletionChunkSchema, DeltaSchema } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk, finishChunk } from "../../../src/core/chunks.ts";
-import { encode } from "../../../src/inbound/grpc/encoding.ts";
+import { encode } from "../../../src/inbound/grpc/definition.ts";
 
 const usual = (chunk: CompletionChunk): Buffer => Buffer.from(toBinary(CompletionChunkSchema, chunk));
 const ours = (chunk: CompletionChunk): Buffer => encode(CompletionChunkSchema, chunk);

@@ -6,7 +6,7 @@ import { AttemptSchema } from "../../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode, type FailureDetail } from "../../../src/core/failure.ts";
 import type { LimitFacts, LimitState } from "../../../src/core/limiter.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../../../src/inbound/failure-table.ts";
-import { failureSaid, failureUnsaid } from "../../../src/inbound/grpc/read-status.ts";
+import { failureSaid, failureUnsaid } from "../../../src/inbound/grpc/core-calls.ts";
 import { toServiceError } from "../../../src/inbound/grpc/status.ts";
 
 const CODES = Object.keys(FAILURE_TABLE) as FailureCode[];

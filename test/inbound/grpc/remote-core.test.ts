@@ -13,16 +13,16 @@ import { deltaChunk } from "../../../src/core/chunks.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
 import type { LimitFacts } from "../../../src/core/limiter.ts";
+import type { Emit } from "../../../src/core/provider.ts";
 import { Calls } from "../../../src/inbound/calls.ts";
-import { LastLimits } from "../../../src/inbound/last-limits.ts";
-import type { EdgeServices, Refusal } from "../../../src/inbound/services.ts";
 import { coreTarget } from "../../../src/inbound/grpc/core-target.ts";
 import { connectCore, type RemoteCore } from "../../../src/inbound/grpc/remote-core.ts";
 import { type GrpcServer, startGrpcServer } from "../../../src/inbound/grpc/server.ts";
-import { callOf, FACTS, somebody } from "../../support/core-ports.ts";
+import { LastLimits } from "../../../src/inbound/headers.ts";
+import type { EdgeServices, Refusal } from "../../../src/inbound/services.ts";
 import { anyConnections, roomyAdmission } from "../../support/admission.ts";
 import { batchesOf } from "../../support/batches.ts";
-import type { Emit } from "../../../src/core/provider.ts";
+import { callOf, FACTS, somebody } from "../../support/core-ports.ts";
 
 const undo: (() => Promise<void> | void)[] = [];
 

@@ -5,7 +5,7 @@ import { setTimeout as delay } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
 import { Calls, type OpenCall } from "../../../src/inbound/calls.ts";
-import { openCall } from "../../../src/inbound/http/call.ts";
+import { openCall } from "../../../src/inbound/http/exchange.ts";
 import { FakeClock } from "../../support/fake-clock.ts";
 
 /** More than the kernel takes on loopback before anybody reads. */

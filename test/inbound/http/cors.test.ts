@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage } from "node:http";
 import { describe, expect, it } from "vitest";
-import { createCors } from "../../../src/inbound/http/cors.ts";
+import { createCors } from "../../../src/inbound/http/routes.ts";
 
 /** The CORS headers for a request with these. */
 function headersFor(origins: readonly string[], headers: IncomingHttpHeaders, method = "POST"): Record<string, string> {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MAX_REQUEST_JSON } from "../../../src/encoding/json-size.ts";
-import { parseBody } from "../../../src/inbound/http/json.ts";
+import { parseBody } from "../../../src/inbound/http/exchange.ts";
 
 describe("a body", () => {
   const nested = (depth: number): string => '{"a":' + "[".repeat(depth - 1) + "]".repeat(depth - 1) + "}";

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { release } from "../../../src/inbound/http/slices.ts";
+import { release } from "../../../src/inbound/http/stream.ts";
 
 it("gives back the memory of large pieces, and never that which others share", () => {
   const large = Buffer.alloc(64 * 1024, "a");

@@ -2,11 +2,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { type CompletionChunk, FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
-import { toAnswerChunks } from "../../../src/providers/anthropic/response.ts";
-import { AnswerStream } from "../../../src/providers/anthropic/stream.ts";
+import { AnswerStream, toAnswerChunks } from "../../../src/providers/anthropic/response.ts";
+import { SseParser } from "../../../src/providers/wire/sse.ts";
 import { type Said, summarize } from "./answers.ts";
 import { readFixture } from "./fixtures.ts";
-import { SseParser } from "../../../src/providers/wire/sse.ts";
 import { anyMessage, toSse } from "./messages.ts";
 
 /** What a reader says to these bytes, given in pieces, and the failure it ends with. */

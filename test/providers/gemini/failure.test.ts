@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
 import type { FailureCode, FailureDetail } from "../../../src/core/failure.ts";
-import type { Refusal } from "../../../src/providers/wire/response.ts";
 import { toFailure, toInBandFailure } from "../../../src/providers/gemini/failure.ts";
-import { object } from "../../../src/providers/wire/lenient.ts";
+import { object } from "../../../src/providers/wire/json.ts";
+import type { Refusal } from "../../../src/providers/wire/response.ts";
 import { bytesOf, jsonOf } from "./fixture.ts";
 
 const refusal = (status: number, body: unknown = "", headers: Refusal["headers"] = {}): Refusal => ({

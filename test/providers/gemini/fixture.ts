@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { AnswerStream } from "../../../src/providers/gemini/stream.ts";
+import { AnswerStream } from "../../../src/providers/gemini/response.ts";
 import { type SseEvent, SseParser } from "../../../src/providers/wire/sse.ts";
 
 const FOLDER = new URL("../../fixtures/", import.meta.url);

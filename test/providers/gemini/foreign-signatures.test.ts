@@ -1,10 +1,10 @@
 import { describe, expect, it } from "vitest";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
-import { Failure } from "../../../src/core/failure.ts";
 import { deltaChunk } from "../../../src/core/chunks.ts";
+import { Failure } from "../../../src/core/failure.ts";
 import type { Emit, UpstreamCall } from "../../../src/core/provider.ts";
-import { askForgiving, isSigned, streamForgiving } from "../../../src/providers/gemini/foreign-signatures.ts";
 import { toFailure } from "../../../src/providers/gemini/failure.ts";
+import { askForgiving, isSigned, streamForgiving } from "../../../src/providers/gemini/foreign-signatures.ts";
 import { ask, type Body, call, callTurn, result, say, translate } from "./ask.ts";
 import { flash } from "./model.ts";
 

@@ -1,7 +1,7 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 import type { ContentPart } from "../../../gen/parley/v1/message_pb.js";
 import type { Answer } from "../../../src/core/provider.ts";
-import { array, type Json, object, string } from "../../../src/providers/wire/lenient.ts";
+import { array, type Json, object, string } from "../../../src/providers/wire/json.ts";
 import { bytesOf, jsonOf } from "./fixture.ts";
 
 /** What an answer says, in a form that ours and the expected OpenAI format can both be brought into. */

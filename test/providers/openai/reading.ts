@@ -7,10 +7,9 @@ import {
 } from "../../../gen/parley/v1/completion_pb.js";
 import { Failure } from "../../../src/core/failure.ts";
 import type { Answer } from "../../../src/core/provider.ts";
-import { fold } from "../../support/fold.ts";
-import { toAnswer } from "../../../src/providers/openai/response.ts";
-import { AnswerStream } from "../../../src/providers/openai/stream.ts";
+import { AnswerStream, toAnswer } from "../../../src/providers/openai/response.ts";
 import { SseParser } from "../../../src/providers/wire/sse.ts";
+import { fold } from "../../support/fold.ts";
 
 /** What a stream said before it ended or failed. */
 export interface StreamOutcome {

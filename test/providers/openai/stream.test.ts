@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { AnswerStream } from "../../../src/providers/openai/stream.ts";
+import { AnswerStream } from "../../../src/providers/openai/response.ts";
 import { readFixture } from "./fixture.ts";
 import { everyBytes, folded, plain, readStream, readWhole, toSse } from "./reading.ts";
 

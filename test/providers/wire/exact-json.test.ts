@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it, vi } from "vitest";
-import { parseExactly } from "../../../src/providers/wire/exact-json.ts";
-import { count, isObject, number } from "../../../src/providers/wire/lenient.ts";
-import { readLogprobs } from "../../../src/providers/openai/logprobs.ts";
+import { readLogprobs } from "../../../src/providers/openai/choice-reader.ts";
+import { count, isObject, number, parseExactly } from "../../../src/providers/wire/json.ts";
 
 describe("JSON that is parsed exactly", () => {
   it.each([

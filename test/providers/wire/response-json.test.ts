@@ -1,8 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Base64 } from "../../../src/encoding/base64.ts";
-import { parseResponse } from "../../../src/providers/wire/response-json.ts";
-import { isObject, string } from "../../../src/providers/wire/lenient.ts";
+import { isObject, string } from "../../../src/providers/wire/json.ts";
+import { parseResponse } from "../../../src/providers/wire/response.ts";
 
 const LARGE = Buffer.alloc(90_000, "picture").toString("base64");
 

@@ -1,9 +1,8 @@
 import { describe, expect, it } from "vitest";
 import { Failure } from "../../../src/core/failure.ts";
-import { parseResponse } from "../../../src/providers/wire/response-json.ts";
-import { EventJson } from "../../../src/providers/wire/event-json.ts";
-import { MAX_RESPONSE_JSON } from "../../../src/providers/wire/exact-json.ts";
-import { parsed } from "../../../src/providers/wire/lenient.ts";
+import { MAX_RESPONSE_JSON, parsed } from "../../../src/providers/wire/json.ts";
+import { parseResponse } from "../../../src/providers/wire/response.ts";
+import { EventJson } from "../../../src/providers/wire/sse.ts";
 import { cpuMs } from "../../support/cpu-time.ts";
 
 const nested = (depth: number): string => `{"input":${'{"a":'.repeat(depth - 1)}1${"}".repeat(depth - 1)}}`;

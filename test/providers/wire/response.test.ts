@@ -1,8 +1,9 @@
 import { afterEach, describe, expect, it } from "vitest";
 import type { CompletionChunk } from "../../../gen/parley/v1/completion_pb.js";
 import { deltaChunk } from "../../../src/core/chunks.ts";
-import type { Emit } from "../../../src/core/provider.ts";
 import { Failure } from "../../../src/core/failure.ts";
+import type { Emit } from "../../../src/core/provider.ts";
+import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
 import {
   type DialectCall,
   fetchStream,
@@ -10,9 +11,8 @@ import {
   type Refusal,
   type StreamReader,
 } from "../../../src/providers/wire/response.ts";
-import { connectUpstream, type Upstream } from "../../../src/providers/transport/http.ts";
-import { chunkOf, type RawServer, startRawServer } from "../transport/raw-server.ts";
 import { batchesOf } from "../../support/batches.ts";
+import { chunkOf, type RawServer, startRawServer } from "../transport/raw-server.ts";
 
 const servers: RawServer[] = [];
 afterEach(async () => {

@@ -1,8 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import { createKey } from "../../../src/access/keys.ts";
-import { systemClock } from "../../../src/core/clock.ts";
-import { monthOf } from "../../../src/core/month.ts";
+import { monthOf, systemClock } from "../../../src/core/clock.ts";
 import type { LedgerStore, LogPosition, LogQuery } from "../../../src/ledger/ledger-store.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";

@@ -1,11 +1,9 @@
 import type { DescMethod } from "@bufbuild/protobuf";
 import { CONNECT_SERVICES } from "../routes.ts";
 import { openaiSchemas, refTo } from "./components.ts";
-import { errorResponses, errorSchema, headerRefs, ROUTE_FAILURES } from "./errors.ts";
+import { ANSWER_HEADERS, errorResponses, errorSchema, headerRefs, REQUEST_HEADERS, ROUTE_FAILURES } from "./errors.ts";
 import { guide } from "./guide.ts";
-import { ANSWER_HEADERS, REQUEST_HEADERS } from "./headers.ts";
-import type { ProtoComments } from "./proto-comments.ts";
-import { described, protoSchemas } from "./proto-schemas.ts";
+import { described, type ProtoComments, protoSchemas } from "./proto-schemas.ts";
 
 const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
   (name) => name.startsWith("x-ratelimit-") || name === "x-request-id",

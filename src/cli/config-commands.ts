@@ -1,0 +1,63 @@
+import type { ModelConfig } from "../config/config.ts";
+import { loadConfig } from "../config/load.ts";
+import { redactConfig } from "../config/settings.ts";
+import { listWarnings } from "../config/warnings.ts";
+import { type Command, CONFIG_FLAG, EXIT, JSON_FLAG, writeJson } from "./command.ts";
+import { formatTable } from "./output.ts";
+
+export const configCheck: Command = {
+  name: "config check",
+  summary: "check a configuration file with the present environment, without starting anything",
+  positionals: ["FILE"],
+  flags: { json: { help: `${JSON_FLAG.json.help}: the complete configuration, secrets hidden` } },
+  async run({ positionals: [file], switches }, { env, stdout, stderr }) {
+    const config = loadConfig({ file, env });
+    if (switches.has("json")) writeJson(stdout, redactConfig(config));
+    else {
+      const remote = config.providers.filter(({ simulated }) => !simulated).length;
+      const simulated = config.providers.length - remote;
+      stdout.write(
+        `${file} is valid. Models: ${config.models.length}, providers: ${remote}, simulated: ${simulated}.\n`,
+      );
+    }
+    for (const { setting, text } of listWarnings(config)) stderr.write(`warning: ${setting}: ${text}\n`);
+    return EXIT.ok;
+  },
+};
+
+const HEADING = ["MODEL", "PROVIDER", "UPSTREAM MODEL", "CONTEXT", "MAX OUTPUT", "IN", "OUT", "USD/M IN", "USD/M OUT"];
+
+export const models: Command = {
+  name: "models",
+  summary: "list the models, where they are served and what they cost",
+  positionals: [],
+  flags: { ...CONFIG_FLAG, ...JSON_FLAG },
+  async run({ flags, switches }, { env, stdout }) {
+    const config = loadConfig({ file: flags["config"], env });
+    if (switches.has("json")) writeJson(stdout, config.models);
+    else {
+      const simulated = new Set(config.providers.filter((provider) => provider.simulated).map(({ name }) => name));
+      const rows = config.models.map((model) => toRow(model, simulated.has(model.provider) ? " (simulated)" : ""));
+      stdout.write(`${formatTable([HEADING, ...rows])}\n`);
+    }
+    return EXIT.ok;
+  },
+};
+
+function toRow(model: ModelConfig, providerNote: string): string[] {
+  return [
+    model.id,
+    model.provider + providerNote,
+    model.upstreamModel,
+    String(model.contextWindow),
+    String(model.maxOutputTokens),
+    model.modalities.input.join("+"),
+    model.modalities.output.join("+"),
+    model.price === undefined ? "-" : toUsd(model.price.input),
+    model.price === undefined ? "-" : toUsd(model.price.output),
+  ];
+}
+
+function toUsd(microUsd: number): string {
+  return String(microUsd / 1_000_000);
+}

@@ -1,0 +1,132 @@
+import type { AccountRecord } from "../access/account-store.ts";
+import type { CreatedInvitation } from "../access/invitations.ts";
+import type { KeyRecord } from "../access/key-store.ts";
+import { type CreatedKey, keyState } from "../access/keys.ts";
+import type { CliContext } from "./command.ts";
+import { describeLimits, toLimitsJson } from "./limit-flags.ts";
+
+/** A moment in Unix milliseconds as the command line shows it; null where there is none. */
+function toIso(atMs: number | undefined): string | null {
+  return atMs === undefined ? null : new Date(atMs).toISOString();
+}
+
+/** Lines with aligned columns, two spaces apart, without trailing spaces. The first row may be a heading. */
+export function formatTable(rows: readonly (readonly string[])[]): string {
+  const columns = Math.max(0, ...rows.map((row) => row.length));
+  const widths = Array.from({ length: columns }, (_, index) => Math.max(...rows.map((row) => row[index]?.length ?? 0)));
+  return rows
+    .map((row) =>
+      row
+        .map((cell, index) => cell.padEnd(widths[index] ?? 0))
+        .join("  ")
+        .trimEnd(),
+    )
+    .join("\n");
+}
+
+/** The token alone goes to stdout, so that it can be piped. */
+export function writeInvitation({ stdout, stderr }: CliContext, { token, record }: CreatedInvitation): void {
+  stderr.write(
+    `Invited ${record.email} as ${record.role}. Whoever signs up with this token and this address has the account; ` +
+      `it works once, until ${toIso(record.expiresAtMs)}, and is not shown again.\n`,
+  );
+  stdout.write(`${token}\n`);
+}
+
+/** A new invitation as JSON, its token included. */
+export function toInvitationJson({ token, record }: CreatedInvitation): object {
+  const { id, email, role, expiresAtMs } = record;
+  return { id, email, role, token, expires_at: toIso(expiresAtMs) };
+}
+
+/** An account as JSON, without its password's hash. */
+export function toAccountJson(account: AccountRecord): object {
+  const { id, email = null, name, role, limits, createdAtMs, disabledAtMs } = account;
+  return {
+    id,
+    email,
+    name,
+    role,
+    state: stateOf(account),
+    limits: toLimitsJson(limits),
+    created_at: toIso(createdAtMs),
+    disabled_at: toIso(disabledAtMs),
+  };
+}
+
+/** The heading of the table of accounts. */
+export const ACCOUNT_HEADING = ["ID", "EMAIL", "NAME", "ROLE", "STATE", "CREATED"];
+
+/** An account as a line of the table. */
+export function toAccountRow(account: AccountRecord): string[] {
+  const { id, email = "", name, role, createdAtMs } = account;
+  return [id, email, name, role, stateOf(account), toIso(createdAtMs) ?? ""];
+}
+
+/** `unclaimed` is the account that the first person who signs up takes over. */
+function stateOf({ passwordHash, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
+  if (disabledAtMs !== undefined) return "disabled";
+  return passwordHash === undefined ? "unclaimed" : "active";
+}
+
+/** The secret alone goes to stdout, so that it can be piped. */
+export function writeSecret({ stdout, stderr }: CliContext, { secret, record }: CreatedKey): void {
+  stderr.write(`Created ${record.id} (${record.name}). Keep this key: it is not shown again.\n`);
+  stdout.write(`${secret}\n`);
+}
+
+/** A new key as JSON, its secret included. */
+export function toCreatedJson({ secret, record }: CreatedKey): object {
+  const { id, name, ...rest } = toKeyJson(record);
+  return { id, name, key: secret, ...rest };
+}
+
+/** A key as JSON, without its state. */
+export function toKeyJson(record: KeyRecord) {
+  return {
+    id: record.id,
+    name: record.name,
+    display: record.display,
+    account: record.accountId,
+    models: record.models,
+    capabilities: record.capabilities,
+    limits: toLimitsJson(record.limits),
+    limited_by_administrator: record.limitedByAdministrator,
+    options: record.options,
+    last_used_at: toIso(record.lastUsedAtMs),
+    created_at: toIso(record.createdAtMs),
+    expires_at: toIso(record.expiresAtMs),
+    revoked_at: toIso(record.revokedAtMs),
+    replaced_by: record.replacedBy ?? null,
+  };
+}
+
+/** The heading of the table of keys. */
+export const KEY_HEADING = [
+  "ID",
+  "NAME",
+  "KEY",
+  "STATE",
+  "MODELS",
+  "CAPABILITIES",
+  "LIMITS",
+  "CREATED",
+  "EXPIRES",
+  "LAST USED",
+];
+
+/** A key as a line of the table. */
+export function toKeyRow(record: KeyRecord, nowMs: number): string[] {
+  return [
+    record.id,
+    record.name,
+    record.display,
+    keyState(record, nowMs),
+    record.models === "all" ? "all" : record.models.join(","),
+    record.capabilities.join(","),
+    describeLimits(record.limits),
+    toIso(record.createdAtMs) ?? "",
+    toIso(record.expiresAtMs) ?? "never",
+    toIso(record.lastUsedAtMs) ?? "never",
+  ];
+}

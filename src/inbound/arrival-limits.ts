@@ -1,0 +1,104 @@
+import { type DescField, type DescMessage, type JsonValue, ScalarType } from "@bufbuild/protobuf";
+import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
+import { Failure } from "../core/failure.ts";
+import { MAX_REQUEST_JSON } from "../encoding/json-size.ts";
+
+/** Below this a message cannot hold enough to matter, and is not looked at. */
+const SMALL_BYTES = 32 * 1024;
+
+/** The most fields of a request's message, those of its inner messages and the elements of its lists included. */
+export const MAX_MESSAGE_FIELDS = MAX_REQUEST_JSON.values;
+/**
+ * The most inner messages of a request: 2,000 messages with four parts or calls each, and 2,000 tools, are 14,000.
+ * Decoding one takes a microsecond, and an empty one is two bytes on the wire.
+ */
+export const MAX_INNER_MESSAGES = 20_000;
+
+/**
+ * Refuses a message that decoding would make more objects of than a request may have. Throws `request_too_large`, and
+ * anything else when the bytes are no message at all.
+ */
+export function requireDecodable(desc: DescMessage, bytes: Uint8Array): void {
+  if (bytes.length > SMALL_BYTES) countFields(desc, bytes, { fields: 0, messages: 0 });
+}
+
+/** The same for a message in protobuf's JSON, parsed already: each object in it becomes a message. */
+export function requireDecodableJson(json: JsonValue): void {
+  countObjects(json, { fields: 0, messages: 0 });
+}
+
+interface Counts {
+  fields: number;
+  messages: number;
+}
+
+function countFields(desc: DescMessage, bytes: Uint8Array, counts: Counts): void {
+  const reader = new BinaryReader(bytes);
+  const fields = fieldsOf(desc);
+  while (reader.pos < reader.len) {
+    const [number, wireType] = reader.tag();
+    const field = fields.get(number);
+    countField(counts, 1);
+    if (wireType !== WireType.LengthDelimited || field === undefined) {
+      reader.skip(wireType, number);
+      continue;
+    }
+    const content = reader.bytes();
+    const inner = field.fieldKind === "map" ? undefined : field.message;
+    if (inner !== undefined) {
+      countMessage(counts);
+      countFields(inner, content, counts);
+    } else if (field.fieldKind === "list" && !isText(field.scalar)) countField(counts, content.length); // packed: a value per byte
+  }
+}
+
+function countObjects(json: JsonValue, counts: Counts): void {
+  if (typeof json !== "object" || json === null) return;
+  if (Array.isArray(json)) {
+    for (const value of json) countObjects(value, counts);
+    return;
+  }
+  countMessage(counts);
+  for (const key in json) countObjects(json[key]!, counts);
+}
+
+function countField(counts: Counts, count: number): void {
+  counts.fields += count;
+  if (counts.fields > MAX_MESSAGE_FIELDS)
+    throw new Failure("request_too_large", `The request has more than ${MAX_MESSAGE_FIELDS} fields.`);
+}
+
+function countMessage(counts: Counts): void {
+  counts.messages += 1;
+  if (counts.messages > MAX_INNER_MESSAGES) {
+    const what = "messages, parts, tool calls and tools together";
+    throw new Failure("request_too_large", `The request has more than ${MAX_INNER_MESSAGES} ${what}.`);
+  }
+}
+
+const known = new WeakMap<DescMessage, ReadonlyMap<number, DescField>>();
+
+function fieldsOf(desc: DescMessage): ReadonlyMap<number, DescField> {
+  let fields = known.get(desc);
+  if (fields === undefined) known.set(desc, (fields = new Map(desc.fields.map((field) => [field.number, field]))));
+  return fields;
+}
+
+function isText(scalar: ScalarType | undefined): boolean {
+  return scalar === ScalarType.STRING || scalar === ScalarType.BYTES;
+}
+
+/** How long a request may take to arrive, however slowly it comes, and however large it is. */
+const GRACE_MS = 10_000;
+const WHOLE_MS = 60_000;
+
+/** The slowest pace after the grace, in bytes per millisecond: two thousand bits a second. */
+const SLOWEST_SENDER = 0.25;
+
+/**
+ * Whether a sender only holds its request's memory: `bytes` of it have come in `elapsedMs`, and not all. A body must come
+ * at the pace at which its declared length (default: not declared) takes a minute.
+ */
+export function arrivesTooSlowly(bytes: number, elapsedMs: number, declaredBytes = 0): boolean {
+  return elapsedMs > GRACE_MS && bytes < elapsedMs * Math.max(SLOWEST_SENDER, declaredBytes / WHOLE_MS);
+}

@@ -1,0 +1,131 @@
+import type { Completion, CompletionStart } from "../../gen/parley/v1/completion_pb.js";
+import type { Attempt } from "../../gen/parley/v1/report_pb.js";
+import { BoundedMap } from "../core/bounded-map.ts";
+import type { Failure } from "../core/failure.ts";
+import type { LimitFacts, LimitState } from "../core/limiter.ts";
+import type { Principal } from "../core/principal.ts";
+
+/** Who answered and at what cost in time: sent as HTTP headers and as gRPC metadata alike. */
+export type RoutingFacts = readonly (readonly [name: string, value: string])[];
+
+/** Facts of a whole completion. `elapsedMs` is the time since the request arrived. */
+export function routingOfCompletion({ model, report }: Completion, requested: string, elapsedMs: number): RoutingFacts {
+  return routingFacts({
+    requested,
+    served: model,
+    tried: countTried(report?.attempts ?? []),
+    overheadMs: elapsedMs - (report?.upstreamMs ?? 0),
+  });
+}
+
+/** Facts of a stream at its first content: the attempt that serves is not among `start.attempts` yet. */
+export function routingOfStart(
+  { model, attempts, upstreamMs }: CompletionStart,
+  requested: string,
+  elapsedMs: number,
+): RoutingFacts {
+  return routingFacts({
+    requested,
+    served: model,
+    tried: countTried(attempts) + 1,
+    overheadMs: elapsedMs - upstreamMs,
+  });
+}
+
+/** Facts of a completion that failed: nobody served it. */
+export function routingOfFailure({ attempts }: Failure, requested: string): RoutingFacts {
+  return [
+    ["parley-requested-model", headerSafe(requested)],
+    ["parley-attempts", String(countTried(attempts))],
+  ];
+}
+
+/** A model's name as callers may have written it: what a header cannot hold is left out. */
+function headerSafe(text: string): string {
+  return text.slice(0, 256).replace(/[^\x20-\x7e]/g, "");
+}
+
+function countTried(attempts: readonly Attempt[]): number {
+  return attempts.filter((attempt) => attempt.outcome !== "skipped").length;
+}
+
+function routingFacts(of: { requested: string; served: string; tried: number; overheadMs: number }): RoutingFacts {
+  return [
+    ["parley-requested-model", headerSafe(of.requested)],
+    ["parley-served-model", of.served],
+    ["parley-attempts", String(of.tried)],
+    ["parley-overhead-ms", Math.max(of.overheadMs, 0).toFixed(1)],
+  ];
+}
+
+const KINDS = ["requests", "tokens"] as const;
+
+const UNITS_MS: Readonly<Record<string, number>> = { h: 3_600_000, m: 60_000, s: 1000, ms: 1 };
+
+/**
+ * `x-ratelimit-limit-requests`, `-remaining-requests`, `-reset-requests`, and the same with `-tokens`, as far as there
+ * is such a limit.
+ */
+export function toLimitHeaders(facts: LimitFacts): [name: string, value: string][] {
+  return KINDS.flatMap((kind): [string, string][] => {
+    const state = facts[kind];
+    if (state === undefined) return [];
+    return [
+      [`x-ratelimit-limit-${kind}`, String(state.limit)],
+      [`x-ratelimit-remaining-${kind}`, String(state.remaining)],
+      [`x-ratelimit-reset-${kind}`, toReset(state.resetMs)],
+    ];
+  });
+}
+
+/** The facts that another process wrote into headers or metadata; what is not there or makes no sense is left out. */
+export function readLimitHeaders(valueOf: (name: string) => string | undefined): LimitFacts {
+  const [requests, tokens] = KINDS.map((kind): LimitState | undefined => {
+    const limit = toCount(valueOf(`x-ratelimit-limit-${kind}`));
+    const remaining = toCount(valueOf(`x-ratelimit-remaining-${kind}`));
+    const resetMs = fromReset(valueOf(`x-ratelimit-reset-${kind}`));
+    if (limit === undefined || remaining === undefined || resetMs === undefined) return undefined;
+    return { limit, remaining, resetMs };
+  });
+  return { requests, tokens };
+}
+
+/** As OpenAI writes it: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. */
+function toReset(resetMs: number): string {
+  const ms = Math.ceil(resetMs);
+  if (ms < 1000) return `${ms}ms`;
+  const seconds = `${(ms % 60_000) / 1000}s`;
+  if (ms < 60_000) return seconds;
+  const minutes = `${Math.floor(ms / 60_000) % 60}m${seconds}`;
+  return ms < 3_600_000 ? minutes : `${Math.floor(ms / 3_600_000)}h${minutes}`;
+}
+
+function fromReset(value: string | undefined): number | undefined {
+  if (value === undefined || !/^(\d{1,9}(\.\d{1,9})?(h|ms|m|s)){1,4}$/.test(value)) return undefined;
+  const parts = value.matchAll(/([\d.]+)(h|ms|m|s)/g);
+  return Math.round(parts.reduce((sum, [, count, unit]) => sum + Number(count) * (UNITS_MS[unit ?? ""] ?? 0), 0));
+}
+
+function toCount(value: string | undefined): number | undefined {
+  return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
+}
+
+/** Many keys' limits cost little; those that were heard of longest ago go first. */
+const MAX_KEYS = 50_000;
+
+const UNKNOWN: LimitFacts = { requests: undefined, tokens: undefined };
+
+/** What another process last said of each key's limits. */
+export class LastLimits {
+  readonly #byKey = new BoundedMap<string, LimitFacts>(MAX_KEYS);
+
+  /** Keeps what was said. */
+  note({ keyId }: Principal, facts: LimitFacts): void {
+    this.#byKey.set(keyId, facts);
+  }
+
+  /** What was said last; nothing of a key that was never spoken of. */
+  peek({ keyId }: Principal): LimitFacts {
+    return this.#byKey.get(keyId) ?? UNKNOWN;
+  }
+}

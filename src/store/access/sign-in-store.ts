@@ -1,0 +1,222 @@
+import type { AccountStore } from "../../access/account-store.ts";
+import type { Database } from "../database.ts";
+import { retryWhileBusy } from "../store-error.ts";
+import {
+  toAccountRecord,
+  toAccountRow,
+  toInvitationRecord,
+  toInvitationRow,
+  toSessionRecord,
+  toSessionRow,
+} from "./account-rows.ts";
+
+type Browsers = Pick<AccountStore, "accountsOfBrowser" | "keepBrowser" | "removeBrowsers" | "pruneBrowsers">;
+
+/** The part of the account store that keeps the browsers in which accounts have signed in. */
+export function createBrowsers(database: Database): Browsers {
+  const { query } = database;
+  return {
+    async accountsOfBrowser(hash) {
+      const found = query.selectFrom("known_browsers").select("account_id").where("hash", "=", hash);
+      return (await retryWhileBusy(() => found.execute())).map(({ account_id }) => account_id);
+    },
+
+    async keepBrowser({ hash, accountId, signedInAtMs }, { formerHash, most }) {
+      await database.transaction(async (transaction) => {
+        if (formerHash !== undefined)
+          await transaction.updateTable("known_browsers").set({ hash }).where("hash", "=", formerHash).execute();
+        await transaction
+          .insertInto("known_browsers")
+          .values({ hash, account_id: accountId, signed_in_at_ms: signedInAtMs })
+          .onConflict((conflict) =>
+            conflict.columns(["hash", "account_id"]).doUpdateSet({ signed_in_at_ms: signedInAtMs }),
+          )
+          .execute();
+        const latest = transaction
+          .selectFrom("known_browsers")
+          .select("hash")
+          .where("account_id", "=", accountId)
+          .orderBy("signed_in_at_ms", "desc")
+          .orderBy("hash")
+          .limit(most);
+        await transaction
+          .deleteFrom("known_browsers")
+          .where("account_id", "=", accountId)
+          .where("hash", "not in", latest)
+          .execute();
+      });
+    },
+
+    async removeBrowsers(accountId) {
+      await retryWhileBusy(() => query.deleteFrom("known_browsers").where("account_id", "=", accountId).execute());
+    },
+
+    async pruneBrowsers(beforeMs) {
+      const old = query.deleteFrom("known_browsers").where("signed_in_at_ms", "<", beforeMs);
+      return Number((await retryWhileBusy(() => old.executeTakeFirst())).numDeletedRows);
+    },
+  };
+}
+
+type Sessions = Pick<
+  AccountStore,
+  | "insertSession"
+  | "findSession"
+  | "listSessions"
+  | "touchSession"
+  | "removeSession"
+  | "removeSessions"
+  | "pruneSessions"
+>;
+
+/** The part of the account store that knows who has signed in. */
+export function createSessions({ query }: Database): Sessions {
+  return {
+    async insertSession(session) {
+      await retryWhileBusy(() => query.insertInto("sessions").values(toSessionRow(session)).execute());
+    },
+
+    async findSession(hash) {
+      const found = query
+        .selectFrom("sessions")
+        .innerJoin("accounts", "accounts.id", "sessions.account_id")
+        .selectAll("accounts")
+        .select([
+          "sessions.hash",
+          "sessions.account_id",
+          "sessions.created_at_ms as session_created_at_ms",
+          "sessions.last_seen_at_ms",
+          "sessions.authenticated_at_ms",
+          "sessions.network",
+          "sessions.browser",
+        ])
+        .where("sessions.hash", "=", hash);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      if (row === undefined) return undefined;
+      const session = toSessionRecord({ ...row, created_at_ms: row.session_created_at_ms });
+      return { session, account: toAccountRecord(row) };
+    },
+
+    async listSessions(accountId, limit) {
+      const latest = query
+        .selectFrom("sessions")
+        .selectAll()
+        .where("account_id", "=", accountId)
+        .orderBy("last_seen_at_ms", "desc")
+        .orderBy("hash")
+        .limit(limit);
+      return (await retryWhileBusy(() => latest.execute())).map(toSessionRecord);
+    },
+
+    async touchSession(hash, { lastSeenAtMs, authenticatedAtMs }) {
+      const touched = query
+        .updateTable("sessions")
+        .set({
+          hash,
+          ...(lastSeenAtMs !== undefined && { last_seen_at_ms: lastSeenAtMs }),
+          ...(authenticatedAtMs !== undefined && { authenticated_at_ms: authenticatedAtMs }),
+        })
+        .where("hash", "=", hash);
+      await retryWhileBusy(() => touched.execute());
+    },
+
+    async removeSession(hash) {
+      await retryWhileBusy(() => query.deleteFrom("sessions").where("hash", "=", hash).execute());
+    },
+
+    async removeSessions(accountId, exceptHash) {
+      let removed = query.deleteFrom("sessions").where("account_id", "=", accountId);
+      if (exceptHash !== undefined) removed = removed.where("hash", "<>", exceptHash);
+      return Number((await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows);
+    },
+
+    async pruneSessions({ createdBeforeMs, seenBeforeMs }) {
+      const ended = query
+        .deleteFrom("sessions")
+        .where((is) => is.or([is("created_at_ms", "<", createdBeforeMs), is("last_seen_at_ms", "<", seenBeforeMs)]));
+      return Number((await retryWhileBusy(() => ended.executeTakeFirst())).numDeletedRows);
+    },
+  };
+}
+
+type SetupTokens = Pick<AccountStore, "insertSetupToken" | "findSetupToken" | "removeSetupTokens">;
+
+/** The part of the account store that keeps tokens for the first administrator. */
+export function createSetupTokens({ query }: Database): SetupTokens {
+  return {
+    async insertSetupToken({ hash, expiresAtMs }, nowMs) {
+      await retryWhileBusy(() => query.deleteFrom("setup_tokens").where("expires_at_ms", "<=", nowMs).execute());
+      const row = { hash, expires_at_ms: expiresAtMs };
+      await retryWhileBusy(() => query.insertInto("setup_tokens").values(row).execute());
+    },
+
+    async findSetupToken(hash) {
+      const found = query.selectFrom("setup_tokens").selectAll().where("hash", "=", hash);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && { hash: row.hash, expiresAtMs: row.expires_at_ms };
+    },
+
+    async removeSetupTokens() {
+      await retryWhileBusy(() => query.deleteFrom("setup_tokens").execute());
+    },
+  };
+}
+
+type Invitations = Pick<
+  AccountStore,
+  "insertInvitation" | "findInvitation" | "listInvitations" | "acceptInvitation" | "removeInvitation"
+>;
+
+/** Undoes the transaction: the invitation stays unused. */
+class AddressTaken extends Error {}
+
+/** The part of the account store that keeps invitations. */
+export function createInvitations(database: Database): Invitations {
+  const { query } = database;
+  return {
+    async insertInvitation(invitation) {
+      await retryWhileBusy(() => query.insertInto("invitations").values(toInvitationRow(invitation)).execute());
+    },
+
+    async findInvitation(hash) {
+      const found = query.selectFrom("invitations").selectAll().where("hash", "=", hash);
+      const row = await retryWhileBusy(() => found.executeTakeFirst());
+      return row && toInvitationRecord(row);
+    },
+
+    async listInvitations() {
+      const all = query.selectFrom("invitations").selectAll().orderBy("created_at_ms", "desc").orderBy("id");
+      return (await retryWhileBusy(() => all.execute())).map(toInvitationRecord);
+    },
+
+    async acceptInvitation(hash, account, atMs) {
+      try {
+        return await database.transaction(async (transaction) => {
+          const used = await transaction
+            .updateTable("invitations")
+            .set({ used_at_ms: atMs })
+            .where("hash", "=", hash)
+            .where("used_at_ms", "is", null)
+            .where("expires_at_ms", ">", atMs)
+            .executeTakeFirst();
+          if (used.numUpdatedRows === 0n) return false;
+          const made = await transaction
+            .insertInto("accounts")
+            .values(toAccountRow(account))
+            .onConflict((conflict) => conflict.column("email").doNothing())
+            .executeTakeFirst();
+          if (made.numInsertedOrUpdatedRows !== 1n) throw new AddressTaken();
+          return true;
+        });
+      } catch (error) {
+        if (error instanceof AddressTaken) return false;
+        throw error;
+      }
+    },
+
+    async removeInvitation(id) {
+      const removed = query.deleteFrom("invitations").where("id", "=", id);
+      return (await retryWhileBusy(() => removed.executeTakeFirst())).numDeletedRows === 1n;
+    },
+  };
+}
