@@ -15,7 +15,7 @@ import {
 } from "./support/deployment.ts";
 import { HeldCalls } from "./support/held-calls.ts";
 
-const ROUNDS = 100;
+const ROUNDS = 50;
 const REQUESTS = 200;
 const ADMITTED = 50;
 /** One in fifty: what may be refused although there was room. */

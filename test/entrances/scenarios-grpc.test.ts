@@ -1,0 +1,3 @@
+import { playAll } from "./scenarios/suite.ts";
+
+playAll({ entrance: "grpc" });

@@ -1,0 +1,51 @@
+import { describe, expect, it } from "vitest";
+import { type Act, refuses, type ScriptedCall, staysSilent } from "../support/scripted-upstream.ts";
+import { toOpenAiJson, toRequest } from "./scenarios/ask.ts";
+import { LOOKS } from "./scenarios/failures.ts";
+import { callHttp } from "./scenarios/http-client.ts";
+import type { Reply } from "./scenarios/reply.ts";
+import { PATIENCE } from "./scenarios/run.ts";
+import { playAll, TABLE } from "./scenarios/suite.ts";
+
+describe("the table", () => {
+  it("has a row for every failure that callers can bring about", () => {
+    // Nothing is limited here; `internal` takes a mistake in the gateway.
+    const unreachable = new Set(["rate_limited", "budget_spent", "internal"]);
+    const promised = ["cancelled", ...Object.keys(LOOKS)].filter((code) => !unreachable.has(code));
+    const played = TABLE.flatMap(({ expected }) => ("failure" in expected ? expected.failure : []));
+    expect(new Set(played)).toEqual(new Set(promised));
+  });
+});
+
+playAll({ entrance: "http" }, (world) => {
+  describe("many callers at once", () => {
+    it("share three retries while a provider refuses all of them", async () => {
+      const held: ScriptedCall[] = [];
+      const refusesTogether: Act = (call) => {
+        held.push(call);
+        if (held.length === 6) for (const each of held) refuses(429)(each);
+      };
+      const upstream = { alpha: [...Array.from({ length: 6 }, () => refusesTogether), staysSilent] };
+      const names = await world().prepare({ name: "six callers", upstream, expected: { answer: {} } });
+      const replies: Reply[] = [];
+      const calls = Array.from({ length: 6 }, () => {
+        const call = callHttp({
+          port: world().gateway.httpPort,
+          mode: "whole",
+          body: JSON.stringify(toOpenAiJson(toRequest(), "whole")),
+          headers: { authorization: world().authorization.any! },
+        });
+        call.reply.then(
+          (reply) => replies.push(reply),
+          () => {},
+        );
+        return call;
+      });
+      await expect.poll(() => replies.length, PATIENCE).toBe(3);
+      await expect.poll(() => world().upstream.calls(names.alpha).length, PATIENCE).toBe(9);
+      for (const { failure } of replies) expect(failure?.attempts).toEqual(["alpha upstream_rate_limited 429"]);
+      for (const call of calls) call.leave();
+      await expect.poll(async () => (await world().gateway.readiness()).active_calls, PATIENCE).toBe(0);
+    });
+  });
+});

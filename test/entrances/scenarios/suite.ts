@@ -1,0 +1,95 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { Mode } from "../../../src/core/router.ts";
+import { BREAKING } from "./breaking.ts";
+import { FAILING } from "./failing.ts";
+import { FALLING_BACK } from "./falling-back.ts";
+import { LEAVING } from "./leaving.ts";
+import { playScenario } from "./play.ts";
+import { REFUSING } from "./refusing.ts";
+import { RESTING } from "./resting.ts";
+import { PATIENCE } from "./run.ts";
+import type { EntranceName, Scenario } from "./scenario.ts";
+import { SERVING } from "./serving.ts";
+import { VALIDATING } from "./validating.ts";
+import { startWorld, type World } from "./world.ts";
+
+export const TABLE: readonly Scenario[] = [
+  ...SERVING,
+  ...REFUSING,
+  ...VALIDATING,
+  ...FAILING,
+  ...BREAKING,
+  ...FALLING_BACK,
+  ...RESTING,
+  ...LEAVING,
+];
+
+/** How callers come to the gateway: over HTTP also through a front before it. */
+export interface Way {
+  readonly entrance: EntranceName;
+  readonly through?: "front";
+}
+
+/**
+ * Defines the tests of all scenarios that can be played this way, whole and streamed, in a world of their own, and of what
+ * all of them leave behind. Between the two come the tests that `more` defines.
+ */
+export function playAll(way: Way, more: (world: () => World) => void = () => undefined): void {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld();
+  });
+  afterAll(async () => {
+    await world.close();
+  });
+
+  describe(`every scenario (${way.through ?? way.entrance})`, () => {
+    let runs = 0;
+    for (const scenario of TABLE) {
+      if (scenario.at !== undefined && scenario.at !== way.entrance) continue;
+      for (const mode of modesOf(scenario)) {
+        runs += 1;
+        const requestId = `scenario-${runs}`;
+        it(`${scenario.name} (${mode})`, async () => {
+          expect.hasAssertions();
+          await playScenario({ world, scenario, mode, requestId, ...way });
+        });
+      }
+    }
+  });
+
+  more(() => world);
+
+  describe("after all of them", () => {
+    it("has counted each completion and each refusal once", async () => {
+      const { log } = world.gateway;
+      const metrics = await world.gateway.metrics();
+      const logged = (msg: string): number => log.filter((line) => line.msg === msg).length;
+      expect(logged("completion")).toBeGreaterThan(TABLE.length);
+      expect(sumOf(metrics, "parley_completions_total")).toBe(logged("completion"));
+      expect(sumOf(metrics, "parley_refusals_total")).toBe(logged("refused"));
+    });
+
+    it("has logged nothing else, and no secret", () => {
+      const { log, key } = world.gateway;
+      expect(new Set(log.map((line) => line.msg))).toEqual(new Set(["completion", "refused"]));
+      const text = JSON.stringify(log);
+      for (const secret of [key, "secret-of-the-gateway", "Hello?", "Hello."]) expect(text).not.toContain(secret);
+    });
+
+    it("closes the last connection to its upstreams with itself", async () => {
+      await world.gateway.close();
+      await expect.poll(() => world.upstream.openSockets, PATIENCE).toBe(0);
+    });
+  });
+}
+
+/** The sum of a counter over all of its labels. */
+function sumOf(metrics: string, counter: string): number {
+  const samples = metrics.split("\n").filter((line) => line.startsWith(`${counter}{`));
+  return samples.reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" ") + 1)), 0);
+}
+
+function modesOf({ mode }: Scenario): readonly Mode[] {
+  return mode === undefined ? ["whole", "stream"] : [mode];
+}
