@@ -15,7 +15,6 @@ import { makeHome, type Product, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
 import type { Attack } from "./admission/attacker.ts";
 import { BODY, CREATE, MIB } from "./hostile/target.ts";
-import { builtProgram } from "./support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 
@@ -48,7 +47,6 @@ beforeAll(async () => {
   product = await startProduct({
     home,
     config: { ...localModel(upstream.url), limits: UNLIMITED },
-    ...(await builtProgram()),
   });
 }, 60_000);
 

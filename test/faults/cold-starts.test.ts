@@ -7,7 +7,7 @@ import { HeldCalls } from "../replicas/support/held-calls.ts";
 import { MAX_TOKENS, MODEL, startDeployment } from "../replicas/support/deployment.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
-import { builtProgram } from "./support/built-program.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 

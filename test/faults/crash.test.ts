@@ -10,7 +10,7 @@ import { spread } from "../replicas/support/traffic.ts";
 import { idsIn } from "../replicas/support/written-ids.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { says } from "../support/scripted-upstream.ts";
-import { builtProgram } from "./support/built-program.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 

@@ -8,7 +8,6 @@ import { createDice } from "../../src/simulator/dice.ts";
 import { DONE, TEXT_STREAMS } from "../product/support/text-streams.ts";
 import { beginStream, END_EVENTS, localModel, startUpstream, textEvent } from "../product/support/upstream.ts";
 import { type Product, startProduct } from "../support/product.ts";
-import { builtProgram } from "./support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { readLedger } from "./support/ledger.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
@@ -29,7 +28,7 @@ async function withStreams(count: number, shutdown: object = {}) {
   });
   onTestFinished(() => upstream.close());
   const config = { ...localModel(upstream.url), limits: UNLIMITED, shutdown };
-  const product = await startProduct({ ...(await builtProgram()), config });
+  const product = await startProduct({ config });
   onTestFinished(() => product.stop());
   const gone = new AbortController();
   onTestFinished(() => gone.abort());

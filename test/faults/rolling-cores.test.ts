@@ -17,7 +17,7 @@ import { startBalancer } from "../replicas/support/balancer.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { makeHome, type Product, type ProductOptions, startProduct } from "../support/product.ts";
 import { UNLIMITED } from "../support/unlimited.ts";
-import { builtProgram } from "./support/built-program.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, timeLimit } from "./support/scale.ts";
 

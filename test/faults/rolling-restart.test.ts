@@ -9,7 +9,7 @@ import { startLoad } from "../replicas/support/load.ts";
 import { createDatabase } from "../support/postgres.ts";
 import { startRedis } from "../support/redis.ts";
 import { type Act, says } from "../support/scripted-upstream.ts";
-import { builtProgram } from "./support/built-program.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 

@@ -9,7 +9,7 @@ import { BEFORE, findDifferences } from "./soak/ledger.ts";
 import { COLLECT_ON_SIGNAL, type Held, readHeld, readMetrics, slopeOf } from "./soak/memory.ts";
 import { soakConfig } from "./soak/plan.ts";
 import { startSoakTraffic } from "./soak/traffic.ts";
-import { builtProgram } from "./support/built-program.ts";
+import { builtProgram } from "../support/built-program.ts";
 import { figure } from "./support/figures.ts";
 import { scale, seed, timeLimit } from "./support/scale.ts";
 

@@ -3,13 +3,15 @@ import { once } from "node:events";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
 import { createFirstKey } from "../../src/access/keys.ts";
 import { loadConfig } from "../../src/config/load.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/store.ts";
+import { builtProgram } from "./built-program.ts";
 
-export const MAIN = fileURLToPath(new URL("../../src/main.ts", import.meta.url));
+/** Built once, it starts in a third of the time that the sources take. */
+const BUILT = await builtProgram();
+export const MAIN = BUILT.program;
 export const FREE_PORTS = {
   http: { listen: "127.0.0.1:0" },
   grpc: { listen: "127.0.0.1:0" },
@@ -26,7 +28,7 @@ export interface ProductOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** Flags of `serve`. */
   readonly flags?: readonly string[];
-  /** Path of the program. Default: the sources. */
+  /** Path of the program. Default: the built one. */
   readonly program?: string;
 }
 
@@ -141,7 +143,7 @@ export function runProduct(
 }
 
 function environmentOf({ home, env }: Pick<ProductOptions, "env"> & { readonly home: string }) {
-  return { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...env };
+  return { PATH: process.env["PATH"], PARLEY_DATA_DIR: join(home, "data"), ...BUILT.env, ...env };
 }
 
 /** Makes the key that the program makes for a person at a terminal. */

@@ -5,7 +5,6 @@ import { generateToken, hashToken } from "../../../src/access/secret-token.ts";
 import { systemClock } from "../../../src/core/clock.ts";
 import { openStore, type Store } from "../../../src/store/store.ts";
 import { type Product, startProduct } from "../../support/product.ts";
-import { builtProgram } from "../support/built-program.ts";
 import { ConsoleCaller } from "../support/console.ts";
 
 /** What is sent along with a call to say who calls. */
@@ -33,7 +32,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 export async function startRoutesWorld(): Promise<RoutesWorld> {
   const unlimited = { requests_per_minute: "unlimited", tokens_per_minute: "unlimited" };
   const config = { sign_up: "open", limits: unlimited, simulator: { tokens_per_second: 100_000, first_token_ms: 0 } };
-  const product = await startProduct({ ...(await builtProgram()), config });
+  const product = await startProduct({ config });
   const people = await signUpAll(product);
   const store = await openStore({ dataDir: join(product.home, "data"), databaseUrl: undefined });
   const { administrator, owner, other, disabled } = people;

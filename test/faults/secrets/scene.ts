@@ -9,7 +9,7 @@ import {
   startScriptedUpstream,
   staysSilent,
 } from "../../support/scripted-upstream.ts";
-import { builtProgram } from "../support/built-program.ts";
+import { builtProgram } from "../../support/built-program.ts";
 import type { Planted } from "./planted.ts";
 
 /** The product with secrets of its own, before an upstream that says secrets too, at the finest log level. */

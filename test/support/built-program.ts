@@ -1,11 +1,15 @@
-import { ensureProgram, programEnvironment, programFlags } from "../../../scripts/program.mjs";
-import type { ProductOptions } from "../../support/product.ts";
+import { ensureProgram, programEnvironment, programFlags } from "../../scripts/program.mjs";
+
+export interface BuiltProgram {
+  readonly program: string;
+  readonly env: Readonly<Record<string, string>>;
+}
 
 /**
  * The program as users run it: built, with the variables of `npm start`, and those of its flags that variables can say.
  * Builds it when the sources have changed.
  */
-export async function builtProgram(): Promise<Required<Pick<ProductOptions, "program" | "env">>> {
+export async function builtProgram(): Promise<BuiltProgram> {
   const program = await ensureProgram(process.execPath);
   const flags = programFlags().filter((flag) => process.allowedNodeEnvironmentFlags.has(flag.replace(/=.*/, "")));
   return { program, env: { ...programEnvironment, NODE_OPTIONS: flags.join(" ") } };
