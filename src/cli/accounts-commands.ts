@@ -50,25 +50,30 @@ export const accountsCreate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withAccounts(invocation, context, async (access) => {
-      const { email, name, role: word = "member" } = invocation.flags;
-      if (email === undefined) throw new UsageError("--email is required: --email ADDRESS");
-      const role = ROLES.find((known) => known === word);
-      if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
-      const asJson = invocation.switches.has("json");
-      if (invocation.switches.has("password-stdin")) {
-        const password = await readPassword(context);
-        const account = await createAccount(access, { email, name, role, password });
-        if (asJson) writeJson(context.stdout, toAccountJson(account));
-        else context.stdout.write(`Created ${account.id} (${account.email}, ${account.role}).\n`);
-        return;
-      }
-      if (name !== undefined) throw new UsageError("--name needs --password-stdin: who is invited chooses a name");
-      await requireFirstAdministrator(access.store, role);
-      const invitation = await createInvitation(access, { email, role, ...ACTOR });
-      if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
-      else writeInvitation(context, invitation);
-    }),
+    withAccounts(
+      invocation,
+      context,
+      async (access) => {
+        const { email, name, role: word = "member" } = invocation.flags;
+        if (email === undefined) throw new UsageError("--email is required: --email ADDRESS");
+        const role = ROLES.find((known) => known === word);
+        if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
+        const asJson = invocation.switches.has("json");
+        if (invocation.switches.has("password-stdin")) {
+          const password = await readPassword(context);
+          const account = await createAccount(access, { email, name, role, password });
+          if (asJson) writeJson(context.stdout, toAccountJson(account));
+          else context.stdout.write(`Created ${account.id} (${account.email}, ${account.role}).\n`);
+          return;
+        }
+        if (name !== undefined) throw new UsageError("--name needs --password-stdin: who is invited chooses a name");
+        await requireFirstAdministrator(access.store, role);
+        const invitation = await createInvitation(access, { email, role, ...ACTOR });
+        if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
+        else writeInvitation(context, invitation);
+      },
+      { creates: true },
+    ),
 };
 
 export const accountsList: Command = {
@@ -148,18 +153,23 @@ function withAccounts(
   invocation: Invocation,
   context: CliContext,
   action: (access: AccessContext) => Promise<void>,
+  options?: { readonly creates: boolean },
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(invocation, context, ({ accounts, throttles }, config) =>
-    action({
-      store: accounts,
-      throttle: createThrottle(throttles, clock),
-      passwords: createPasswordHasher(),
-      log: createSecurityLog(accounts, clock, () => undefined),
-      clock,
-      signUp: config.signUp,
-      isExposed: isExposed(config),
-    }),
+  return withStore(
+    invocation,
+    context,
+    ({ accounts, throttles }, config) =>
+      action({
+        store: accounts,
+        throttle: createThrottle(throttles, clock),
+        passwords: createPasswordHasher(),
+        log: createSecurityLog(accounts, clock, () => undefined),
+        clock,
+        signUp: config.signUp,
+        isExposed: isExposed(config),
+      }),
+    options,
   );
 }
 

@@ -55,23 +55,28 @@ export const keysCreate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(invocation, context, async (keys, { config, store, record }) => {
-      const { name, models, capabilities, options, expires, account } = invocation.flags;
-      if (name === undefined) throw new UsageError("--name is required: --name NAME");
-      const created = await createKey(keys, {
-        name,
-        models: models === undefined ? undefined : readModels(models, config),
-        capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
-        limits: readLimits(invocation.flags, NO_LIMITS),
-        by: "administrator",
-        options: options === undefined ? undefined : readOptions(options),
-        accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
-        lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
-      });
-      await record("key_created", created.record);
-      if (invocation.switches.has("json")) writeJson(context.stdout, toCreatedJson(created));
-      else writeSecret(context, created);
-    }),
+    withKeys(
+      invocation,
+      context,
+      async (keys, { config, store, record }) => {
+        const { name, models, capabilities, options, expires, account } = invocation.flags;
+        if (name === undefined) throw new UsageError("--name is required: --name NAME");
+        const created = await createKey(keys, {
+          name,
+          models: models === undefined ? undefined : readModels(models, config),
+          capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
+          limits: readLimits(invocation.flags, NO_LIMITS),
+          by: "administrator",
+          options: options === undefined ? undefined : readOptions(options),
+          accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
+          lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
+        });
+        await record("key_created", created.record);
+        if (invocation.switches.has("json")) writeJson(context.stdout, toCreatedJson(created));
+        else writeSecret(context, created);
+      },
+      { creates: true },
+    ),
 };
 
 export const keysList: Command = {
@@ -188,14 +193,20 @@ function withKeys(
   invocation: Invocation,
   context: CliContext,
   action: (keys: KeyContext, world: World) => Promise<void>,
+  options?: { readonly creates: boolean },
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(invocation, context, (store, config) => {
-    const log = createSecurityLog(store.accounts, clock, () => undefined);
-    const record: World["record"] = (type, { id, accountId }) =>
-      log.record({ type, accountId, details: { key_id: id } });
-    return action({ store: store.keys, clock }, { config, store, record });
-  });
+  return withStore(
+    invocation,
+    context,
+    (store, config) => {
+      const log = createSecurityLog(store.accounts, clock, () => undefined);
+      const record: World["record"] = (type, { id, accountId }) =>
+        log.record({ type, accountId, details: { key_id: id } });
+      return action({ store: store.keys, clock }, { config, store, record });
+    },
+    options,
+  );
 }
 
 function readModels(list: string, config: Config): string[] {

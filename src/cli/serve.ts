@@ -8,6 +8,7 @@ import { createLogger, type Logger } from "../telemetry/logger.ts";
 import { formatAddress } from "../config/settings.ts";
 import type { Gateway } from "../gateway/gateway.ts";
 import type { Role } from "../gateway/role.ts";
+import { requireAddresses } from "../gateway/starting.ts";
 
 /** What `serve` needs of its process. */
 export interface ServeContext {
@@ -54,6 +55,7 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
 
 /** Loads what the role needs and nothing else: who only watches over workers needs little. */
 async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
+  await requireAddresses(config, role.name);
   if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, role);
   if (role.name === "front")
     return (await import("../gateway/front-gateway.ts")).startFrontGateway(config, log, role.core);

@@ -2,6 +2,7 @@ import { isLoopback, parseListenAddress } from "../config/addresses.ts";
 import type { ListenAddress } from "../config/config.ts";
 import { CHAOS_PERCENT, type ChaosOptions } from "../simulator/faults.ts";
 import { MODEL_PACE } from "../simulator/sender.ts";
+import { formatAddress } from "../config/settings.ts";
 import { type Command, EXIT, type Invocation, JSON_FLAG, UsageError, writeJson } from "./command.ts";
 
 const DEFAULT_LISTEN = "127.0.0.1:4010";
@@ -31,7 +32,11 @@ export const simulate: Command = {
       faults: fault === undefined ? [] : [{ fault }],
       chaos,
     }).catch((error: unknown) => {
-      throw error instanceof SyntaxError ? new UsageError(`--fault: ${error.message}`) : error;
+      if (error instanceof SyntaxError) throw new UsageError(`--fault: ${error.message}`);
+      if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+      throw new Error(`another program listens on ${formatAddress(readListen(invocation))}; choose another --listen`, {
+        cause: error,
+      });
     });
     try {
       const { url, port } = simulator;

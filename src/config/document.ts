@@ -103,8 +103,11 @@ export function pathKey(path: ConfigPath): string {
   return JSON.stringify(path);
 }
 
-/** Fills `${NAME}` in every string (never in keys) from `env`. An unset or empty variable is a problem that names it. */
-export function interpolate(value: unknown, env: Environment): Interpolation {
+/**
+ * Fills `${NAME}` in every string (never in keys) from `env`. An unset or empty variable is a problem that names it, except in
+ * the sections `unused`, where it stays as it is written.
+ */
+export function interpolate(value: unknown, env: Environment, unused: readonly string[] = []): Interpolation {
   const problems: Problem[] = [];
   const variables = new Map<string, string[]>();
 
@@ -117,6 +120,7 @@ export function interpolate(value: unknown, env: Environment): Interpolation {
       }
       used.push(name);
       const content = env[name];
+      if (!content && unused.includes(String(path[0]))) return whole;
       if (!content) {
         const state = content === undefined ? "not set" : "empty";
         problems.push({ path, text: `the environment variable ${name} is ${state}; set it, or write the value here` });

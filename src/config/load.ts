@@ -9,6 +9,8 @@ export interface LoadOptions {
   readonly file?: string | undefined;
   /** Default: the process's environment, which is read nowhere else. */
   readonly env?: Environment | undefined;
+  /** Sections whose environment variables may be unset, because nothing uses them. Default: none. */
+  readonly unused?: readonly string[] | undefined;
 }
 
 const DEFAULT_FILE = "parley.yaml";
@@ -23,9 +25,9 @@ const READ_PROBLEMS: Readonly<Record<string, string>> = {
  * Reads the configuration file, if any, and the environment. Throws ConfigError with a message for people. A running
  * server that reloads keeps its old Config when this throws.
  */
-export function loadConfig({ file, env = process.env }: LoadOptions = {}): Config {
+export function loadConfig({ file, env = process.env, unused }: LoadOptions = {}): Config {
   const chosen = file ?? chooseFile(env);
-  return parseConfig({ file: chosen, text: chosen === undefined ? "" : readText(chosen), env });
+  return parseConfig({ file: chosen, text: chosen === undefined ? "" : readText(chosen), env, unused });
 }
 
 function chooseFile(env: Environment): string | undefined {

@@ -13,12 +13,14 @@ export interface ConfigSource {
   /** The file's content. Ignored when there is no file. */
   readonly text: string;
   readonly env: Environment;
+  /** As `LoadOptions.unused`. */
+  readonly unused?: readonly string[] | undefined;
 }
 
 /** The configuration that a text and an environment describe, complete and frozen. Throws ConfigError. Reads nothing. */
-export function parseConfig({ file, text, env }: ConfigSource): Config {
+export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
   const document = file === undefined ? undefined : readDocument(text, file);
-  const filled = interpolate(document?.value ?? {}, env);
+  const filled = interpolate(document?.value ?? {}, env, unused);
   const problems: Problem[] = [...filled.problems];
   const report: Report = (path, problem) => problems.push({ path, text: problem });
 

@@ -1,6 +1,9 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
 import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/settings.ts";
 import { type Clock, sleep } from "../core/clock.ts";
+import type { Role } from "./role.ts";
 
 /** Runs `start`; what it has noted to be undone is undone when it fails. */
 export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<T>): Promise<T> {
@@ -22,19 +25,47 @@ export interface Teardown {
   readonly closeAll: () => Promise<void>;
 }
 
-/** Starts one entrance. Rejects with a message that names its setting and its address when it cannot listen. */
-export async function startListening<T>(
-  name: "http" | "grpc" | "operations",
-  config: Config,
-  start: () => Promise<T>,
-): Promise<T> {
+/** The servers of a gateway, by the section of their settings. */
+type ServerName = "http" | "grpc" | "operations";
+
+/** Starts one server. Rejects with a message that names its setting and its address when it cannot listen. */
+export async function startListening<T>(name: ServerName, config: Config, start: () => Promise<T>): Promise<T> {
   try {
     return await start();
   } catch (cause) {
-    const { message } = cause as Error;
-    const why = message.includes("EADDRINUSE") ? "another program listens there" : message;
-    throw new Error(`${name}.listen: cannot use ${formatAddress(config[name].listen)}: ${why}`, { cause });
+    throw new Error(describeListenFailure(name, config, cause), { cause });
   }
+}
+
+/**
+ * Listens on the addresses of all servers of this role for a moment. Rejects with a message that names every setting whose
+ * address cannot be used, so that one start shows all of them. Free ports (0) are not asked for.
+ */
+export async function requireAddresses(config: Config, role: Role["name"]): Promise<void> {
+  const servers: Readonly<Record<Role["name"], readonly ServerName[]>> = {
+    all: ["http", "grpc", "operations"],
+    core: ["grpc", "operations"],
+    front: ["http", "operations"],
+  };
+  const problems: string[] = [];
+  for (const name of servers[role].filter((each) => config[each].listen.port !== 0)) {
+    const server = createServer();
+    try {
+      await once(server.listen(config[name].listen), "listening");
+    } catch (cause) {
+      problems.push(describeListenFailure(name, config, cause));
+    }
+    server.close();
+  }
+  if (problems.length > 0) throw new Error(problems.join("\n"));
+}
+
+function describeListenFailure(name: ServerName, config: Config, cause: unknown): string {
+  const { message } = cause as Error;
+  const address = formatAddress(config[name].listen);
+  if (!message.includes("EADDRINUSE")) return `${name}.listen: cannot use ${address}: ${message}`;
+  const variable = `PARLEY_${name.toUpperCase()}_LISTEN`;
+  return `${name}.listen: another program listens on ${address}; choose another address there, or in ${variable}`;
 }
 
 /** The time between saying that no work is taken any more and refusing it, in which balancers look elsewhere. */

@@ -10,8 +10,9 @@ import { openStore } from "../../src/store/store.ts";
 import { PASSWORD } from "../access/set-up.ts";
 
 let dataDir: string;
-beforeEach(() => {
+beforeEach(async () => {
   dataDir = mkdtempSync(join(tmpdir(), "parley-accounts-"));
+  await look(async () => undefined);
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
@@ -10,10 +10,16 @@ import { parseDuration } from "../../src/cli/command.ts";
 import { openStore } from "../../src/store/store.ts";
 
 let directory: string;
-beforeEach(() => {
+beforeEach(async () => {
   directory = mkdtempSync(join(tmpdir(), "parley-cli-"));
+  await makeDatabase(directory);
 });
 afterEach(() => rmSync(directory, { recursive: true }));
+
+/** As the gateway's first start leaves it. */
+async function makeDatabase(dataDir: string): Promise<void> {
+  await (await openStore({ dataDir, databaseUrl: undefined })).close();
+}
 
 async function run(line: string, context: Partial<CliContext> = {}) {
   let [stdout, stderr] = ["", ""];
@@ -231,9 +237,32 @@ describe("keys", () => {
 
   it("cannot be made where the database cannot be opened", async () => {
     writeFileSync(join(directory, "file"), "");
-    const { code, stderr } = await run("keys list", { env: { PARLEY_DATA_DIR: join(directory, "file") } });
+    const { code, stderr } = await run("keys create --name a", { env: { PARLEY_DATA_DIR: join(directory, "file") } });
     expect(code).toBe(1);
     expect(stderr).toMatch(/^parley: .*cannot be opened: the data_dir is not a directory\n$/);
+  });
+
+  it("are made in a new database where there is none, which is named, and listed in none", async () => {
+    const elsewhere = join(directory, "elsewhere");
+    const context = { env: { PARLEY_DATA_DIR: elsewhere } };
+    const file = join(elsewhere, "parley.db");
+    const listed = await run("keys list", context);
+    expect(listed).toMatchObject({ code: 1, stdout: "" });
+    expect(listed.stderr).toContain(`there is no database at ${file}; run this in the folder of the gateway`);
+    expect(existsSync(file)).toBe(false);
+    const made = await run("keys create --name a", context);
+    expect(made.code).toBe(0);
+    expect(made.stderr).toContain(`Made a new database: ${file}.`);
+    expect((await run("keys create --name b", context)).stderr).not.toContain("database");
+  });
+
+  it("need no credential of a provider", async () => {
+    const file = join(directory, "parley.yaml");
+    writeFileSync(file, 'providers: { alpha: { dialect: anthropic, api_keys: ["${NOWHERE_SET}"] } }');
+    expect((await run(`keys create --name a --config ${file}`)).code).toBe(0);
+    const checked = await run(`config check ${file}`);
+    expect(checked).toMatchObject({ code: 78 });
+    expect(checked.stderr).toContain("the environment variable NOWHERE_SET is not set");
   });
 });
 

@@ -145,22 +145,31 @@ describe("the first start", () => {
 
   it("says which address is taken, and leaves nothing running", async () => {
     const home = openHome();
-    const holder = createServer();
-    await once(holder.listen(0, "127.0.0.1"), "listening");
-    undo.push(() => void holder.close());
-    const { port } = holder.address() as AddressInfo;
+    const ports: Record<string, number> = {};
+    for (const server of ["http", "grpc", "operations"]) {
+      const holder = createServer();
+      await once(holder.listen(0, "127.0.0.1"), "listening");
+      undo.push(() => void holder.close());
+      ports[server] = (holder.address() as AddressInfo).port;
+    }
     const free = "127.0.0.1:0";
     const env = { PARLEY_HTTP_LISTEN: free, PARLEY_GRPC_LISTEN: free, PARLEY_OPERATIONS_LISTEN: free };
-    for (const entrance of ["http", "grpc", "operations"]) {
-      const taken = { [`PARLEY_${entrance.toUpperCase()}_LISTEN`]: `127.0.0.1:${port}` };
-      const { ending, output } = runProduct(["serve"], { home, env: { ...env, ...taken } });
+    const takes = async (...servers: readonly string[]): Promise<void> => {
+      const taken = servers.map((server) => [`PARLEY_${server.toUpperCase()}_LISTEN`, `127.0.0.1:${ports[server]}`]);
+      const { ending, output } = runProduct(["serve"], { home, env: { ...env, ...Object.fromEntries(taken) } });
       expect(await ending).toEqual({ code: 1, signal: null });
       expect(output.stdout).toBe("");
-      expect(output.stderr).toContain(
-        `parley: ${entrance}.listen: cannot use 127.0.0.1:${port}: another program listens there\n`,
-      );
+      for (const server of servers) {
+        const variable = `PARLEY_${server.toUpperCase()}_LISTEN`;
+        const advice = `choose another address there, or in ${variable}`;
+        expect(output.stderr).toContain(
+          `${server}.listen: another program listens on 127.0.0.1:${ports[server]}; ${advice}\n`,
+        );
+      }
       expect(output.stderr).not.toMatch(/^ +at /m);
-    }
+    };
+    await takes("http");
+    await takes("http", "grpc", "operations");
   });
 });
 

@@ -262,7 +262,7 @@ describe("a gateway of two workers", () => {
     });
     expect(await ending).toEqual({ code: 1, signal: null });
     expect(output.stdout).toBe("");
-    const message = `parley: http.listen: cannot use 127.0.0.1:${holder.httpPort}: another program listens there\n`;
+    const message = `parley: http.listen: another program listens on 127.0.0.1:${holder.httpPort}; `;
     expect(output.stderr.split(message)).toHaveLength(2);
   });
 

@@ -208,6 +208,7 @@ class Front {
     // Also what has been refused before all of its body was there.
     const isAnswered = answer?.headersSent === true && (!answer.writableFinished || !answer.req.complete);
     if (!socket.writable || error.code === "ECONNRESET" || isAnswered) return void socket.destroy();
+    if (error.code === "HPE_PAUSED_H2_UPGRADE") return void socket.end(goAwayFromHttp1(), () => socket.destroySoon());
     const [status, what] = describeMalformed(error);
     const body = JSON.stringify({ error: { message: what, type: "invalid_request_error", param: null, code: null } });
     socket.end(
@@ -272,6 +273,19 @@ function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   if (url!.startsWith("/")) return;
   if (!URL.canParse(url!) || new URL(url!).host !== headers.host)
     throw new Failure("invalid_request", "The request's address and its Host header differ.");
+}
+
+/** SETTINGS, then GOAWAY with HTTP_1_1_REQUIRED (0xd) and a text that gRPC clients show (RFC 9113, 6.8). */
+function goAwayFromHttp1(): Buffer {
+  const text = Buffer.from("This port serves HTTP/1.1. gRPC has a port of its own, 50051 by default (grpc.listen).");
+  const frame = Buffer.alloc(9 + 17);
+  // An empty SETTINGS: length 0, type 4.
+  frame[3] = 4;
+  // GOAWAY: length, type 7, stream 0; the last stream is 0.
+  frame.writeUIntBE(8 + text.length, 9, 3);
+  frame[12] = 7;
+  frame.writeUInt32BE(0xd, 22);
+  return Buffer.concat([frame, text]);
 }
 
 function describeMalformed(error: NodeJS.ErrnoException): readonly [status: string, what: string] {
