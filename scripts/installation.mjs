@@ -34,7 +34,12 @@ export async function ensureInstalled() {
     const [command, ...first] =
       basename(npm) === "npm-cli.js" ? [process.env.npm_node_execpath ?? process.execPath, npm] : ["npm"];
     const status = await runCommand(command, [...first, "ci", ...options], { cwd: root });
-    if (status !== 0) throw new Error(`npm ci ended with status ${status}`);
+    if (status !== 0)
+      throw new Error(
+        `npm could not install the dependencies (npm ci ended with status ${status}). The first start needs npm's ` +
+          "registry once; behind a proxy set HTTPS_PROXY. Without a network use a release, which has everything inside: " +
+          "docs/operations/releases.md",
+      );
     // npm scripts look for programs here first. The packaged Node must not stand in for the user's own.
     for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(root, "node_modules/.bin", name), { force: true });
   });

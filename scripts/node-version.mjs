@@ -16,8 +16,8 @@ export const nodePackages = {
 };
 const nodePackage = nodePackages[`${process.platform}-${process.arch}`];
 const binary = process.platform === "win32" ? "node.exe" : "node";
-/** What package.json says under `engines`, such as `24.11.0`. */
-const minimumVersion = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).engines.node.slice(2);
+/** What package.json says under `config`, such as `24.11.0`. Its `engines` are what the launcher itself needs. */
+const minimumVersion = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).config.node.slice(2);
 
 /** Where the packaged Node is, once installed; undefined on a platform that has none. */
 export const packagedNodePath = nodePackage && join(root, "node_modules", nodePackage, "bin", binary);

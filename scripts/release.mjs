@@ -29,7 +29,7 @@ const copied = [
   "SECURITY.md",
   "LICENSE",
 ];
-const manifestFields = ["name", "version", "private", "description", "license", "bin", "type", "engines"];
+const manifestFields = ["name", "version", "private", "description", "license", "bin", "type", "engines", "config"];
 
 for (const build of builds) {
   if (!(await ensureBuilt(build, process.execPath))) throw new Error(`${build.name} could not be built`);

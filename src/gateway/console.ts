@@ -87,9 +87,12 @@ function describeConfiguration(
 /** Where `npm start` puts the contract's files, beside the dashboard's. */
 const DOWNLOADS_FOLDER = fileURLToPath(new URL("../../dist/console/proto/", import.meta.url));
 
-/** What is told about the API wherever it is served: `/openapi.json`, and the contract's files where they are built. */
-export async function documentsOf(): Promise<Documents> {
-  return createDocuments(await readDownloads(DOWNLOADS_FOLDER));
+/**
+ * What is told about the API wherever it is served: `/openapi.json`, and the contract's files where they are built.
+ * `grpcPort` is undefined in a front, whose cores serve gRPC elsewhere.
+ */
+export async function documentsOf(grpcPort: number | undefined): Promise<Documents> {
+  return createDocuments(await readDownloads(DOWNLOADS_FOLDER), grpcPort);
 }
 
 /** Reads the whole folder, which is small, into memory. One that is not there is an empty one. */

@@ -90,7 +90,7 @@ async function assemble(
 
   let draining = false;
   const shutdownDelay = new ShutdownDelay(clock, config.shutdown.delayMs);
-  const documents = await documentsOf();
+  const documents = await documentsOf(undefined);
   const http = await startListening("http", config, () =>
     startHttpServer(services, { ...config.http.listen, corsOrigins: config.http.corsOrigins, documents }),
   );

@@ -233,7 +233,7 @@ async function assemble(
           observer,
           log,
         });
-  const documents = await documentsOf();
+  const documents = await documentsOf(grpc.port);
   const http =
     mounted &&
     (await startListening("http", config, () =>

@@ -185,7 +185,7 @@ export function createMetrics(gauges: Gauges): Metrics {
     },
   });
   const refusedByLoad = new Counter({
-    name: "parley_shed_total",
+    name: "parley_overload_refusals_total",
     help: "Completions that were refused because of overload.",
     labelNames: ["reason"],
     registers: [],

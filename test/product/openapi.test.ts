@@ -68,6 +68,10 @@ async function faultsOf(response: Response, path: string, method = "post"): Prom
   return [...unknown, ...schemas.at(...operation, "content", type, "schema")(await response.json())];
 }
 
+it("the document names the port on which this gateway serves gRPC", () => {
+  expect(documentText).toContain(`http://127.0.0.1:${product.grpcPort}/parley.v1.CompletionService/Create`);
+});
+
 describe("the document of a running product", () => {
   it("is given to everybody, pages of other origins too, and not sent again to who has it", async () => {
     const response = await fetch(`${product.url}/openapi.json`, { headers: { origin: "https://example.com" } });

@@ -128,7 +128,7 @@ describe("a release", () => {
   it("refuses a Node that is too old instead of looking for another", () => {
     const file = join(installed, "package.json");
     const before = readFileSync(file, "utf8");
-    writeFileSync(file, before.replace(/"node": ">=[\d.]+"/, '"node": ">=99.0.0"'));
+    writeFileSync(file, before.replaceAll(/"node": ">=[\d.]+"/g, '"node": ">=99.0.0"'));
     const { status, stderr } = parley("help");
     writeFileSync(file, before);
     expect({ status, stderr }).toEqual({

@@ -47,15 +47,15 @@ afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 interface Start {
   /** What package.json asks of Node. */
-  readonly engines: string;
+  readonly minimum: string;
   readonly env?: Readonly<Record<string, string>>;
   /** The Node that runs the launcher. */
   readonly launcher?: string;
 }
 
 /** `npm start`, which prints the path of the Node that runs Parley. */
-function start({ engines, env = {}, launcher = own }: Start): { status: number | null; node: string; errors: string } {
-  writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", engines: { node: engines } }));
+function start({ minimum, env = {}, launcher = own }: Start): { status: number | null; node: string; errors: string } {
+  writeFileSync(join(folder, "package.json"), JSON.stringify({ type: "module", config: { node: minimum } }));
   const { status, stdout, stderr } = spawnSync(launcher, ["scripts/run.mjs", "src/main.ts"], {
     cwd: folder,
     env: { PATH: path, ...env },
@@ -66,26 +66,26 @@ function start({ engines, env = {}, launcher = own }: Start): { status: number |
 
 describe.runIf(packagedNodePath !== undefined)("the Node that runs Parley", () => {
   it("is the machine's own when that is new enough, though there is a packaged one", () => {
-    const run = start({ engines: ANY });
+    const run = start({ minimum: ANY });
     expect(run).toMatchObject({ status: 0, node: own });
     expect(run.errors).not.toContain(packaged);
   });
 
   it("is the machine's own also where npm has put the packaged one in front of it", () => {
-    const run = start({ engines: ANY, launcher: packaged, env: { PATH: [dirname(packaged), path].join(delimiter) } });
+    const run = start({ minimum: ANY, launcher: packaged, env: { PATH: [dirname(packaged), path].join(delimiter) } });
     expect(run).toMatchObject({ status: 0, node: own });
     expect(run.errors).not.toContain(packaged);
   });
 
   it("is the packaged one when the machine's own is too old, and that is said once, with its path", () => {
-    const { status, node, errors } = start({ engines: NONE });
+    const { status, node, errors } = start({ minimum: NONE });
     expect({ status, node }).toEqual({ status: 0, node: packaged });
     const said = `Parley needs Node 99.0.0 or newer, and the installed one is ${process.versions.node}. It runs on ${packaged}`;
     expect(errors.split(said)).toHaveLength(2);
   });
 
   it("is never the packaged one with PARLEY_NODE=system, which says what to do", () => {
-    const { status, node, errors } = start({ engines: NONE, env: { PARLEY_NODE: "system" } });
+    const { status, node, errors } = start({ minimum: NONE, env: { PARLEY_NODE: "system" } });
     expect({ status, node }).toEqual({ status: 1, node: "" });
     expect(errors).toBe(
       `Parley needs Node 99.0.0 or newer, and the installed one is ${process.versions.node}. PARLEY_NODE=system rules ` +
@@ -94,11 +94,11 @@ describe.runIf(packagedNodePath !== undefined)("the Node that runs Parley", () =
   });
 
   it("is the machine's own with PARLEY_NODE=system", () => {
-    expect(start({ engines: ANY, env: { PARLEY_NODE: "system" } })).toMatchObject({ status: 0, node: own });
+    expect(start({ minimum: ANY, env: { PARLEY_NODE: "system" } })).toMatchObject({ status: 0, node: own });
   });
 
   it("is not guessed when PARLEY_NODE has another value", () => {
-    const { status, errors } = start({ engines: ANY, env: { PARLEY_NODE: "packaged" } });
+    const { status, errors } = start({ minimum: ANY, env: { PARLEY_NODE: "packaged" } });
     expect(status).toBe(1);
     expect(errors).toBe('PARLEY_NODE is "packaged": set it to "system", or unset it\n');
   });
@@ -106,7 +106,7 @@ describe.runIf(packagedNodePath !== undefined)("the Node that runs Parley", () =
   it("has to be installed where there is no packaged one", () => {
     rmSync(packaged);
     rmSync(join(folder, "src"), { recursive: true });
-    const { status, errors } = start({ engines: NONE });
+    const { status, errors } = start({ minimum: NONE });
     expect(status).toBe(1);
     expect(errors).toContain("Install Node from https://nodejs.org and try again.");
   });

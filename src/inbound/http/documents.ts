@@ -32,7 +32,7 @@ const TYPES: Readonly<Record<string, string>> = {
 };
 
 /** `/openapi.json`, which is made when it is first asked for (most processes never are), and the contract's files. */
-export function createDocuments(downloads: Downloads): Documents {
+export function createDocuments(downloads: Downloads, grpcPort?: number): Documents {
   const files = new Map<string, PublicFile>();
   for (const [name, content] of downloads) {
     files.set(PROTO + name, toFile(content, TYPES[extname(name)] ?? "application/octet-stream"));
@@ -42,7 +42,7 @@ export function createDocuments(downloads: Downloads): Documents {
       if (path === OPENAPI && !files.has(OPENAPI)) {
         const descriptors = downloads.get(DESCRIPTORS);
         const comments = descriptors === undefined ? undefined : readProtoComments(descriptors);
-        const text = JSON.stringify(openApiDocument(comments), undefined, 2);
+        const text = JSON.stringify(openApiDocument({ comments, grpcPort }), undefined, 2);
         files.set(OPENAPI, toFile(Buffer.from(text), "application/json"));
       }
       return files.get(path);

@@ -11,11 +11,21 @@ const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
 const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
 const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
 
+/** What the document has from outside. */
+export interface DocumentFacts {
+  /** Of the contract. Default: none. */
+  readonly comments?: ProtoComments | undefined;
+  /** Where this gateway serves gRPC. Default: the configuration's default. */
+  readonly grpcPort?: number | undefined;
+}
+
+const DEFAULT_GRPC_PORT = 50_051;
+
 /**
  * The HTTP API as an OpenAPI 3.1 document: made of the schemas that requests are read with, of the failure table, and of
  * the contract with its comments, where those are known.
  */
-export function openApiDocument(comments: ProtoComments = new Map()): object {
+export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_PORT }: DocumentFacts = {}): object {
   return {
     openapi: "3.1.1",
     info: {
@@ -23,7 +33,7 @@ export function openApiDocument(comments: ProtoComments = new Map()): object {
       // Of the API: which release this is is nobody's business who has no key.
       version: "v1",
       summary: "A completion gateway.",
-      description: guide(),
+      description: guide(grpcPort),
     },
     servers: [{ url: "/" }],
     security: [{ key: [] }],

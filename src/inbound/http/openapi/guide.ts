@@ -6,8 +6,11 @@ import type { FailureCode } from "../../../core/failure.ts";
 import { MAX_BODY_BYTES } from "../exchange.ts";
 import { errorCodesOf } from "./errors.ts";
 
-/** What the schemas cannot say, as Markdown: each heading is a section of the API reference with an address of its own. */
-export function guide(): string {
+/**
+ * What the schemas cannot say, as Markdown: each heading is a section of the API reference with an address of its own.
+ * `grpcPort` is where this gateway serves gRPC.
+ */
+export function guide(grpcPort: number): string {
   return `OpenAI-compatible chat completions in front of many models, and the same services over gRPC and the Connect protocol. Any client of the OpenAI format works with the base URL \`{server}/v1\` and an API key of Parley.
 
 # Authentication
@@ -46,14 +49,14 @@ To show a model a picture, send an \`image_url\` part with a data URL or an http
 
 # gRPC and Connect
 
-gRPC has a port of its own (50051 by default), with reflection and \`grpc.health.v1.Health\`. The Connect protocol is served on this port, as JSON or binary; the operations under “Connect” and the schemas under “Messages” describe both. Generate clients from the files under \`/proto/\`: each \`.proto\`, [all of them in one archive](/proto/parley-protos.tar.gz), and [a \`FileDescriptorSet\` with comments](/proto/parley.binpb) for tools:
+gRPC has a port of its own, ${grpcPort}, with reflection and \`grpc.health.v1.Health\`. The Connect protocol is served on this port, as JSON or binary; the operations under “Connect” and the schemas under “Messages” describe both. Generate clients from the files under \`/proto/\`: each \`.proto\`, [all of them in one archive](/proto/parley-protos.tar.gz), and [a \`FileDescriptorSet\` with comments](/proto/parley.binpb) for tools:
 
 \`\`\`
 curl -sO {server}/proto/parley.binpb
 buf curl --protocol grpc --http2-prior-knowledge --schema parley.binpb \\
   --header "authorization: Bearer $PARLEY_API_KEY" \\
   --data '{"model": "alpha-haiku-4.5", "messages": [{"role": "ROLE_USER", "content": [{"text": "Hello!"}]}]}' \\
-  http://127.0.0.1:50051/parley.v1.CompletionService/Create
+  http://127.0.0.1:${grpcPort}/parley.v1.CompletionService/Create
 \`\`\`
 
 The headers described here are metadata of the same names. The time to wait is \`google.rpc.RetryInfo\`, and the deadline is the call’s own (Connect: \`connect-timeout-ms\`).

@@ -64,7 +64,7 @@ describe("the OpenAPI document", () => {
 
   it("says of everything in the contract what it means, where the descriptors are built", async () => {
     const { descriptors } = await buildContract();
-    const explained = openApiDocument(readProtoComments(descriptors)) as Document;
+    const explained = openApiDocument({ comments: readProtoComments(descriptors) }) as Document;
     expect(await new Validator().validate(structuredClone(explained) as never)).toEqual({ valid: true });
     const messages = Object.entries(explained.components.schemas).filter(([name]) => name.startsWith("parley.v1."));
     const fields = messages.flatMap(([name, { properties = {} }]) =>
