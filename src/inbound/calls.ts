@@ -194,5 +194,6 @@ export function newCompletionId(): string {
 
 /** The request's ID: the caller's own when it is 1 to 128 visible ASCII characters, else a new one. */
 export function requestIdFrom(given: string | undefined): string {
-  return given !== undefined && /^[\x21-\x7e]{1,128}$/.test(given) ? given : mint("req_");
+  const isUsable = given !== undefined && /^[\x21-\x7e]{1,128}$/.test(given) && !given.includes("sk_parley_");
+  return isUsable ? given : mint("req_");
 }

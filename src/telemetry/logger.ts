@@ -15,7 +15,8 @@ export interface Logger extends Pino {
  * killed is the lines of the last tenth of a second. Each line says whose process it is, and a worker's its number.
  */
 export function createLogger(level: string, worker?: number): Logger {
-  const lines = new LineBatches(2, { isShared: worker !== undefined });
+  const batches = new LineBatches(2, { isShared: worker !== undefined });
+  const lines = { write: (line: string) => batches.write(hideKeys(line)) };
   const time = timestamps(`,"pid":${process.pid}${worker === undefined ? "" : `,"worker":${worker}`}`);
   const log = pino(
     {
@@ -33,6 +34,11 @@ export function createLogger(level: string, worker?: number): Logger {
     lines,
   );
   return withLines(log, { lines, time });
+}
+
+/** Callers put their keys into paths, models' names and request IDs by mistake, all of which are logged. */
+function hideKeys(line: string): string {
+  return line.includes("sk_parley_") ? line.replaceAll(/sk_parley_[0-9A-Za-z]+/g, "sk_parley_[redacted]") : line;
 }
 
 /** Adds `line` to a logger that writes its lines to `lines`, each with the `time`. */
