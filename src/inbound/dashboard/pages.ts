@@ -1,6 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { isPagePath, PATHS } from "../../../web/paths.ts";
 import { Failure } from "../../core/failure.ts";
+import { namesTag } from "../http/documents.ts";
 import type { BuiltFile, BuiltFiles } from "./built-files.ts";
 import { checkHost, isOwnHost } from "./csrf.ts";
 import { pageHeaders, referenceHeaders } from "./policy.ts";
@@ -90,7 +91,7 @@ function sendTo(response: ServerResponse, location: string): void {
 function sendFile({ headers }: IncomingMessage, response: ServerResponse, file: BuiltFile): void {
   response.setHeader("vary", "accept-encoding");
   response.setHeader("etag", file.etag);
-  if (headers["if-none-match"]?.split(/\s*,\s*/).includes(file.etag)) return void response.writeHead(304).end();
+  if (namesTag(headers["if-none-match"], file.etag)) return void response.writeHead(304).end();
   const accepted = acceptedEncodings(headers["accept-encoding"]);
   const [encoding, content] = file.encoded.find(([name]) => accepted.has(name)) ?? [undefined, file.content];
   if (encoding !== undefined) response.setHeader("content-encoding", encoding);

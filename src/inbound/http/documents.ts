@@ -50,10 +50,16 @@ export function createDocuments(downloads: Downloads, grpcPort?: number): Docume
   };
 }
 
+/** Whether an `if-none-match` header names this entity tag. */
+export function namesTag(header: string | undefined, etag: string): boolean {
+  // No regular expression: one that skips spaces takes a tenth of a second for 15,000 of them.
+  return header?.split(",").some((tag) => tag.trim() === etag) === true;
+}
+
 /** Sends one to whoever asks, pages of other origins too; who has it already is told so. */
 export function sendDocument(exchange: Exchange, { type, etag, content }: PublicFile): void {
   const { request, response } = exchange;
-  const isKnown = request.headers["if-none-match"]?.split(/\s*,\s*/).includes(etag) === true;
+  const isKnown = namesTag(request.headers["if-none-match"], etag);
   const about = isKnown ? [] : ["content-type", type, "content-length", String(content.length)];
   response.writeHead(isKnown ? 304 : 200, exchange.headerList([...about, "etag", etag], HEADERS));
   response.end(isKnown ? undefined : content);

@@ -81,8 +81,12 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["/v1/images/generations", "the images API"],
 ]);
 
+/** No path that is nearly right is longer, and a regular expression that looks for slashes takes long for thousands of them. */
+const MAX_ADVISED = 100;
+
 /** What the caller of a path that does not exist probably wants, as sentences with a space before them. */
 export function adviseOn(path: string): string {
+  if (path.length > MAX_ADVISED) return "";
   const plain = path.replace(/\/+$/, "");
   if (plain === "/v1") return " This is the base URL of the API: GET /v1/models lists the models.";
   const name = NOT_OFFERED.get(plain);

@@ -1,0 +1,25 @@
+import { expect, it } from "vitest";
+import { namesTag } from "../../../src/inbound/http/documents.ts";
+import { adviseOn } from "../../../src/inbound/http/routes.ts";
+
+/** As many characters as Node lets a request's head have, about. */
+const LONG = 15_000;
+const TIMES = 100;
+/** With an expression that backtracks each of them takes a tenth of a second. */
+const MOST_MS = 2_000;
+
+it.each<readonly [string, () => unknown]>([
+  ["an entity tag of spaces", () => namesTag(`"a"${" ".repeat(LONG)}"b"`, '"c"')],
+  ["a path of slashes", () => adviseOn(`${"/".repeat(LONG)}x`)],
+  ["a path of prefixes", () => adviseOn("/v1".repeat(LONG / 3))],
+])("%s is looked at once", (_, look) => {
+  const begunMs = performance.now();
+  for (let count = 0; count < TIMES; count++) look();
+  expect(performance.now() - begunMs).toBeLessThan(MOST_MS);
+});
+
+it("finds an entity tag in a list, with and without spaces", () => {
+  expect(namesTag('"a" , "b"', '"b"')).toBe(true);
+  expect(namesTag('"a","b"', '"c"')).toBe(false);
+  expect(namesTag(undefined, '"c"')).toBe(false);
+});
