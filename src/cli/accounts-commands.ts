@@ -26,7 +26,7 @@ import {
   toInvitationJson,
   writeInvitation,
 } from "./output.ts";
-import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
+import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const ROLES: readonly Role[] = ["administrator", "member"];
 
@@ -50,30 +50,25 @@ export const accountsCreate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withAccounts(
-      invocation,
-      context,
-      async (access) => {
-        const { email, name, role: word = "member" } = invocation.flags;
-        if (email === undefined) throw new UsageError("--email is required: --email ADDRESS");
-        const role = ROLES.find((known) => known === word);
-        if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
-        const asJson = invocation.switches.has("json");
-        if (invocation.switches.has("password-stdin")) {
-          const password = await readPassword(context);
-          const account = await createAccount(access, { email, name, role, password });
-          if (asJson) writeJson(context.stdout, toAccountJson(account));
-          else context.stdout.write(`Created ${account.id} (${account.email}, ${account.role}).\n`);
-          return;
-        }
-        if (name !== undefined) throw new UsageError("--name needs --password-stdin: who is invited chooses a name");
-        await requireFirstAdministrator(access.store, role);
-        const invitation = await createInvitation(access, { email, role, ...ACTOR });
-        if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
-        else writeInvitation(context, invitation);
-      },
-      { creates: true },
-    ),
+    withAccounts(invocation, { ...context, createsDatabase: true }, async (access) => {
+      const { email, name, role: word = "member" } = invocation.flags;
+      if (email === undefined) throw new UsageError("--email is required: --email ADDRESS");
+      const role = ROLES.find((known) => known === word);
+      if (role === undefined) throw new UsageError(`--role is one of ${ROLES.join(", ")}`);
+      const asJson = invocation.switches.has("json");
+      if (invocation.switches.has("password-stdin")) {
+        const password = await readPassword(context);
+        const account = await createAccount(access, { email, name, role, password });
+        if (asJson) writeJson(context.stdout, toAccountJson(account));
+        else context.stdout.write(`Created ${account.id} (${account.email}, ${account.role}).\n`);
+        return;
+      }
+      if (name !== undefined) throw new UsageError("--name needs --password-stdin: who is invited chooses a name");
+      await requireFirstAdministrator(access.store, role);
+      const invitation = await createInvitation(access, { email, role, ...ACTOR });
+      if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
+      else writeInvitation(context, invitation);
+    }),
 };
 
 export const accountsList: Command = {
@@ -151,25 +146,20 @@ function switching({ name, summary, disabled }: { name: string; summary: string;
 
 function withAccounts(
   invocation: Invocation,
-  context: CliContext,
+  context: DatabaseContext,
   action: (access: AccessContext) => Promise<void>,
-  options?: { readonly creates: boolean },
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(
-    invocation,
-    context,
-    ({ accounts, throttles }, config) =>
-      action({
-        store: accounts,
-        throttle: createThrottle(throttles, clock),
-        passwords: createPasswordHasher(),
-        log: createSecurityLog(accounts, clock, () => undefined),
-        clock,
-        signUp: config.signUp,
-        isExposed: isExposed(config),
-      }),
-    options,
+  return withStore(invocation, context, ({ accounts, throttles }, config) =>
+    action({
+      store: accounts,
+      throttle: createThrottle(throttles, clock),
+      passwords: createPasswordHasher(),
+      log: createSecurityLog(accounts, clock, () => undefined),
+      clock,
+      signUp: config.signUp,
+      isExposed: isExposed(config),
+    }),
   );
 }
 

@@ -19,7 +19,6 @@ import { PROVIDER_OPTIONS } from "../core/provider-options.ts";
 import { nearest } from "../encoding/nearest.ts";
 import type { Store } from "../store/store.ts";
 import {
-  type CliContext,
   type Command,
   CONFIG_FLAG,
   type Invocation,
@@ -30,7 +29,7 @@ import {
 } from "./command.ts";
 import { LIMIT_FLAGS, namesLimits, readLimits } from "./limit-flags.ts";
 import { formatTable, KEY_HEADING, toCreatedJson, toKeyJson, toKeyRow, writeSecret } from "./output.ts";
-import { findAccountByIdOrEmail, withStore } from "./with-store.ts";
+import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-store.ts";
 
 const OPTIONS_FLAG = {
   options: {
@@ -55,28 +54,23 @@ export const keysCreate: Command = {
     ...JSON_FLAG,
   },
   run: (invocation, context) =>
-    withKeys(
-      invocation,
-      context,
-      async (keys, { config, store, record }) => {
-        const { name, models, capabilities, options, expires, account } = invocation.flags;
-        if (name === undefined) throw new UsageError("--name is required: --name NAME");
-        const created = await createKey(keys, {
-          name,
-          models: models === undefined ? undefined : readModels(models, config),
-          capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
-          limits: readLimits(invocation.flags, NO_LIMITS),
-          by: "administrator",
-          options: options === undefined ? undefined : readOptions(options),
-          accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
-          lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
-        });
-        await record("key_created", created.record);
-        if (invocation.switches.has("json")) writeJson(context.stdout, toCreatedJson(created));
-        else writeSecret(context, created);
-      },
-      { creates: true },
-    ),
+    withKeys(invocation, { ...context, createsDatabase: true }, async (keys, { config, store, record }) => {
+      const { name, models, capabilities, options, expires, account } = invocation.flags;
+      if (name === undefined) throw new UsageError("--name is required: --name NAME");
+      const created = await createKey(keys, {
+        name,
+        models: models === undefined ? undefined : readModels(models, config),
+        capabilities: capabilities === undefined ? undefined : readCapabilities(capabilities),
+        limits: readLimits(invocation.flags, NO_LIMITS),
+        by: "administrator",
+        options: options === undefined ? undefined : readOptions(options),
+        accountId: account === undefined ? undefined : (await findAccountByIdOrEmail(store.accounts, account)).id,
+        lifetimeMs: expires === undefined ? undefined : readLifetime(expires),
+      });
+      await record("key_created", created.record);
+      if (invocation.switches.has("json")) writeJson(context.stdout, toCreatedJson(created));
+      else writeSecret(context, created);
+    }),
 };
 
 export const keysList: Command = {
@@ -191,22 +185,16 @@ interface World {
 
 function withKeys(
   invocation: Invocation,
-  context: CliContext,
+  context: DatabaseContext,
   action: (keys: KeyContext, world: World) => Promise<void>,
-  options?: { readonly creates: boolean },
 ): Promise<number> {
   const clock = systemClock;
-  return withStore(
-    invocation,
-    context,
-    (store, config) => {
-      const log = createSecurityLog(store.accounts, clock, () => undefined);
-      const record: World["record"] = (type, { id, accountId }) =>
-        log.record({ type, accountId, details: { key_id: id } });
-      return action({ store: store.keys, clock }, { config, store, record });
-    },
-    options,
-  );
+  return withStore(invocation, context, (store, config) => {
+    const log = createSecurityLog(store.accounts, clock, () => undefined);
+    const record: World["record"] = (type, { id, accountId }) =>
+      log.record({ type, accountId, details: { key_id: id } });
+    return action({ store: store.keys, clock }, { config, store, record });
+  });
 }
 
 function readModels(list: string, config: Config): string[] {

@@ -8,22 +8,24 @@ import { sqliteFile } from "../store/database.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { type CliContext, EXIT, type Invocation, UsageError } from "./command.ts";
 
+/** The context of a command, and whether it makes a database that is missing. Default: it does not. */
+export type DatabaseContext = CliContext & { readonly createsDatabase?: boolean };
+
 /**
  * Runs a command's action on the configured database, and closes it however that ends. Answers with the exit code. No
  * command calls a provider, so their credentials need not be in its environment. Throws when there is no database yet, unless
- * the command `creates` what it would hold: then the new one is named on standard error.
+ * the command `createsDatabase`: then the new one is named on standard error.
  */
 export async function withStore(
   { flags }: Invocation,
-  { env, stderr }: CliContext,
+  { env, stderr, createsDatabase = false }: DatabaseContext,
   action: (store: Store, config: Config) => Promise<void>,
-  { creates = false }: { readonly creates?: boolean } = {},
 ): Promise<number> {
   const config = loadConfig({ file: flags["config"], env, unused: ["providers"] });
   const file = resolve(sqliteFile(config.dataDir));
   const isNew = config.databaseUrl === undefined && !existsSync(file);
   const hint = "run this in the folder of the gateway, or name its configuration with --config FILE";
-  if (isNew && !creates) throw new Error(`there is no database at ${file}; ${hint}`);
+  if (isNew && !createsDatabase) throw new Error(`there is no database at ${file}; ${hint}`);
   const store = await openStore(config);
   if (isNew) stderr.write(`Made a new database: ${file}. A gateway that runs already uses another one: ${hint}.\n`);
   try {

@@ -1,5 +1,10 @@
 import { once } from "node:events";
-import { connect as connectHttp2, type ClientHttp2Session } from "node:http2";
+import {
+  connect as connectHttp2,
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  type IncomingHttpHeaders,
+} from "node:http2";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
@@ -38,6 +43,41 @@ describe("calls that are no completions", () => {
     const head = [`POST ${path} HTTP/1.1`, `host: 127.0.0.1:${product.httpPort}`, "content-length: 1000", ...headers];
     socket.write(`${[...head, "content-type: application/json"].join("\r\n")}\r\n\r\n{`);
   };
+
+  it.each(["/grpc.health.v1.Health/Watch", "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo"])(
+    "have at most 32 streams on a connection: %s",
+    async (path) => {
+      const session = connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
+      opened.push(session);
+      let refused = 0;
+      const open = (): ClientHttp2Stream => {
+        const stream = session.request({
+          ":method": "POST",
+          ":path": path,
+          "content-type": "application/grpc",
+          te: "trailers",
+        });
+        const count = (headers: IncomingHttpHeaders): void => void (refused += headers["grpc-status"] === "8" ? 1 : 0);
+        stream
+          .on("response", count)
+          .on("trailers", count)
+          .on("error", () => undefined)
+          .resume();
+        // An empty message: all services, or nothing that reflection knows.
+        stream.write(Buffer.alloc(5));
+        if (path.endsWith("Watch")) stream.end();
+        return stream;
+      };
+      const streams = Array.from({ length: 40 }, open);
+      await expect.poll(() => refused).toBe(8);
+      for (const stream of streams) stream.close();
+      await expect.poll(() => streams.every((stream) => stream.closed)).toBe(true);
+      // Those that ended make room.
+      for (let count = 0; count < 32; count++) open();
+      await expect.poll(async () => (await complete()) === 200 && refused).toBe(8);
+      session.destroy();
+    },
+  );
 
   it.each(["KeyService/GetCurrent", "ModelService/List", "ModelService/Get"])(
     "have no large bodies: %s",

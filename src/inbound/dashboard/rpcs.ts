@@ -18,7 +18,7 @@ import type { RequestHeaders, RpcShape } from "./csrf.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 import { describeBrowser } from "./session-service.ts";
-import { ConcurrencyLimit } from "./streams.ts";
+import { ConcurrencyLimit } from "../concurrency-limit.ts";
 
 /** What answering calls stands on. */
 export interface RpcPorts {

@@ -10,6 +10,7 @@ import {
   HealthListResponseSchema,
 } from "../../../gen/health/v1/health_pb.js";
 import type { Encoded } from "./definition.ts";
+import type { PublicStreams } from "./public-streams.ts";
 import { toRefusal } from "./status.ts";
 
 type Check = ServerUnaryCall<Encoded<HealthCheckRequest>, HealthCheckResponse>;
@@ -28,8 +29,11 @@ export interface HealthService {
   announceEnd(): void;
 }
 
-/** `names` are those of the services; the empty one is the server as a whole. */
-export function createHealthService(names: readonly string[]): HealthService {
+/**
+ * `names` are those of the services; the empty one is the server as a whole. `openStreams` bounds how many each connection
+ * watches with.
+ */
+export function createHealthService(names: readonly string[], openStreams: PublicStreams): HealthService {
   /** Who watches, and which service. */
   const watching = new Map<Watch, string>();
   let state = ServingStatus.SERVING;
@@ -58,6 +62,7 @@ export function createHealthService(names: readonly string[]): HealthService {
         } catch (reason) {
           return void call.emit("error", toRefusal(reason, call));
         }
+        if (!openStreams.open(call)) return;
         watching.set(call, service);
         // grpc-js says "cancelled" at every end of a call.
         call.on("cancelled", () => watching.delete(call));

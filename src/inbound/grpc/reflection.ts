@@ -8,6 +8,7 @@ import {
   ServerReflectionResponseSchema,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.js";
 import type { Encoded } from "./definition.ts";
+import type { PublicStreams } from "./public-streams.ts";
 import { toRefusal } from "./status.ts";
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
@@ -21,11 +22,12 @@ interface Index {
 
 /**
  * Server reflection, so that stock tools need no files of ours, in grpc-js's shape. Tells of these services, and of
- * the messages in `details`, which errors carry.
+ * the messages in `details`, which errors carry. `openStreams` bounds how many streams each connection has.
  */
 export function reflectionHandlers(
   services: readonly { readonly typeName: string; readonly file: DescFile }[],
   details: readonly DescFile[],
+  openStreams: PublicStreams,
 ): {
   serverReflectionInfo(call: ServerDuplexStream<Encoded<ServerReflectionRequest>, ServerReflectionResponse>): void;
 } {
@@ -33,6 +35,7 @@ export function reflectionHandlers(
   let index: Index | undefined;
   return {
     serverReflectionInfo(call) {
+      if (!openStreams.open(call)) return;
       call.on("data", (encoded: Encoded<ServerReflectionRequest>) => {
         let request: ServerReflectionRequest;
         try {

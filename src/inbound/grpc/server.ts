@@ -18,6 +18,7 @@ import { ConnectionGuard } from "./connection-guard.ts";
 import { serviceDefinition } from "./definition.ts";
 import { completionHandlers, keyHandlers, modelHandlers } from "./handlers.ts";
 import { createHealthService } from "./health.ts";
+import { PublicStreams } from "./public-streams.ts";
 import { reflectionHandlers } from "./reflection.ts";
 
 export interface GrpcOptions {
@@ -67,9 +68,10 @@ export async function startGrpcServer(
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });
-  const health = createHealthService(["", ...served.map((service) => service.typeName)]);
+  const openStreams = new PublicStreams();
+  const health = createHealthService(["", ...served.map((service) => service.typeName)], openStreams);
   server.addService(serviceDefinition(Health), health.handlers);
-  const reflection = reflectionHandlers([...served, Health], [file_google_rpc_error_details]);
+  const reflection = reflectionHandlers([...served, Health], [file_google_rpc_error_details], openStreams);
   for (const definition of reflectionDefinitions()) {
     server.addService(definition, reflection);
   }
