@@ -104,14 +104,23 @@ export async function startHttpServer(
   };
 }
 
+/**
+ * Requests that a connection may send before their answers are out. Each holds some 9 KiB until then, and 64 KiB of a stranger
+ * are 1,700 of them. No usual client sends any.
+ */
+const MAX_PIPELINED = 100;
+
 class Front {
   readonly #services: EdgeServices;
   readonly #cors: ReturnType<typeof createCors>;
   readonly #connect: ReturnType<typeof connectHandler>;
   readonly #documents: Documents | undefined;
   readonly #console: Mounted | undefined;
-  /** The latest answer on a connection: while it is under way, nothing else may be written there. */
-  readonly #answering = new WeakMap<Socket, ServerResponse>();
+  /**
+   * The answers of a connection in their order: those that are not out yet, and the latest. While one is under way, nothing else
+   * may be written there.
+   */
+  readonly #answering = new WeakMap<Socket, ServerResponse[]>();
   readonly #arrivals: Arrivals;
   #draining = false;
   /** When a request by HTTP/1.0 was last reported. */
@@ -141,15 +150,22 @@ class Front {
   }
 
   handle(request: IncomingMessage, response: ServerResponse): void {
+    const { socket } = request;
+    // What came in the same piece is still handed over.
+    if (socket.destroyed) return;
+    let answers = this.#answering.get(socket);
+    if (answers === undefined) this.#answering.set(socket, (answers = []));
+    while (answers.length > 1 && answers[0]!.writableFinished) answers.shift();
+    if (answers.length > MAX_PIPELINED) return void socket.destroy();
     const requestId = requestIdFrom(single(request.headers["x-request-id"]));
-    const isLast = this.#draining || this.#answering.get(request.socket)?.shouldKeepAlive === false;
+    const isLast = this.#draining || answers.at(-1)?.shouldKeepAlive === false;
     if (isLast) response.setHeader("connection", "close");
     const exchange = new Exchange(request, response, {
       requestId,
       arrivedMs: this.#services.clock.monotonic(),
       headers: isForPages(request.url!) ? this.#cors(request) : [],
     });
-    this.#answering.set(request.socket, response);
+    answers.push(response);
     this.#arrivals.add(request);
     this.#serve(exchange).catch((reason: unknown) => this.#refuse(exchange, Failure.from(reason)));
   }
@@ -204,7 +220,7 @@ class Front {
 
   /** What Node's parser refuses is answered in our own shape, and the connection closed. */
   refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
-    const answer = this.#answering.get(socket);
+    const answer = this.#answering.get(socket)?.at(-1);
     // Also what has been refused before all of its body was there.
     const isAnswered = answer?.headersSent === true && (!answer.writableFinished || !answer.req.complete);
     if (!socket.writable || error.code === "ECONNRESET" || isAnswered) return void socket.destroy();
