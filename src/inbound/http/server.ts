@@ -155,10 +155,10 @@ class Front {
     if (socket.destroyed) return;
     let answers = this.#answering.get(socket);
     if (answers === undefined) this.#answering.set(socket, (answers = []));
-    while (answers.length > 1 && answers[0]!.writableFinished) answers.shift();
-    if (answers.length > MAX_PIPELINED) return void socket.destroy();
-    const requestId = requestIdFrom(single(request.headers["x-request-id"]));
     const isLast = this.#draining || answers.at(-1)?.shouldKeepAlive === false;
+    while (answers[0]?.writableFinished === true) answers.shift();
+    if (answers.length >= MAX_PIPELINED) return void socket.destroy();
+    const requestId = requestIdFrom(single(request.headers["x-request-id"]));
     if (isLast) response.setHeader("connection", "close");
     const exchange = new Exchange(request, response, {
       requestId,

@@ -1,6 +1,6 @@
 /*
  * What we send: the parts of OpenAI's chat completion request that this dialect uses. Optional fields may be undefined;
- * JSON leaves them out. What upstreams answer has no types here: it is read field by field, with `../wire/lenient.ts`.
+ * JSON leaves them out. What upstreams answer has no types here: it is read field by field, with `../wire/json.ts`.
  */
 
 /** The body of `POST /chat/completions`. */
