@@ -26,12 +26,12 @@ import {
   sizeOfChoices,
 } from "./token-estimate.ts";
 
-/** Completions whose callers have their end, and whose ledger entries wait for the providers' counts. */
+/** Completions that have ended for the caller while their ledger entries wait for the providers' token counts. */
 export class Settling {
   readonly #open = new Map<Promise<void>, () => void>();
   #cut = false;
 
-  /** `work` never outlasts the models' time to settle by more than a ledger entry takes; `giveUp` ends that time. */
+  /** Adds a completion. `work` ends within `settle_ms` of the model plus one ledger write; `giveUp` ends it earlier. */
   add(work: Promise<void>, giveUp: () => void): void {
     const done = work.catch(() => undefined).finally(() => this.#open.delete(done));
     this.#open.set(done, giveUp);
@@ -42,19 +42,19 @@ export class Settling {
     return this.#open.size;
   }
 
-  /** Resolves when none is left. */
+  /** Resolves when all have been written. */
   async idle(): Promise<void> {
     while (this.#open.size > 0) await Promise.all(this.#open.keys());
   }
 
-  /** Providers are heard no longer, from now on either: what is not counted is booked by its bound. */
+  /** Stops reading from providers, now and for later completions: entries without a count are booked by their bound. */
   cut(): void {
     this.#cut = true;
     for (const giveUp of this.#open.values()) giveUp();
   }
 }
 
-/** Where a meter writes what it saw. */
+/** Ports of the accounting. */
 export interface AccountingPorts {
   readonly ledger: Ledger;
   readonly recorder: Recorder;
@@ -68,20 +68,20 @@ interface Metered {
   readonly mode: Mode;
 }
 
-/** What both the record and the ledger entry say. */
+/** Fields that the record and the ledger entry share. */
 type Noted = Omit<CompletionRecord, "principal" | "usage" | "costMicroUsd" | "reservedMicroUsd" | "failure" | "entry">;
 
-/** What was reserved for a completion. */
+/** The reservation of a completion. */
 export interface Reserved {
   readonly reservation: Reservation;
   readonly prompt: PromptSize;
-  /** As it is sent to the first model. */
+  /** Size of the request that is sent to the first model. */
   readonly sent: SentSize;
-  /** For budgets; undefined when a model of the plan has no price. */
+  /** Reserved for budgets; undefined when a model of the plan has no price. */
   readonly costMicroUsd: number | undefined;
 }
 
-/** What is noted of one completion while it runs, and written down once when it is over. */
+/** Collects the facts of one completion while it runs, and records them once at its end. */
 export class CompletionAccounting {
   readonly routerCall: RouterCall;
   readonly #ports: AccountingPorts;
@@ -90,25 +90,25 @@ export class CompletionAccounting {
   readonly #mode: Mode;
   readonly #startedAtMs: number;
   readonly #attempts: Attempt[] = [];
-  /** What of the answer went by. */
+  /** Size of the part of the answer that core has emitted. */
   #answer: AnswerSize = { textTokens: 0, pictures: 0 };
-  /** What earlier attempts may be billed. */
+  /** Bookings of earlier attempts that may be billed. */
   readonly #bookings: Booking[] = [];
-  /** The last attempt, when the provider may still be heard to count it. */
+  /** The last attempt, if its provider may still send a token count. */
   #unsettled: UncountedAttempt | undefined;
-  /** Whether the answer that its caller saw is among the bookings. */
+  /** Whether the bookings include the answer that the caller received. */
   #isBooked = false;
-  /** That of a completion that ended without a word, which none should. */
+  /** Outcome until another one is set; a completion should never end with it. */
   #outcome: "served" | FailureCode = "internal";
   #failure: Failure | undefined;
   #candidates: readonly Model[] = [];
   #reserved: Reserved | undefined;
   #reservedMicroUsd: number | undefined;
-  /** By the latest attempt. */
+  /** Reported by the latest attempt. */
   #sent: SentSize | undefined;
   #model: Model | undefined;
   #usage: Usage | undefined;
-  /** The booking of `usage`, once it was asked for. */
+  /** The booking of `usage`, computed on first use. */
   #counted: { readonly usage: Usage; readonly booking: Booking } | undefined;
   #firstContentMs: number | undefined;
 
@@ -140,7 +140,7 @@ export class CompletionAccounting {
     this.#candidates = candidates;
   }
 
-  /** From now on a ledger entry is owed. */
+  /** Stores the reservation. From now on the completion must have a ledger entry. */
   reserved(reserved: Reserved): void {
     this.#reserved = reserved;
     this.#reservedMicroUsd = reserved.costMicroUsd;
@@ -163,7 +163,7 @@ export class CompletionAccounting {
     if (usage === undefined) this.#answer = sizeOfChoices(choices);
   }
 
-  /** The answer is whole: adds to its report what core knows. */
+  /** Completes the report of a whole answer with what core knows. */
   complete(report: Report): void {
     report.omitted = [...this.#request.unrecognizedFields, ...report.omitted];
     const costMicroUsd = this.#countedCost(this.#usage);
@@ -171,7 +171,7 @@ export class CompletionAccounting {
     this.#outcome = "served";
   }
 
-  /** Changes nothing of the outcome once the answer was whole: what becomes of its caller then is no failure of it. */
+  /** Sets the failure. Ignored once the answer was complete: a caller that leaves later does not change the outcome. */
   failed(reason: unknown): Failure {
     const failure = Failure.from(reason);
     if (this.#outcome === "served") return failure;
@@ -181,8 +181,8 @@ export class CompletionAccounting {
   }
 
   /**
-   * The completion is over. Resolves when it is written down and what was reserved is given back, or, when the provider is
-   * still heard for its count, at once: the rest is `settling`'s.
+   * Ends the accounting. Resolves when the ledger entry is durable and the reservation released; at once when the provider
+   * may still send its count, in which case `settling` does the rest.
    */
   async end(): Promise<void> {
     const { requestId, completionId, entrance, arrivedMs } = this.#call;
@@ -226,12 +226,12 @@ export class CompletionAccounting {
         entry,
       });
     } finally {
-      // Whatever becomes of logs and metrics: what was reserved is owed.
+      // A failing log or metric must not keep the reservation.
       await written;
     }
   }
 
-  /** Gives back what was reserved and makes the entry, if any is owed. */
+  /** Releases the reservation and makes the ledger entry, if the completion must have one. */
   #toEntry(noted: Noted, { tokens, costMicroUsd, estimated }: Booking): NewLedgerEntry | undefined {
     if (this.#reserved === undefined) return undefined;
     const { accountId, keyId, keyFamilyId } = this.#call.principal;
@@ -240,10 +240,7 @@ export class CompletionAccounting {
     return { ...noted, accountId, keyId, keyFamilyId, tokens, costMicroUsd, partial, estimated };
   }
 
-  /**
-   * What the provider's own count of the answer comes to, and what attempts before it may be billed; undefined without a
-   * count or a price.
-   */
+  /** Cost by the provider's count plus the bookings of earlier attempts; undefined without a count or a price. */
   #countedCost(usage: Usage | undefined): number | undefined {
     const model = this.#model;
     if (usage === undefined || model?.price === undefined) return undefined;
@@ -251,7 +248,7 @@ export class CompletionAccounting {
     return this.#withBookings(this.#bookCounted(usage, model)).costMicroUsd;
   }
 
-  /** All attempts. */
+  /** Sum over all attempts. */
   #total(): Booking {
     const model = this.#model;
     if (model === undefined || this.#isBooked) return sumOf(this.#bookings);
@@ -264,7 +261,7 @@ export class CompletionAccounting {
   }
 
   #bookCounted(usage: Usage, model: Model): Booking {
-    // A count is what the last attempt ended with: its model and what it was sent do not change any more.
+    // The count belongs to the last attempt, whose model and request no longer change.
     if (this.#counted?.usage !== usage)
       this.#counted = { usage, booking: book(toTokenCounts(usage), { model, sent: this.#sent! }, false) };
     return this.#counted.booking;
@@ -276,7 +273,7 @@ export class CompletionAccounting {
   }
 
   #noteUncounted(attempt: UncountedAttempt): void {
-    // What the provider had counted before its stream broke stays its count.
+    // A count that arrived before the stream broke stays valid.
     if (attempt.committed && this.#usage !== undefined) return attempt.rest?.giveUp();
     if (attempt.rest === undefined) this.#settle(attempt, undefined);
     else this.#unsettled = attempt;
@@ -318,27 +315,27 @@ export class CompletionAccounting {
 
 const NOTHING_SEEN: AnswerSize = { textTokens: 0, pictures: 0 };
 
-/** What one attempt is booked at. */
+/** Tokens and cost booked for one attempt. */
 interface Booking {
   readonly tokens: TokenCounts;
   readonly costMicroUsd: number;
   readonly estimated: boolean;
 }
 
-/** An attempt that was not counted, and what is known of it now. */
+/** An attempt without a token count. */
 interface UncountedFacts {
   readonly request: Capped;
   readonly prompt: PromptSize;
-  /** What went by of its answer, as far as core was given it. */
+  /** Size of the part of its answer that core received. */
   readonly seen: AnswerSize;
-  /** What the provider said after the attempt's end; undefined when it was not listened to. */
+  /** What the provider sent after the end of the attempt; undefined when its connection was closed at once. */
   readonly outcome: RestOutcome | undefined;
 }
 
 /**
- * What a provider may bill for an attempt: its own count where it came in time, nothing where it refused. Otherwise the
- * prompt by its size (with documents or searches: the context window), and of the answer all that the model can have generated in the time that it had, at least what was
- * seen of it and at most what the request allowed.
+ * What a provider may bill for an attempt: its own count if it came in time, nothing if it refused the request. Otherwise an
+ * estimate: the prompt by its size (with documents or searches: the context window), and as many answer tokens as the model
+ * can generate in the elapsed time, at least those received and at most those allowed by the request.
  */
 function bookUncounted(
   { model, sent, progress, ...attempt }: UncountedAttempt,
@@ -355,14 +352,14 @@ function bookUncounted(
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.n ?? 1);
   const tokens = {
     ...NO_TOKENS,
-    // How much a document of a few bytes or a search brings into the prompt only the provider knows.
+    // Only the provider knows how many tokens a document or a search adds to the prompt.
     prompt: prompt.unbounded || sent.searches ? most.prompt : Math.min(estimateTokens(prompt), most.prompt),
     completion: Math.min(Math.max(said, generated), most.completion),
   };
   return book(tokens, { model, sent }, true);
 }
 
-/** An answer that came to its end without a count: what was seen of it, and no more than the request allowed. */
+/** Booking of a complete answer without a count: the received tokens, at most as many as the request allows. */
 function bookSeen(seen: AnswerSize, { request, ...sending }: Sending & { readonly request: Capped }): Booking {
   const most = mostTokens(request, sending);
   const prompt = Math.min(estimateTokens(sending.prompt), most.prompt);
@@ -370,14 +367,14 @@ function bookSeen(seen: AnswerSize, { request, ...sending }: Sending & { readonl
   return book({ ...NO_TOKENS, prompt, completion }, sending, true);
 }
 
-/** These tokens at the model's prices; they cost nothing without a price. */
+/** Prices the tokens; 0 for a model without a price. */
 function book(tokens: TokenCounts, { model, sent }: Omit<Sending, "prompt">, estimated: boolean): Booking {
   return { tokens, costMicroUsd: model.price === undefined ? 0 : costOf(tokens, model.price, sent), estimated };
 }
 
 const KEPT = Object.keys(NO_TOKENS) as (keyof typeof NO_TOKENS)[];
 
-/** All of them together. */
+/** Sum of bookings. */
 function sumOf(bookings: readonly Booking[]): Booking {
   const [only] = bookings;
   if (only !== undefined && bookings.length === 1) return only;

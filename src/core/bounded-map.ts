@@ -15,7 +15,7 @@ export class BoundedMap<K, V> {
     return this.#entries.has(key);
   }
 
-  /** Sets an entry, which is the newest then also when the key was there before. */
+  /** Sets an entry and makes it the newest, also when the key exists already. */
   set(key: K, value: V): void {
     this.#entries.delete(key);
     if (this.#entries.size >= this.#limit) this.#entries.delete(this.#entries.keys().next().value!);

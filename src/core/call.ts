@@ -2,28 +2,28 @@ import type { Entrance } from "./ledger.ts";
 import type { LimitFacts } from "./limiter.ts";
 import type { Needs, Principal } from "./principal.ts";
 
-/** Who asks for something, and what it is told of its limits. */
+/** The caller of one request, and where its limits are reported. */
 export interface Caller {
   readonly principal: Principal;
-  /** Maybe the caller's own: not unique. */
+  /** May be chosen by the caller, so not unique. */
   readonly requestId: string;
-  /** Of a completion: its ID. Unique for ever, and never the caller's choice. */
+  /** ID of the completion: unique, and never chosen by the caller. */
   readonly completionId: string;
-  /** Is told the limits as they are once the request has been counted, before there is any answer. */
+  /** Called with the limits after the request was counted, before any answer. */
   readonly admitted: (facts: LimitFacts) => void;
 }
 
-/** What an entrance knows of a call. */
+/** What the inbound side knows of a call. */
 export interface Call extends Caller {
   readonly entrance: Entrance;
-  /** Aborts when the caller leaves, its deadline passes or the gateway stops: with a Failure as its reason. */
+  /** Aborts when the caller disconnects, the deadline passes or the gateway stops; the reason is a Failure. */
   readonly signal: AbortSignal;
   /** When the request arrived, by the clock's `monotonic`. */
   readonly arrivedMs: number;
-  /** When the caller's deadline passes, by the clock's `monotonic`; absent without one. `signal` keeps it. */
+  /** When the caller's deadline passes, by the clock's `monotonic`; absent without one. `signal` aborts at it. */
   readonly expiresMs?: number | undefined;
-  /** How many gateways the request has come through before this one. Default: none. */
+  /** Number of gateways before this one (`x-parley-hops`). Default: 0. */
   readonly hops?: number | undefined;
-  /** Is told what the completion needs of its key, which has it; absent where nothing ends the call when the key loses it. */
+  /** Called with the permissions that the completion needs, so that losing them ends the call. Absent: nothing ends it. */
   readonly permitted?: ((needs: Needs) => void) | undefined;
 }

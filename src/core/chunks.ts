@@ -20,8 +20,8 @@ import {
 import type { Answer } from "./provider.ts";
 
 /*
- * Written as the plain objects that `create` makes of a message: an answer has thousands of chunks, and `create` goes
- * through a list of fields. The compiler misses a field that is not in them.
+ * Plain objects of the shape that `create` returns. An answer has thousands of chunks, and `create` iterates over all fields
+ * of a message. The compiler reports a missing field.
  */
 
 /** A chunk that adds `content` to a choice. */
@@ -39,7 +39,7 @@ export function finishChunk(
   return toChunk({ case: "finish", value });
 }
 
-/** A chunk with what the provider counted. */
+/** A chunk with the provider's token counts. */
 export function usageChunk(usage: Usage): CompletionChunk {
   return toChunk({ case: "usage", value: usage });
 }
@@ -48,7 +48,7 @@ function toChunk(event: CompletionChunk["event"]): CompletionChunk {
   return { $typeName: "parley.v1.CompletionChunk", event };
 }
 
-/** Puts the chunks of a stream together into the whole answer. The chunks stay as they are. */
+/** Joins the chunks of a stream into the whole answer. Does not change the chunks. */
 export class AnswerBuilder {
   readonly #choices = new Map<number, Choice>();
   #usage: Usage | undefined;
@@ -86,7 +86,7 @@ export class AnswerBuilder {
   }
 }
 
-// The plain objects that `create` makes of these messages, at a fraction of its cost: every answer has them.
+// Plain objects of the shape that `create` returns, at a fraction of its cost: every answer has them.
 
 function newChoice(index: number): Choice {
   const message: Message = {
@@ -141,7 +141,7 @@ function addContent(message: Message, content: Delta["content"]): void {
       break;
     }
     case "reasoningBlock": {
-      // The block repeats, complete, what was streamed as `reasoning` since the block before it.
+      // The block repeats the text that was streamed as `reasoning` since the previous block.
       const last = message.reasoning.at(-1);
       if (last !== undefined && last.signature === "" && last.redacted === "") message.reasoning.pop();
       message.reasoning.push(clone(ReasoningBlockSchema, content.value));
@@ -173,7 +173,7 @@ function addToolCall(message: Message, delta: ToolCallDelta): void {
   call.custom ||= delta.custom;
 }
 
-/** Adds to what is gathered already, in place: a copy per chunk would cost the square of a long answer. */
+/** Appends in place: a copy per chunk would be quadratic in the length of the answer. */
 function joinLogprobs(gathered: Logprobs | undefined, { content, refusal }: Logprobs): Logprobs {
   const joined = gathered ?? create(LogprobsSchema);
   for (const token of content) joined.content.push(token);

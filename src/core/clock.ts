@@ -1,10 +1,10 @@
-/** The only source of time. Tests and simulations hand in their own. */
+/** The only source of time. Tests and simulations pass their own. */
 export interface Clock {
-  /** Wall time in Unix milliseconds: for what is shown or stored, never for measuring. */
+  /** Wall-clock time in Unix milliseconds: for display and storage, never for durations. */
   now(): number;
-  /** Milliseconds that only ever grow, from an arbitrary beginning: for limits and durations. */
+  /** Monotonic time in milliseconds from an arbitrary origin: for limits and durations. */
   monotonic(): number;
-  /** Calls back once after this many milliseconds, unless the returned function is called before. */
+  /** Calls back once after this many milliseconds. The returned function cancels it. */
   after(delayMs: number, callback: () => void): () => void;
 }
 
@@ -22,7 +22,7 @@ export function sleep(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
   });
 }
 
-/** The machine's time. */
+/** The system clock. */
 export const systemClock: Clock = {
   now: () => Date.now(),
   monotonic: () => performance.now(),
@@ -32,7 +32,7 @@ export const systemClock: Clock = {
   },
 };
 
-/** The calendar month of a moment, in UTC: `2026-11`. Budgets are for one of these. */
+/** The calendar month of a time in UTC, such as `2026-11`: the period of a budget. */
 export function monthOf(atMs: number): string {
   return new Date(atMs).toISOString().slice(0, 7);
 }

@@ -14,26 +14,23 @@ import type { Mode, Plan, Router } from "./router.ts";
 import { measurePrompt } from "./token-estimate.ts";
 import { MAX_FALLBACKS, validate } from "./validate.ts";
 
-/**
- * The completion service, as all entrances call it. A request belongs to it from then on, and may be empty of its
- * conversation afterwards.
- */
+/** The completion service that every inbound protocol calls. It owns the request and may remove its conversation. */
 export interface Completions {
   /** One whole completion. Throws a Failure. */
   create(request: CompletionRequest, call: Call): Promise<Completion>;
   /**
-   * One completion in batches of chunks, by the grammar of `CompletionService.Stream`. Throws a Failure; once a batch
-   * was emitted, the failure is the end of the stream. Whoever wants no more aborts the call's signal.
+   * One completion in batches of chunks, by the grammar of `CompletionService.Stream`. Throws a Failure; after
+   * the first batch the failure ends the stream. To stop it, abort the call's signal.
    */
   stream(request: CompletionRequest, call: Call, emit: Emit): Promise<void>;
 }
 
-/** Core's completions, and the end of what they leave behind. */
+/** The completion service, and the work that its completions leave behind. */
 export interface OwnedCompletions extends Completions {
   readonly settling: Settling;
 }
 
-/** What core stands on. */
+/** Ports of core. */
 export interface CorePorts {
   readonly router: Router;
   readonly permit: Permit;
@@ -43,7 +40,7 @@ export interface CorePorts {
   readonly clock: Clock;
 }
 
-/** How much longer than its deadline a completion may take to be written down. */
+/** Time after the deadline in which a completion is recorded. */
 const SETTLING_MS = 60_000;
 
 /**
@@ -60,7 +57,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
     const plan = admitOrCount(ports, request, { call, mode });
     meter.planned(plan);
     const reserving = reserve(ports, plan, call);
-    // Before anything is waited for: of those that have arrived together, all would be held.
+    // Before the first await, or the bodies of all requests that arrived together would stay in memory.
     if (plan.candidates.length === 1) releaseConversation(request);
     meter.reserved(await reserving);
     return plan;
@@ -97,7 +94,7 @@ export function createCompletions(corePorts: CorePorts): OwnedCompletions {
       try {
         const plan = await begin(meter, request, { call, mode: "stream" });
         await plan.stream(meter.routerCall, (batch) => {
-          // What is out is final: no other model is asked any more.
+          // Content has been sent: no other model is tried.
           releaseConversation(request);
           for (const chunk of batch) meter.observe(chunk);
           return emit(batch);
@@ -116,7 +113,7 @@ interface CallAndMode {
   readonly mode: Mode;
 }
 
-/** A request that is not admitted counts against its key's request rate. */
+/** Counts a request that is not admitted against the request rate of its key. */
 function admitOrCount(ports: CorePorts, request: CompletionRequest, { call, mode }: CallAndMode): Plan {
   try {
     return admit(ports, request, { call, mode });
@@ -126,7 +123,7 @@ function admitOrCount(ports: CorePorts, request: CompletionRequest, { call, mode
   }
 }
 
-/** Takes the worst case of the plan. Throws what the limiter and the ledger throw. */
+/** Reserves the worst case of the plan. Throws what the limiter and the ledger throw. */
 async function reserve({ limiter, ledger }: CorePorts, plan: Plan, call: Call): Promise<Reserved> {
   ledger.admit();
   const { request, candidates, sent } = plan;
@@ -142,9 +139,9 @@ async function reserve({ limiter, ledger }: CorePorts, plan: Plan, call: Call): 
 }
 
 /**
- * Lets go of a conversation that has been translated for the only model it may go to, or whose answer has begun: while that
- * is under way, which may take minutes, the garbage collector would copy it again and again. Whoever called may still hold
- * the request itself, so it is emptied.
+ * Empties the messages of a request that is no longer needed: translated for its only model, or its answer has begun. An
+ * answer may take minutes, in which the garbage collector would copy the messages again and again. The caller still
+ * references the request, so its list is emptied in place.
  */
 function releaseConversation(request: CompletionRequest): void {
   if (request.messages.length === 0) return;
@@ -152,10 +149,10 @@ function releaseConversation(request: CompletionRequest): void {
   request.tools = [];
 }
 
-/** Throws `permission_denied`, naming what is missing. */
+/** Throws `permission_denied` that names the missing permission. */
 type Permit = (principal: Principal, needs: Needs) => void;
 
-/** What admission asks. */
+/** Ports of `admit`. */
 interface AdmissionPorts {
   readonly router: Router;
   readonly permit: Permit;
@@ -164,7 +161,7 @@ interface AdmissionPorts {
 
 const NO_OPTIONS: ReadonlySet<ProviderOption> = new Set();
 
-/** Everything that can be wrong with a request before any upstream hears of it, in the documented order. */
+/** Checks a request before anything is sent to a provider, in the documented order. */
 function admit(
   { router, permit, limiter }: AdmissionPorts,
   request: CompletionRequest,
@@ -173,7 +170,7 @@ function admit(
   if (request.model === "") throw invalidField("model", "is required");
   const primary = find(router, request.model, { field: "model", principal: call.principal });
   const candidates = [primary];
-  // Of more, the request is refused, and what they are called does not matter.
+  // A request with more fallbacks is refused anyway.
   request.fallbackModels.slice(0, MAX_FALLBACKS).forEach((id, index) => {
     const model = find(router, id, { field: `fallback_models[${index}]`, principal: call.principal });
     if (!candidates.includes(model)) candidates.push(model);

@@ -4,14 +4,14 @@ import type { Model, Price } from "./model.ts";
 import type { SentSize } from "./provider.ts";
 import { boundTokens, estimateTokens, type PromptSize } from "./token-estimate.ts";
 
-/** What changes the price of a request's tokens. */
+/** Facts of a request that change the price of its tokens. */
 export type Pricing = Pick<SentSize, "priceFactor" | "cacheWrite">;
 
-/** Of most requests. */
+/** The facts of most requests. */
 export const PLAIN: Pricing = { priceFactor: 1, cacheWrite: "none" };
 
 /**
- * What a completion costs, in micro-USD, rounded half up. Prompt tokens that were read from a cache or written to one, speech
+ * Cost of a completion in micro-USD, rounded half up. Prompt tokens that were read from a cache or written to one, speech
  * and generated pictures have prices of their own; of writes that were asked for with different times, all have the price of
  * the longest. Whole numbers throughout for whole factors, and exact below 2^53: that is nine million tokens at 1,000 USD per
  * million.
@@ -33,25 +33,25 @@ export function costOf(tokens: TokenCounts, price: Price, { priceFactor, cacheWr
   return toMicroUsd(millionths, priceFactor);
 }
 
-/** Millionths of a micro-USD, which are tokens times prices, times `factor`: in micro-USD, rounded half up. */
+/** Converts tokens × price × `factor` (millionths of a micro-USD) into micro-USD, rounded half up. */
 export function toMicroUsd(millionths: number, factor: number): number {
   return Math.round((millionths * factor) / 1_000_000);
 }
 
-/** What is reserved for a request before it is sent. */
+/** The reservation of a request, made before it is sent. */
 interface WorstCase {
-  /** For token rates: about what is in the prompt, and all that the answer is expected to have at most. */
+  /** For token rates: the estimated prompt tokens plus the largest expected answer. */
   readonly tokens: number;
-  /** For budgets, in micro-USD: what one attempt cannot cost more than. Undefined when a model of the plan has no price. */
+  /** For budgets: upper bound of the cost of one attempt, in micro-USD. Undefined when a model of the plan has no price. */
   readonly costMicroUsd: number | undefined;
 }
 
-/** A request as core knows it, whose messages may have been emptied. */
+/** A request, whose messages may have been removed already. */
 export type Capped = Pick<CompletionRequest, "maxTokens" | "n">;
 
 /**
- * The worst case over all models that may answer. `sent` is the primary's; what a fallback is really sent is measured, and
- * reserved where it is more, when it comes to that.
+ * The worst case over all models of the plan. `sent` is the size for the primary; a fallback's own size is measured, and the
+ * difference reserved, when the fallback is tried.
  */
 export function worstCase(
   request: Capped,
@@ -70,30 +70,30 @@ export function worstCase(
   };
 }
 
-/** One attempt: what is sent to which model. */
+/** One attempt: the model and the size of what is sent. */
 export interface Sending {
   readonly prompt: PromptSize;
   readonly sent: SentSize;
   readonly model: Model;
 }
 
-/** Tokens of one attempt. */
+/** Token bounds of one attempt. */
 interface AttemptTokens {
   readonly prompt: number;
   readonly completion: number;
 }
 
-/** More tokens than an attempt can come to. */
+/** Upper bounds of the tokens of an attempt. */
 export function mostTokens({ n }: Capped, { prompt, sent, model }: Sending): AttemptTokens {
   const { contextWindow, maxOutputTokens } = model.upstream;
   return {
-    // What does not fit into its context window is refused by the provider, and costs nothing.
+    // A provider refuses a prompt larger than the context window, at no cost.
     prompt: sent.searches ? contextWindow : Math.min(boundTokens(prompt, sent.textBytes), contextWindow),
     completion: Math.min(sent.maxTokens ?? maxOutputTokens, maxOutputTokens) * (n ?? 1),
   };
 }
 
-/** The most that an attempt can cost, whatever kinds its tokens are. Undefined without a price. */
+/** Upper bound of the cost of an attempt, whatever the kinds of its tokens. Undefined without a price. */
 export function boundCost(request: Capped, sending: Sending): number | undefined {
   const { price } = sending.model;
   if (price === undefined) return undefined;

@@ -1,7 +1,7 @@
 import type { Attempt } from "../../gen/parley/v1/report_pb.js";
 import type { LimitFacts } from "./limiter.ts";
 
-/** Why a completion did not work, in our own words. `inbound/failure-table.ts` says what each becomes on the wire. */
+/** Codes of failures. `inbound/failure-table.ts` maps each to the status and code of every wire format. */
 export type FailureCode =
   | "invalid_request"
   | "request_too_large"
@@ -22,10 +22,10 @@ export type FailureCode =
   | "cancelled"
   | "internal";
 
-/** What makes a failure more precise than its code where clients act on the difference. */
+/** Details beyond the code that clients act on. */
 export type FailureDetail = "context_length_exceeded" | "upstream_overloaded" | "reauthentication_required";
 
-/** One field of a request that is wrong: its path, such as `messages[2].content`, and what would be right. */
+/** An invalid field of a request: its path, such as `messages[2].content`, and what would be valid. */
 export interface FieldViolation {
   readonly field: string;
   readonly description: string;
@@ -33,21 +33,21 @@ export interface FieldViolation {
 
 export interface FailureOptions {
   readonly detail?: FailureDetail;
-  /** The offending fields of an `invalid_request`; the first one is shown as `error.param`. */
+  /** The invalid fields of an `invalid_request`; the first is shown as `error.param`. */
   readonly violations?: readonly FieldViolation[];
   /** How long to wait before trying again. */
   readonly retryAfterMs?: number;
-  /** Whether trying the same upstream model again soon may help. Default: by the code. */
+  /** Whether a retry of the same upstream model may help. Default: by the code. */
   readonly transient?: boolean;
-  /** Whether the request itself may have caused it, so that it says nothing about the upstream's health. Default: no. */
+  /** Whether the request may have caused it, so that it does not count against the upstream's health. Default: false. */
   readonly requestBound?: boolean;
-  /** Whether the provider refused the request before it generated anything, so that it bills nothing. Default: no. */
+  /** Whether the provider refused the request before generating, so that it bills nothing. Default: false. */
   readonly refused?: boolean;
-  /** The HTTP status that the provider answered. */
+  /** HTTP status of the provider's response. */
   readonly upstreamStatus?: number;
-  /** The upstream models that were tried before this failure became the answer. */
+  /** Attempts that were made before this failure was returned. */
   readonly attempts?: readonly Attempt[];
-  /** The caller's limits as they were when one of them refused the request. */
+  /** The caller's limits when one of them refused the request. */
   readonly limits?: LimitFacts;
   /** For the log only; never shown to a caller. */
   readonly cause?: unknown;
@@ -58,8 +58,8 @@ const MAX_FIELD_CHARS = 256;
 const MAX_VIOLATIONS = 20;
 
 /**
- * A text that may hold what a caller or a provider wrote, cut to a sane length and without half characters: a lone
- * surrogate has no UTF-8, and encoding it throws in places that cannot throw.
+ * Shortens a text that a caller or provider may have written, and replaces lone surrogates: they have no UTF-8 encoding, and
+ * encoding them would throw where nothing may throw.
  */
 function toShownText(text: string, maxChars: number): string {
   return (text.length <= maxChars ? text : `${text.slice(0, maxChars)}…`).toWellFormed();
@@ -71,14 +71,14 @@ const TRANSIENT: ReadonlySet<FailureCode> = new Set([
   "upstream_rate_limited",
 ]);
 
-/** A provider that answers one of these has generated nothing. */
+/** Codes with which a provider has generated nothing. */
 const REFUSALS: ReadonlySet<FailureCode> = new Set([
   "upstream_rejected",
   "upstream_rate_limited",
   "upstream_refused_us",
 ]);
 
-/** The one error type. Core and the adapters construct it, only the entrances encode it. */
+/** The only error type. Core and providers create it; inbound encodes it. */
 export class Failure extends Error {
   override readonly name = "Failure";
   readonly code: FailureCode;
@@ -92,7 +92,7 @@ export class Failure extends Error {
   readonly attempts: readonly Attempt[];
   readonly limits: LimitFacts | undefined;
 
-  /** `message` is shown to the caller: it holds no secret, no address and no word of an upstream's internals. */
+  /** `message` is shown to the caller: no secrets, no addresses, no internals of a provider. */
   constructor(code: FailureCode, message: string, options: FailureOptions = {}) {
     super(toShownText(message, MAX_MESSAGE_CHARS), { cause: options.cause });
     this.code = code;
@@ -110,12 +110,12 @@ export class Failure extends Error {
     this.limits = options.limits;
   }
 
-  /** The first offending field. */
+  /** Path of the first invalid field. */
   get param(): string | undefined {
     return this.violations[0]?.field;
   }
 
-  /** The same failure with some of its facts changed. */
+  /** A copy with other details. */
   with(changes: Pick<FailureOptions, "attempts" | "retryAfterMs" | "upstreamStatus" | "violations">): Failure {
     const { code, message, detail, violations, retryAfterMs, transient, requestBound, refused } = this;
     const { upstreamStatus, attempts, limits, cause } = this;
@@ -134,7 +134,7 @@ export class Failure extends Error {
     });
   }
 
-  /** `reason` itself when it is a Failure, else an `internal` one that shows nothing of it. */
+  /** Returns `reason` if it is a Failure, else an `internal` failure with `reason` as its cause only. */
   static from(reason: unknown): Failure {
     return reason instanceof Failure
       ? reason
@@ -147,7 +147,7 @@ export function invalidField(field: string, description: string): Failure {
   return new Failure("invalid_request", `${field}: ${description}.`, { violations: [{ field, description }] });
 }
 
-/** What a call ends with when its caller's deadline has passed. */
+/** The failure of a call whose deadline has passed. */
 export function deadlinePassed(): Failure {
   return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.");
 }

@@ -6,13 +6,13 @@ import { nearest } from "../encoding/nearest.ts";
 
 /** Time limits of one completion. */
 export interface Timeouts {
-  /** Until a streamed answer's first content. A whole answer may take this and `idleMs` together. */
+  /** Until the first content of a stream. A whole answer may take this plus `idleMs`. */
   readonly firstContentMs: number;
-  /** The longest silence in the middle of an answer. */
+  /** Longest pause within an answer. */
   readonly idleMs: number;
   /** All attempts together, to the end of the answer. */
   readonly totalMs: number;
-  /** How long the provider is still read for its count of tokens after the caller left or its time was up; 0: not at all. */
+  /** Time in which the token count is still read after the caller left or the deadline passed; 0: none. */
   readonly settleMs: number;
 }
 
@@ -21,7 +21,7 @@ export interface Price {
   readonly input: number;
   readonly output: number;
   readonly cachedInput: number;
-  /** Input that is written to the provider's cache, for minutes and for an hour. */
+  /** Input written to the provider's cache, for minutes and for an hour. */
   readonly cacheWrite: number;
   readonly cacheWriteHour: number;
   readonly audioInput: number;
@@ -29,7 +29,7 @@ export interface Price {
   readonly audioOutput: number;
 }
 
-/** A model that can be asked for: what callers know of it, and where it is served. Immutable. */
+/** A configured model: its public facts and its upstream. Immutable. */
 export interface Model {
   readonly id: string;
   readonly description: string;
@@ -40,7 +40,7 @@ export interface Model {
   readonly preview: boolean;
   readonly price: Price | undefined;
   readonly timeouts: Timeouts;
-  /** Tokens that one choice of an answer has per second at most: bounds the cost of an answer that was not counted. */
+  /** Highest generation rate of one choice, in tokens per second: bounds the cost of an answer without a count. */
   readonly maxTokensPerSecond: number;
   /** The options that may be sent to its provider; undefined: all. */
   readonly options?: ReadonlySet<ProviderOption> | undefined;
@@ -48,10 +48,10 @@ export interface Model {
   readonly provider: Provider;
 }
 
-/** Characters of a model's name that a failure repeats and compares. */
+/** Characters of an unknown model name that a failure repeats and compares. */
 const MAX_NAME = 256;
 
-/** What health is kept by: one upstream model of one provider, whatever IDs lead to it. */
+/** Key of health and breaker state: one upstream model of one provider, whatever model IDs map to it. */
 export function upstreamKey(model: Model): string {
   return `${model.providerName}/${model.upstream.name}`;
 }
@@ -61,10 +61,7 @@ export function makes(model: Model, modality: Modality): boolean {
   return model.upstream.outputModalities.has(modality);
 }
 
-/**
- * The failure of a request that names, in `field`, a model that does not exist or that its key may not see. `visible` are
- * the models that the key may use.
- */
+/** The failure of a request whose `field` names a model that does not exist. `visible`: the models that the key may use. */
 export function modelNotFound(
   id: string,
   { field, visible }: { readonly field: string; readonly visible: readonly Model[] },

@@ -6,7 +6,7 @@ import { mayUse } from "./principal.ts";
 import type { Router } from "./router.ts";
 import { type Model as ModelMessage, ModelSchema } from "../../gen/parley/v1/model_pb.js";
 
-/** The model service, as both entrances call it. Each call counts as a request. */
+/** The model service. Each call counts as a request. */
 export interface Models {
   /** The models that the key may use. Throws `rate_limited`. */
   list(caller: Caller): Promise<ModelMessage[]>;

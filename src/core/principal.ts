@@ -3,18 +3,18 @@ import type { ProviderOption } from "./provider-options.ts";
 /** What a key may be used for besides its models. */
 export type Capability = "chat" | "images";
 
-/** How much may be used. Undefined means that this is not limited here. */
+/** Limits of a key or account. Undefined: not limited here. */
 export interface Limits {
   readonly requestsPerMinute: number | undefined;
-  /** Of prompt and answer together. */
+  /** Prompt and answer tokens together. */
   readonly tokensPerMinute: number | undefined;
-  /** Completions under way at the same moment. */
+  /** Completions in flight at the same time. */
   readonly concurrentRequests: number | undefined;
-  /** For one calendar month in UTC, in millionths of a US dollar. */
+  /** Per calendar month in UTC, in micro-USD. */
   readonly monthlyBudgetMicroUsd: number | undefined;
 }
 
-/** Limits that limit nothing. */
+/** No limits. */
 export const NO_LIMITS: Limits = {
   requestsPerMinute: undefined,
   tokensPerMinute: undefined,
@@ -22,27 +22,27 @@ export const NO_LIMITS: Limits = {
   monthlyBudgetMicroUsd: undefined,
 };
 
-/** Who calls us: an API key, already checked, and what it may do. */
+/** An authenticated API key with its permissions. */
 export interface Principal {
   readonly keyId: string;
-  /** The first key of its line: those that rotations made one from the other share their limits and budget. */
+  /** ID of the first key of its family: a key and its rotations share limits and budget. */
   readonly keyFamilyId: string;
   readonly keyName: string;
   readonly accountId: string;
-  /** The IDs of the models it may use; undefined means all. */
+  /** IDs of the permitted models; undefined: all. */
   readonly models: ReadonlySet<string> | undefined;
   readonly capabilities: ReadonlySet<Capability>;
-  /** The options that its requests may use; undefined: all without a budget, and none with one. */
+  /** Permitted provider options; undefined: all without a budget, none with one. */
   readonly options?: ReadonlySet<ProviderOption> | undefined;
-  /** The key's own limits. */
+  /** Limits of the key. */
   readonly limits: Limits;
-  /** Those of its account, which all its keys share. */
+  /** Limits of its account, shared by all its keys. */
   readonly accountLimits: Limits;
-  /** When the key ends, in Unix milliseconds; absent for one that does not expire. */
+  /** Expiry in Unix milliseconds; absent for a key that does not expire. */
   readonly expiresAtMs?: number | undefined;
 }
 
-/** What a completion needs of its key: every model it names, the fallback models too, and the kind of completion. */
+/** Permissions that a completion needs: all its models, fallbacks included, and the capability. */
 export interface Needs {
   readonly models: readonly string[];
   readonly capability: Capability;

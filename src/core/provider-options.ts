@@ -2,19 +2,19 @@ import type { CompletionRequest } from "../../gen/parley/v1/completion_pb.js";
 import type { Model } from "./model.ts";
 
 /**
- * Fields of a request that cost money beside its tokens, or let a provider keep data: the operator's choice for each provider
- * and each key. `service_tier` is another price for all tokens, `web_search` a fee for each search, `store` lets the provider
- * keep the conversation, `prompt_cache_retention` its prefixes.
+ * Request options that cost money beyond tokens, or let a provider keep data; operators permit them per provider and key.
+ * `service_tier` changes the price of all tokens, `web_search` has a fee per search, `store` lets the provider keep the
+ * conversation, `prompt_cache_retention` its prefixes.
  */
 export const PROVIDER_OPTIONS = ["service_tier", "web_search", "store", "prompt_cache_retention"] as const;
 
 export type ProviderOption = (typeof PROVIDER_OPTIONS)[number];
 
-/** What a key's requests may ask of providers. */
+/** Rules for what may be sent for a key. */
 export interface SendingRules {
-  /** Undefined: everything that the provider's configuration allows. */
+  /** Undefined: all that the provider's configuration permits. */
   readonly options: ReadonlySet<ProviderOption> | undefined;
-  /** A budget applies: a cap on the answer's tokens is always sent. */
+  /** Whether a budget applies: then a limit of answer tokens is always sent. */
   readonly capped: boolean;
 }
 
@@ -25,7 +25,7 @@ const OPENAI_FIELDS: readonly (readonly [field: string, option: ProviderOption])
   ["prompt_cache_options", "prompt_cache_retention"],
 ];
 
-/** A request as one model may be sent it, and the fields that were left out. */
+/** A request restricted for one model, and the omitted fields. */
 export interface Restricted {
   readonly request: CompletionRequest;
   readonly omitted: readonly string[];
@@ -33,7 +33,7 @@ export interface Restricted {
 
 const NOTHING_OMITTED: readonly string[] = [];
 
-/** Leaves out the options that are not allowed and puts in the cap. The request itself stays as it is. */
+/** Omits options that are not permitted and adds the token limit. Returns a copy. */
 export function restrict(request: CompletionRequest, model: Model, rules: SendingRules): Restricted {
   const { serviceTier, store, openaiOptionsJson, maxTokens } = request;
   const isPlain = serviceTier === undefined && store !== true && (maxTokens !== undefined || !rules.capped);
@@ -43,7 +43,7 @@ export function restrict(request: CompletionRequest, model: Model, rules: Sendin
     (options?.has(option) ?? true) && (model.options?.has(option) ?? true);
   const omitted: string[] = [];
   const changes: Partial<CompletionRequest> = {};
-  // Every provider has a default tier, which nothing is paid for; to leave the choice to it is to say nothing.
+  // Providers charge nothing extra for their default tier, and omitting the field selects it.
   if (serviceTier !== undefined && serviceTier !== "default" && !isAllowed("service_tier")) {
     changes.serviceTier = undefined;
     if (serviceTier !== "auto") omitted.push("service_tier");

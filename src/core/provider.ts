@@ -1,93 +1,93 @@
 import type { Choice, CompletionChunk, CompletionRequest, Modality, Usage } from "../../gen/parley/v1/completion_pb.js";
 import type { Clamp } from "../../gen/parley/v1/report_pb.js";
 
-/** What an upstream model can do, as data: adapters ask these flags, never a model's name. `docs/configuration.md` lists them. */
+/** Capabilities of an upstream model. Dialects check these flags, never the model name. Listed in `docs/configuration.md`. */
 export interface Capabilities {
-  /** Takes `temperature` and `top_p`. */
+  /** Accepts `temperature` and `top_p`. */
   readonly sampling: boolean;
-  /** Takes both of them in one request. */
+  /** Accepts both in one request. */
   readonly temperatureWithTopP: boolean;
-  /** The largest `temperature` it takes. */
+  /** Largest accepted `temperature`. */
   readonly maxTemperature: number;
-  /** Takes `frequency_penalty` and `presence_penalty`. */
+  /** Accepts `frequency_penalty` and `presence_penalty`. */
   readonly penalties: boolean;
   readonly seed: boolean;
   readonly logprobs: boolean;
-  /** Gives more than one choice. */
+  /** Can return more than one choice. */
   readonly multipleChoices: boolean;
-  /** How its reasoning is controlled: not at all, by a token budget, by an effort it adapts to, or by a level. */
+  /** Control of reasoning: none, a token budget, an adaptive effort, or a level. */
   readonly reasoning: "none" | "budget" | "adaptive" | "level";
-  /** Reasons when the request says nothing about it. */
+  /** Reasons by default. */
   readonly reasoningByDefault: boolean;
   readonly reasoningCanBeDisabled: boolean;
-  /** The efforts or levels it knows, lowest first, in the words of `ReasoningEffort` (lower case). */
+  /** Supported efforts or levels, lowest first, with the names of `ReasoningEffort` in lower case. */
   readonly reasoningEfforts: readonly string[];
-  /** For `budget`: the smallest and the largest budget, in tokens. */
+  /** For `budget`: smallest and largest budget in tokens. */
   readonly reasoningBudget: readonly [min: number, max: number];
-  /** Checks that reasoning blocks come back in an unchanged conversation. */
+  /** Requires reasoning blocks to be sent back unchanged. */
   readonly preservedReasoning: boolean;
   readonly tools: boolean;
-  /** Can be made to call a tool. */
+  /** Supports forcing a tool call. */
   readonly forcedTools: boolean;
-  /** Enforces a JSON schema on its text. */
+  /** Supports structured output by JSON schema. */
   readonly jsonSchema: boolean;
   /** Continues a trailing assistant message. */
   readonly prefill: boolean;
-  /** Takes system messages in the middle of a conversation. */
+  /** Accepts system messages after the first message. */
   readonly midConversationSystem: boolean;
-  /** Reads https addresses of pictures itself. */
+  /** Fetches https image URLs itself. */
   readonly imageUrls: boolean;
-  /** Takes the size and the aspect ratio of a picture. */
+  /** Accepts size and aspect ratio of images. */
   readonly imageOptions: boolean;
-  /** OpenAI dialect: the name of the token limit. */
+  /** OpenAI dialect: field name of the token limit. */
   readonly maxTokensField: "max_tokens" | "max_completion_tokens";
-  /** OpenAI dialect: message content may be an array of parts even when it is only text. */
+  /** OpenAI dialect: accepts an array of parts for text-only content. */
   readonly contentParts: boolean;
-  /** OpenAI dialect: understands `stream_options.include_usage`. */
+  /** OpenAI dialect: supports `stream_options.include_usage`. */
   readonly streamUsage: boolean;
-  /** Above this many `max_tokens` a whole answer is fetched as a stream and put together; 0 always. */
+  /** `max_tokens` above which a whole answer is fetched as a stream and joined; 0: always. */
   readonly streamAbove: number;
 }
 
-/** A model as a provider knows it. */
+/** A model at its provider. */
 export interface UpstreamModel {
-  /** The provider's own name of it. */
+  /** Name of the model at the provider. */
   readonly name: string;
   readonly contextWindow: number;
   readonly maxOutputTokens: number;
-  /** What is sent when the request has no `max_tokens` and the dialect needs one. */
+  /** Sent when the request has no `max_tokens` and the dialect requires one. */
   readonly defaultMaxTokens: number;
   readonly inputModalities: ReadonlySet<Modality>;
   readonly outputModalities: ReadonlySet<Modality>;
   readonly capabilities: Capabilities;
 }
 
-/** The size of a request as it is sent: with a model's price it bounds what the request can cost. */
+/** Size of a translated request: together with a price it bounds the cost. */
 export interface SentSize {
-  /** Bytes of the body without pictures, recordings and documents: text has at most one token per byte. */
+  /** Bytes of the body without images, audio and documents: text has at most one token per byte. */
   readonly textBytes: number;
-  /** The cap on the tokens of each choice that the body asks for; undefined when it asks for none. */
+  /** Token limit per choice in the body; undefined without one. */
   readonly maxTokens: number | undefined;
-  /** What all prices are multiplied with at most, for the tier of service that the body asks for. Usually 1. */
+  /** Largest price factor of the requested service tier. Usually 1. */
   readonly priceFactor: number;
-  /** Whether the provider may look things up in the web, and put any amount of it into the prompt. */
+  /** Whether the provider may search the web and add any number of tokens to the prompt. */
   readonly searches: boolean;
-  /** For how long the body asks the provider to cache its prefixes. */
+  /** Requested lifetime of cached prefixes. */
   readonly cacheWrite: "none" | "minutes" | "hour";
 }
 
-/** A request in a provider's dialect, and what of it had to be left out or moved into range. */
+/** A request in a provider's dialect, with the omitted and clamped fields. */
 export interface Translation {
   /**
-   * The body to post: JSON, as the bytes that are sent, which a long wait keeps outside of V8's heap. Empty once a stream
-   * has given content, after which nothing is posted any more: it may be more than all else that an open stream holds.
+   * The JSON body as bytes, outside V8's heap while the request waits. Emptied at the first content of a stream, after which
+   * no attempt is made: it may be the largest part of an open stream's memory.
    */
   body: Buffer;
   readonly omitted: readonly string[];
   readonly clamped: readonly Clamp[];
-  /** Whether `body` asks for a stream: always in mode `stream`, and for a whole answer longer than `streamAbove`. */
+  /** Whether `body` requests a stream: in mode `stream`, and for whole answers above `streamAbove`. */
   readonly streamed: boolean;
-  /** Stays when `body` is emptied. */
+  /** Kept when `body` is emptied. */
   readonly sent: SentSize;
 }
 
@@ -98,9 +98,9 @@ export interface Answer {
   readonly usage: Usage | undefined;
 }
 
-/** How far a call has come, for judging what it may cost. Written by the provider's transport. */
+/** Progress of a call, for estimating its cost. Written by the transport. */
 export interface CallProgress {
-  /** While no byte of the request has been written: a provider bills nothing for it. */
+  /** True until the first byte of the request was written: then the provider bills nothing. */
   unsent: boolean;
 }
 
@@ -108,35 +108,34 @@ export interface CallProgress {
 export interface UpstreamCall {
   readonly model: UpstreamModel;
   readonly translation: Translation;
-  /** Aborts with a Failure as its reason: caller gone, deadline, attempt timeout, shutdown. */
+  /** Aborts with a Failure: caller disconnected, deadline, attempt timeout or shutdown. */
   readonly signal: AbortSignal;
-  /** The longest silence between two reads of the answer. */
+  /** Longest pause between two reads of the answer. */
   readonly idleMs: number;
-  /** Default: the call counts as sent. */
+  /** Default: the call is treated as sent. */
   readonly progress?: CallProgress | undefined;
-  /** The line of keys for which it is. Default: of all that say nothing. */
+  /** Key family of the caller, for fair scheduling. Default: one shared by all calls without. */
   readonly keyFamilyId?: string | undefined;
-  /** The account for which it is. Default: of all that say nothing. */
+  /** Account of the caller. Default: one shared by all calls without. */
   readonly accountId?: string | undefined;
-  /** How many gateways the request has come through before this one. Default: none. */
+  /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
 }
 
 /**
- * Takes a batch of a stream's chunks, in their order. Returns a promise when it has no room for more: nothing is emitted before
- * that resolves. It may throw, or reject with, a Failure, with which the stream ends: why the caller's signal aborted, or a
- * fault of ours. Why streams are pushed: docs/decisions/0022-pushed-streams.md.
+ * Receives the next batch of a stream's chunks. Returns a promise for back-pressure: the next batch follows after it resolves.
+ * May throw or reject with a Failure, which ends the stream: the reason of the caller's signal, or an internal error.
+ * docs/decisions/0022-pushed-streams.md explains why streams are pushed.
  */
 export type Emit = (batch: readonly CompletionChunk[]) => Promise<void> | undefined;
 
 /**
- * A configured upstream service in one dialect. It keeps no state between calls and makes no decision but how to say
- * things: no retries, no logging, no clock.
+ * A configured upstream service in one dialect. Stateless: it translates and transports, without retries, logging or clock.
  */
 export interface Provider {
   /**
-   * The request in the provider's dialect: a pure function. Throws an `invalid_request` Failure for what this model
-   * cannot do at all and must not be dropped in silence.
+   * Translates a request into the provider's dialect: a pure function. Throws `invalid_request` for what the model does not
+   * support and what must not be omitted.
    */
   translate(request: CompletionRequest, model: UpstreamModel, mode: "whole" | "stream"): Translation;
 
@@ -147,13 +146,12 @@ export interface Provider {
   create(call: UpstreamCall): Promise<Answer>;
 
   /**
-   * Posts and emits what arrives: per batch all chunks found in one read of the socket, never an empty batch, only
-   * `delta`, `finish` and `usage` events. The first batch has content or a finish. Resolves only after a finish; an answer that
-   * stops short throws `upstream_protocol`. Throws a Failure, that of `emit` too, or the signal's reason, and has closed the
-   * connection then.
+   * Posts and emits the chunks of each socket read as one batch: never empty, only `delta`, `finish` and `usage` events. The
+   * first batch has content or a finish. Resolves after a finish; an answer without one throws `upstream_protocol`. Throws a
+   * Failure, one thrown by `emit`, or the signal's reason; the connection is closed then.
    */
   stream(call: UpstreamCall, emit: Emit): Promise<void>;
 
-  /** Closes idle connections. Calls under way are not waited for. */
+  /** Closes idle connections. Does not wait for calls in flight. */
   close(): Promise<void>;
 }

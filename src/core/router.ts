@@ -6,64 +6,63 @@ import type { SendingRules } from "./provider-options.ts";
 import type { Answer, CallProgress, Emit, SentSize } from "./provider.ts";
 import type { AnswerSize } from "./token-estimate.ts";
 
-/** How a plan's answers are wanted. */
+/** Mode of an answer. */
 export type Mode = "whole" | "stream";
 
-/** The ordered candidates for one request, with the primary's request already translated. Runs once. */
+/** The candidates of one request in order, with the primary's translation. Runs once. */
 export interface Plan {
   readonly request: CompletionRequest;
   readonly candidates: readonly Model[];
-  /** The size of the primary's translated request. */
+  /** Size of the primary's translated request. */
   readonly sent: SentSize;
 
-  /** Makes attempts until one has a whole answer. Throws the final Failure with all attempts. */
+  /** Makes attempts until one returns a whole answer. Throws the final Failure with all attempts. */
   create(call: RouterCall): Promise<Routed>;
 
   /**
-   * Makes attempts until one has a stream, and emits `start` with the first content, then what the provider says, then
-   * `report`. Nothing is emitted before the first content; after it no other attempt is made. Throws the final Failure with
-   * all attempts.
+   * Makes attempts until one returns content, and emits `start`, the provider's chunks and `report`. Emits nothing before the
+   * first content; makes no other attempt after it. Throws the final Failure with all attempts.
    */
   stream(call: RouterCall, emit: Emit): Promise<void>;
 }
 
-/** An attempt that ended without the provider's count of tokens, although the provider may bill it. */
+/** An attempt without a token count that the provider may bill. */
 export interface UncountedAttempt {
   readonly model: Model;
-  /** As it is reported. */
+  /** The reported attempt. */
   readonly attempt: Attempt;
   readonly sent: SentSize;
   readonly progress: CallProgress;
-  /** From its begin until now. */
+  /** Duration until now. */
   readonly elapsedMs: number;
-  /** Whether core was given content of it. */
+  /** Whether content was emitted to core. */
   readonly committed: boolean;
-  /** Of the answer, what core was not given. */
+  /** Received parts of the answer that were not emitted to core. */
   readonly unseen: AnswerSize | undefined;
-  /** What the provider is still heard to say; undefined when its connection is closed already. */
+  /** The rest of the answer, still being read; undefined when the connection is closed. */
   readonly rest: Rest | undefined;
 }
 
-/** What a provider says after its attempt has ended for the caller. */
+/** The rest of an answer, read after the attempt has ended for the caller. */
 export interface Rest {
-  /** Resolves when the provider has answered, the time to settle is over, or `giveUp` was called. Never rejects. */
+  /** Resolves at the end of the answer, after `settle_ms`, or after `giveUp`. Never rejects. */
   readonly outcome: Promise<RestOutcome>;
   /** Closes the connection. */
   readonly giveUp: () => void;
 }
 
 export interface RestOutcome {
-  /** Undefined when the provider did not count. */
+  /** Undefined without a token count. */
   readonly usage: Usage | undefined;
-  /** The provider refused the request, and bills nothing. */
+  /** The provider refused the request and bills nothing. */
   readonly refused: boolean;
-  /** From the attempt's begin until the provider was heard no longer. */
+  /** From the start of the attempt to the end of reading. */
   readonly elapsedMs: number;
-  /** Of the answer, what core was not given until now. */
+  /** Received parts of the answer that were not emitted to core. */
   readonly unseen: AnswerSize | undefined;
 }
 
-/** What the router must know of the call it works for. */
+/** What the router needs to know of a call. */
 export interface RouterCall {
   readonly completionId: string;
   /** When the request arrived, by the clock's `monotonic`. */
@@ -72,48 +71,48 @@ export interface RouterCall {
   readonly created: number;
   /** Aborts with a Failure as its reason. */
   readonly signal: AbortSignal;
-  /** The line of keys for which it is. */
+  /** Key family of the caller. */
   readonly keyFamilyId: string;
-  /** The account for which it is. */
+  /** Account of the caller. */
   readonly accountId: string;
-  /** How many gateways the request has come through before this one. Default: none. */
+  /** Number of gateways before this one. Default: 0. */
   readonly hops?: number | undefined;
-  /** Where the router notes each attempt as soon as it is over, so that nothing is lost however the call ends. */
+  /** The router appends each attempt when it ends, so that none is lost however the call ends. */
   readonly attempts: Attempt[];
-  /** Is told what each attempt sends, when it begins. */
+  /** Called at the start of each attempt. */
   sending(sent: SentSize): void;
-  /** Is told of each attempt that may be billed and was not counted, when it ends. */
+  /** Called at the end of each attempt that may be billed and has no token count. */
   uncounted(attempt: UncountedAttempt): void;
   /**
-   * Reserves what another attempt may cost, on top of what earlier ones may be billed. Resolves with why it cannot be made.
-   * Called before every attempt but the first.
+   * Reserves the cost of another attempt, in addition to what earlier attempts may be billed. Resolves with the Failure when
+   * it is refused. Called before every attempt but the first.
    */
   reserveAnother(model: Model, sent: SentSize): Promise<Failure | undefined>;
 }
 
-/** A whole answer and how it came about. */
+/** A whole answer and its attempts. */
 export interface Routed {
   readonly model: Model;
   readonly answer: Answer;
   readonly report: Report;
 }
 
-/** How a plan is to be carried out. */
+/** Requirements of a plan. */
 export interface Asked {
   readonly mode: Mode;
   readonly rules: SendingRules;
 }
 
-/** From a model's name to an answer: core's port to the upstream world. */
+/** Port of the router: models, and plans that answer requests. */
 export interface Router {
-  /** The model with this ID now; undefined when there is none. */
+  /** The model with this ID; undefined when there is none. */
   find(id: string): Model | undefined;
-  /** All models now, in the order of the configuration. */
+  /** All models, in the order of the configuration. */
   list(): readonly Model[];
 
   /**
-   * Plans the attempts. Throws `invalid_request` when the primary cannot take the request at all, or, for a strict
-   * request, would have to leave something out.
+   * Plans the attempts. Throws `invalid_request` when the primary does not support the request, or, for a strict request,
+   * when a field would be omitted or clamped.
    */
   plan(request: CompletionRequest, candidates: readonly Model[], asked: Asked): Plan;
 }

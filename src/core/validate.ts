@@ -4,23 +4,23 @@ import { Failure, type FieldViolation } from "./failure.ts";
 import { exceedsJsonSize, MAX_PARSED_DEPTH, MAX_REQUEST_JSON, measureJson } from "../encoding/json-size.ts";
 import { makes, type Model } from "./model.ts";
 
-/** The most messages of one request. */
+/** Limit of messages per request. */
 export const MAX_MESSAGES = 2000;
-/** The most parts of one message's content: more than the pictures that any provider takes in one request. */
+/** Limit of parts per message: more than the images that any provider accepts in one request. */
 export const MAX_PARTS = 4000;
-/** The most tool calls of one message. */
+/** Limit of tool calls per message. */
 export const MAX_TOOL_CALLS = 512;
-/** The most reasoning blocks of one message. */
+/** Limit of reasoning blocks per message. */
 export const MAX_REASONING_BLOCKS = 512;
-/** The most tools of one request, and of those that its choice allows. */
+/** Limit of tools per request, and of the tools that `tool_choice` allows. */
 export const MAX_TOOLS = 2000;
-/** The most models to fall back to. */
+/** Limit of fallback models. */
 export const MAX_FALLBACKS = 8;
-/** The most modalities that are asked for, the same one several times included. */
+/** Limit of requested modalities, duplicates included. */
 export const MAX_MODALITIES = 16;
-/** The most texts that end an answer. */
+/** Limit of stop sequences. */
 export const MAX_STOPS = 4;
-/** What numbers of a request may be, both ends included, by the names that errors say. */
+/** Ranges of numeric fields, both ends included, by the names that errors use. */
 export const RANGES = {
   temperature: [0, 2],
   top_p: [0, 1],
@@ -30,17 +30,17 @@ export const RANGES = {
   n: [1, 128],
   logit_bias: [-100, 100],
 } as const;
-/** How many labels a request may have, and how long they may be. */
+/** Limits of metadata: entries, and characters of keys and values. */
 export const METADATA = { maxPairs: 16, maxKeyChars: 64, maxValueChars: 512 } as const;
-/** How long the anonymous ID of an end user may be. */
+/** Limit of characters of an end user ID. */
 export const MAX_SAFETY_IDENTIFIER_CHARS = 128;
 /** The name of a tool, or of a schema. */
 export const NAME = /^[a-zA-Z0-9_-]{1,64}$/;
-/** The most offending fields that one request is told of. */
+/** Limit of violations that are reported for one request. */
 export const MAX_VIOLATIONS = 20;
-/** The most fields of a request that are reported as unknown. */
+/** Limit of unknown fields that are reported. */
 export const MAX_UNRECOGNIZED = 64;
-/** As much of a key of the caller's as is repeated in a violation. */
+/** Characters of a caller's key that a violation repeats. */
 const MAX_KEY_CHARS = 64;
 const OPENAI_OPTIONS: ReadonlySet<string> = new Set([
   "moderation",
@@ -49,11 +49,11 @@ const OPENAI_OPTIONS: ReadonlySet<string> = new Set([
   "web_search_options",
 ]);
 
-/** Collects violations; a request is told about all of them at once, up to MAX_VIOLATIONS. */
+/** Collects violations, up to MAX_VIOLATIONS, to report them together. */
 class Violations {
   readonly list: FieldViolation[] = [];
 
-  /** Whether no more are collected, so that nothing more needs to be looked at. */
+  /** Whether MAX_VIOLATIONS is reached, so that checking can stop. */
   get full(): boolean {
     return this.list.length >= MAX_VIOLATIONS;
   }
@@ -69,8 +69,8 @@ class Violations {
 }
 
 /**
- * Checks what a request means, once for both entrances. `primary` is the model it names, `imageMakers` the IDs of those
- * that make pictures. Throws `invalid_request` with every offending field.
+ * Checks the meaning of a request, for all inbound protocols. `primary`: its model; `imageMakers`: the IDs of models that
+ * generate images. Throws `invalid_request` with every invalid field.
  */
 export function validate(request: CompletionRequest, primary: Model, imageMakers: () => readonly string[]): void {
   const wrong = new Violations();
@@ -95,7 +95,7 @@ function checkMessages(messages: readonly Message[], wrong: Violations): void {
   if (!wrong.full) checkToolResults(messages, wrong);
 }
 
-/** Names are made only for what is wrong: most conversations are long, and right. */
+/** Builds field paths only for violations: most conversations are long and valid. */
 function checkMessage(message: Message, at: number, wrong: Violations): void {
   if (Role[message.role] === undefined || message.role === Role.UNSPECIFIED)
     return wrong.add(`messages[${at}].role`, "must be one of system, developer, user, assistant, tool");
@@ -135,7 +135,7 @@ function checkImage(
   } else if (source.case === undefined) wrong.add(at, "must have its data or an address");
 }
 
-/** Each call must be answered, right after the message that makes it, and nothing else may be. */
+/** Each tool call needs its result directly after the message with the call, and no other result is valid. */
 function checkToolResults(messages: readonly Message[], wrong: Violations): void {
   let open = new Set<string>();
   let openedAt = -1;
@@ -245,7 +245,7 @@ function checkTool({ kind }: Tool, at: number, wrong: Violations): void {
   }
 }
 
-/** A tool that is asked for by name must be there. Without any tools the choice means nothing and is left alone. */
+/** A tool chosen by name must exist. Without tools the choice has no effect and is not checked. */
 function checkToolChoice({ tools, toolChoice }: CompletionRequest, wrong: Violations): void {
   const choice = toolChoice?.choice;
   const mode = choice?.case === "mode" ? choice.value : choice?.case === "allowed" ? choice.value.mode : ToolMode.AUTO;
@@ -259,8 +259,8 @@ function checkToolChoice({ tools, toolChoice }: CompletionRequest, wrong: Violat
 }
 
 /**
- * Whether the JSON texts in a request, which adapters parse and walk through, have more in them together than the body
- * of a request may have. Texts of as many characters cannot, and are not looked at.
+ * Whether the JSON texts in a request, which dialects parse and traverse, together exceed the size limits of a request body.
+ * Texts with fewer characters than the limit cannot exceed it and are not measured.
  */
 function hasTooMuchJson(request: CompletionRequest): boolean {
   const texts = jsonTexts(request);
@@ -283,7 +283,7 @@ function jsonTexts({ tools, messages, responseFormat }: CompletionRequest): stri
   return texts;
 }
 
-/** Whether the text is a JSON object that is no larger than a whole request may be: adapters walk through schemas. */
+/** Whether the text is a JSON object within the size limits of a request: dialects traverse schemas. */
 function isJsonObject(text: string): boolean {
   if (exceedsJsonSize(text, MAX_REQUEST_JSON)) return false;
   try {
