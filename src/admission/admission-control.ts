@@ -7,25 +7,25 @@ import { noRoom, OverloadFailure, OVERLOAD_REASONS, type OverloadReason } from "
 import { type Holders, Holding, READ_MS_PER_BYTE, Slot, type SlotPorts } from "./slot.ts";
 
 export interface OverloadOptions {
-  /** How many completions may be in flight or wait in the process. */
+  /** Completions in flight or waiting in the process at most. */
   readonly maxCalls: number;
-  /** How long a completion may wait for a slot, in milliseconds. */
+  /** Longest wait for a slot in milliseconds. */
   readonly maxWaitMs: number;
-  /** Completions in flight of an account without a limit of its own; undefined for any number. */
+  /** Concurrency limit of accounts without their own; undefined: none. */
   readonly accountConcurrency: number | undefined;
-  /** Bytes of request bodies that may be arriving at the same time: of one key family, one account, the process. */
+  /** Limits of bytes of request bodies on their way: per key family, per account, in the process. */
   readonly arrivingBytes: { readonly key: number; readonly account: number; readonly process: number };
 }
 
 export interface AdmissionPorts {
   readonly clock: Clock;
-  /** The share of its memory that the process uses: 0 to 1. */
+  /** Used share of the memory of the process: 0 to 1. */
   readonly memoryShare: () => number;
-  /** How busy the event loop was since the last call (0 to 1), and how late, in milliseconds. */
+  /** Busy share (0 to 1) and delay in milliseconds of the event loop since the last call. */
   readonly load: () => { readonly busyShare: number; readonly delayMs: number };
-  /** Calls back at the end of this turn of the event loop. */
+  /** Calls back at the end of this event loop turn. */
   readonly atEndOfTurn: (callback: () => void) => void;
-  /** Is told when refusing begins and ends, and when memory becomes short and is enough again. */
+  /** Called when load shedding begins and ends, and when memory becomes short and sufficient again. */
   readonly changed: (change: OverloadChange) => void;
 }
 
@@ -34,45 +34,45 @@ export type OverloadChange =
   | { readonly what: "ended"; readonly refused: number }
   | { readonly what: "memory"; readonly isShort: boolean; readonly share: number };
 
-/** What the gateway says of its load. */
+/** Load of the process, for readiness and metrics. */
 export interface OverloadState {
   readonly shedding: boolean;
-  /** Completions that wait for a slot. */
+  /** Completions waiting for a slot. */
   readonly waiting: number;
-  /** Completions that may be in flight at the moment. */
+  /** Current limit of completions in flight. */
   readonly limit: number;
   readonly memoryIsShort: boolean;
-  /** Since the start. */
+  /** Refusals since the start. */
   readonly refused: Readonly<Record<OverloadReason, number>>;
 }
 
-/** Completions begun in one turn of the event loop, so that a turn stays short. */
+/** Completions begun in one event loop turn at most. */
 const BEGUN_PER_TURN = 32;
-/** A completion that would probably wait for more than this share of the longest wait is refused at once, */
+/** A completion that would probably wait longer than this share of `maxWaitMs` is refused at once, */
 const LIKELY_SHARE = 0.25;
-/** unless no more than this many have their turn before it. */
+/** unless at most this many have their turn before it. */
 const MIN_TURNS = 16;
-/** What one key may have, as a multiple of what is still free: a lone key leaves a fifth, so that others find room at once. */
+/** Slots of one key, as a multiple of the free ones: a single key leaves a fifth for others. */
 const FREE_SHARE = 4;
-/** While other keys ask, the keys in debt share this part of the event loop for reading their requests. */
+/** Share of the event loop for reading the requests of keys in debt, while other keys ask. */
 const WORK_SHARE = 0.25;
-/** A key is in debt with this much work beyond its share, in milliseconds. */
+/** Work beyond its share that puts a key in debt, in milliseconds. */
 const DEBT_MS = 25;
-/** Work for requests in one turn of the event loop, in milliseconds. What is left waits for the next turn. */
+/** Work for requests in one event loop turn, in milliseconds. The rest waits for the next turn. */
 const WORK_PER_TURN_MS = 10;
-/** What a request that its own limits refuse counts as, beside its body, in milliseconds of work. */
+/** Work charged for a request that its own limits refuse, in addition to its body, in milliseconds. */
 const REFUSAL_MS = 1;
-/** What is read of a body, by the kernel's and Node's buffers, while its request waits. */
+/** Bytes of a body in the buffers of the kernel and Node while its request waits. */
 const UNREAD_BYTES = 64 * 1024;
-/** Memory is short from this share on, and enough again below the other. */
+/** Memory is short from SHORT on, until it falls below ENOUGH. */
 const SHORT = 0.95;
 const ENOUGH = 0.92;
-/** Shedding is over when nothing was refused for this long. */
+/** Shedding ends after this time without a refusal. */
 const QUIET_MS = 10_000;
 
-/** A call that asks for a slot. */
+/** A call that requests a slot. */
 export interface EnteringCall {
-  /** Aborts when the caller leaves; the reason is a Failure. */
+  /** Aborts when the caller disconnects; the reason is a Failure. */
   readonly signal: AbortSignal;
   /** When the caller's deadline passes, by the clock's `monotonic`; undefined without one. */
   readonly expiresMs: number | undefined;
@@ -94,8 +94,8 @@ interface Waiting extends Waiter {
 }
 
 /**
- * Gives slots to completions before anything of them is read. What a key has no room for waits, or is refused, at its own
- * expense; what the process has no time for waits in a queue in which keys take turns.
+ * Admission control: gives slots to completions before their bodies are read. Completions beyond the limits of their key wait or
+ * are refused (429); completions beyond the capacity of the process wait in a fair queue by key, or are refused (503).
  */
 export class AdmissionControl {
   readonly #options: OverloadOptions;
@@ -106,21 +106,21 @@ export class AdmissionControl {
   readonly #accounts = new Map<string, Holding>();
   readonly #process: Holding;
   readonly #slotPorts: SlotPorts;
-  /** For bodies that arrive before their completions can wait. */
+  /** For bodies that are read before their completion is queued (gRPC). */
   readonly #bodyPorts: SlotPorts;
   readonly #refused = { queue: 0, calls: 0, memory: 0 };
   #inFlight = 0;
   #begun = 0;
   #begunInTurn = 0;
   #workedInTurnMs = 0;
-  /** Ends with the current window. */
+  /** Resolves at the end of the current window. */
   #windowEnd = Promise.withResolvers<void>();
-  /** Beginnings that are due to keys that have their share, or all of the limit: half of what has ended since. */
+  /** Starts that keys beyond their share may make: half of the completions that ended since. */
   #due = 0;
   #turnEnds = false;
   #memoryIsShort = false;
   #shedding: { lastMs: number; readonly before: number } | undefined;
-  /** Ends the current window; undefined while nothing is in flight. */
+  /** Cancels the timer of the current window; undefined while idle. */
   #stopLooking: (() => void) | undefined;
 
   constructor(options: OverloadOptions, ports: AdmissionPorts) {
@@ -139,10 +139,9 @@ export class AdmissionControl {
   }
 
   /**
-   * A slot for a completion whose body has this declared length (undefined: not declared), at once or when it is its key's
-   * turn. Throws `rate_limited` when its key or account has no room, `overloaded` when the process has none, and the call's
-   * reason when it ends before. A body that has been read before, as over gRPC, takes memory while it waits: it counts as
-   * arriving until then.
+   * Returns a slot for a completion with a body of `bytes` (undefined: not declared), at once or in the turn of its key.
+   * Throws `rate_limited` for the limits of its key or account, `overloaded` for those of the process, and the reason of a call
+   * that ends first. A body that is in memory already (gRPC) counts as on its way while it waits.
    */
   enter(
     caller: Caller,
@@ -165,7 +164,7 @@ export class AdmissionControl {
     return this.#wait({ caller, holders, open, bytes, isRead });
   }
 
-  /** A slot for a body that arrives before its completion can wait, as over gRPC. Throws what `enter` throws. */
+  /** A slot for a body that is read before its completion is queued (gRPC). Throws what `enter` throws. */
   receive(caller: Caller, bytes: number | undefined): Slot {
     const holders = this.#holdersOf(caller);
     this.#requireRoom(caller, holders);
@@ -174,8 +173,8 @@ export class AdmissionControl {
   }
 
   /**
-   * Asked before synchronous work for a request: undefined when it may be done now, else what to wait for before asking
-   * again. Throws `rate_limited` when the key has been in debt for as long as a request may wait.
+   * To be called before synchronous work for a request. Returns undefined when it may run now, else a promise to await before
+   * calling again. Throws `rate_limited` when the key stays in debt for `maxWaitMs`.
    */
   beforeWork({ holders, sinceMs }: Slot): Promise<void> | undefined {
     if (this.#inDebt(holders.key)) {
@@ -188,17 +187,17 @@ export class AdmissionControl {
     return new Promise((resolve) => this.#ports.atEndOfTurn(resolve));
   }
 
-  /** A request with a body of this length was refused for its key's limits: that counts as work of this key. */
+  /** Charges a key for a request with a body of `bytes` that its limits refused. */
   refusedByLimits({ keyFamilyId }: Pick<Principal, "keyFamilyId">, bytes = UNREAD_BYTES): void {
     const key = this.#keys.get(keyFamilyId);
     if (key !== undefined) key.debtMs += REFUSAL_MS + bytes * READ_MS_PER_BYTE;
   }
 
-  /** Refuses what waits, and looks at nothing any more. */
+  /** Refuses all waiting completions and stops the timer. */
   close(): void {
     this.#stopLooking?.();
     this.#stopLooking = undefined;
-    // No debt is paid any more.
+    // Waiters in debt must not wait for a window that never ends.
     this.#keys.clear();
     this.#windowEnd.resolve();
     for (const waiting of this.#queue.takeAll()) this.#reject(waiting, this.#shed("queue"));
@@ -223,18 +222,18 @@ export class AdmissionControl {
     return { key, account, process: this.#process };
   }
 
-  /** Throws when the key or its account has as many completions in flight as it may, or holds what memory is short of. */
+  /** Throws for the concurrency limits of key and account, and, while memory is short, for keys that hold much of it. */
   #requireRoom({ limits, accountLimits }: Caller, { key, account }: Holders): void {
     const { concurrentRequests: ofKey = Infinity } = limits;
     const ofAccount = accountLimits.concurrentRequests ?? this.#options.accountConcurrency ?? Infinity;
     if (key.calls >= ofKey) throw noRoom("key", atATime(ofKey));
     if (account.calls >= ofAccount) throw noRoom("account", atATime(ofAccount));
-    // What is in flight ends by itself. Until then, keys that hold as much as the average or more get nothing new.
+    // Completions in flight release memory. Until then keys that hold the average or more are refused.
     const isHolder = key.heldBytes * this.#keys.size >= this.#process.heldBytes;
     if (this.#memoryIsShort && this.#inFlight > 0 && isHolder) throw this.#shed("memory");
   }
 
-  /** Why a body does not fit, or its key has to wait. */
+  /** The failure of a key in debt, or of a body that exceeds a byte limit. */
   #noRoomFor({ key, account, process }: Holders, bytes = 0): Failure {
     if (this.#inDebt(key)) return noRoom("key", "reading its requests takes more time than its share");
     const isProcess = key.fits(bytes) && account.fits(bytes) && !process.fits(bytes);
@@ -243,12 +242,12 @@ export class AdmissionControl {
     return noRoom(whose, `requests of ${Math.floor(maxBytes / 2 ** 20)} MiB together may be on their way`);
   }
 
-  /** What a completion that waits too long is told: it waits for a slot, or for room of its own key. */
+  /** The failure of a completion that waits too long, for a slot or for its own key. */
   #lateFailure(waiting: Pick<Waiting, "holders" | "bytes" | "isRead">): Failure {
     return this.#isReady(waiting) ? this.#shed("queue") : this.#noRoomFor(waiting.holders, waiting.bytes);
   }
 
-  /** Whether the oldest waiter of any key is like that. */
+  /** Whether `is` holds for the oldest waiter of any key. */
   #someOldest(is: (waiting: Waiting) => boolean): boolean {
     for (const waiting of this.#queue.oldest()) if (is(waiting)) return true;
     return false;
@@ -256,7 +255,7 @@ export class AdmissionControl {
 
   readonly #isNext = (waiting: Waiting): boolean => this.#isReady(waiting) && this.#hasTurn(waiting.holders.key);
 
-  /** Whether its own key and account, and the memory for bodies, let it begin. */
+  /** Whether debt and byte limits permit it to begin. */
   readonly #isReady = ({ holders, bytes, isRead }: Pick<Waiting, "holders" | "bytes" | "isRead">): boolean =>
     !this.#inDebt(holders.key) && (isRead || fits(holders, bytes));
 
@@ -298,7 +297,7 @@ export class AdmissionControl {
     const nowMs = this.#ports.clock.monotonic();
     const { keyFamilyId: key } = caller;
     const own = this.#queue.sizeOf(key) + 1;
-    // Before it has its turn, each key has had as many turns as this one has waiters.
+    // Round robin: each key has as many turns first as this key has waiters.
     const turns = Math.min(own * (this.#queue.keys + (own === 1 ? 1 : 0)), this.#queue.size + 1);
     const { maxWaitMs } = this.#options;
     const isLate = turns > Math.max(MIN_TURNS, this.#limit.begunIn(maxWaitMs * LIKELY_SHARE));
@@ -354,7 +353,7 @@ export class AdmissionControl {
     }
   }
 
-  /** The timer that ends a call whose deadline has passed may be late itself. */
+  /** The deadline timer of a call may be late itself. */
   #endIfExpired(open: EnteringCall): void {
     if ((open.expiresMs ?? Infinity) <= this.#ports.clock.monotonic()) open.end(deadlinePassed());
   }
@@ -393,7 +392,7 @@ export class AdmissionControl {
     return OVERLOAD_REASONS.reduce((sum, reason) => sum + this.#refused[reason], 0);
   }
 
-  /** Looks at what happens in windows, until nothing does. */
+  /** Starts windows, until the process is idle. */
   #look(): void {
     this.#ports.load();
     const again = (): void => {
@@ -430,7 +429,7 @@ export class AdmissionControl {
     }
   }
 
-  /** Keys in debt share what is for them of the event loop. A key that is the only one to ask has all of it. */
+  /** Pays debts: keys in debt divide WORK_SHARE of a window. A single key has the whole event loop. */
   #payDebts(nowMs: number): void {
     let inDebt = 0;
     for (const key of this.#keys.values()) if (key.debtMs > DEBT_MS) inDebt += 1;

@@ -1,30 +1,30 @@
-/** A window's length, in milliseconds. */
+/** Length of a window in milliseconds. */
 export const WINDOW_MS = 100;
 
-/** The limit of a process that has learnt nothing yet, and the lowest. */
+/** Initial and lowest limit. */
 const START = 512;
 const LEAST = 64;
-/** The load that the limit aims at. */
+/** Target load. */
 const TARGET = 0.95;
-/** A loop that never sleeps counts as this load: the more there is to do in a turn, the less each event costs. */
+/** Load of an event loop that never sleeps; below 1 because events get cheaper in long turns. */
 const BUSY = 0.9;
-/** A delay of the event loop beyond the usual one counts as full load when it is this long, in milliseconds. */
+/** Event loop delays up to USUAL_DELAY_MS are ignored; FULL_DELAY_MS beyond it is a load of 1. */
 const USUAL_DELAY_MS = 5;
 const FULL_DELAY_MS = 200;
-/** The load counts when it was there in this many windows: a collection of garbage or a burst passes. */
+/** Consecutive windows that must be above the target: garbage collections and bursts are shorter. */
 const STANDING = 3;
-/** The limit falls by no more than this share in a window, and rises by this share times the room that is left. */
+/** The limit falls by at most FALL in a window, and rises by RISE times the square of the free load. */
 const FALL = 0.1;
 const RISE = 0.1;
-/** The rate of beginnings is the mean of this many windows in which completions waited: streams may end together. */
+/** Windows in the mean of the start rate; only windows with waiting completions count. Streams may end together. */
 const RATE_WINDOWS = 50;
-/** The rate of a process that has learnt nothing yet, per millisecond, and what that counts for, in windows. */
+/** Prior of the start rate per millisecond, and its weight in windows. */
 const USUAL_BEGINS_PER_MS = 1;
 const USUAL_WINDOWS = 3;
-/** What a window in which nothing waited brings back of both. */
+/** Decay towards the prior in a window without waiting completions. */
 const FORGETTING = { rate: 0.002, windows: 0.05 } as const;
 
-/** One window of the event loop. */
+/** Measurements of one window. */
 export interface LoadWindow {
   /** Completions in flight at its end. */
   readonly inFlight: number;
@@ -32,20 +32,20 @@ export interface LoadWindow {
   readonly begun: number;
   /** Whether completions wait for a slot. */
   readonly isFull: boolean;
-  /** The share of it in which the event loop was busy: 0 to 1. */
+  /** Busy share of the event loop: 0 to 1. */
   readonly busyShare: number;
-  /** How late the event loop was, without the time that other programs took, in milliseconds. */
+  /** Event loop delay in milliseconds, without the time that other programs had the processor. */
   readonly delayMs: number;
 }
 
 /**
- * How many completions may be in flight: as many as keep the event loop busy and in time. It follows the load of those in
- * flight, so that thousands of quiet streams and a few hundred busy ones are both right.
+ * Limit of completions in flight that keeps the event loop busy without delay. It follows the measured load, so it permits
+ * thousands of quiet streams or a few hundred busy ones.
  */
 export class InFlightLimit {
   #limit = START;
   #beginsPerMs = USUAL_BEGINS_PER_MS;
-  /** How many windows the rate is the mean of. */
+  /** Weight of the start rate in windows. */
   #windows = USUAL_WINDOWS;
   #loads: readonly number[] = [];
 
@@ -53,12 +53,12 @@ export class InFlightLimit {
     return this.#limit;
   }
 
-  /** How many completions are begun in this time, at the rate of the last seconds. */
+  /** Completions that start in `ms` at the current rate. */
   begunIn(ms: number): number {
     return ms * this.#beginsPerMs;
   }
 
-  /** Learns from a window. */
+  /** Adjusts limit and rate to a window. */
   learn({ inFlight, begun, isFull, busyShare, delayMs }: LoadWindow): void {
     const load = busyShare * BUSY + Math.max(0, delayMs - USUAL_DELAY_MS) / FULL_DELAY_MS;
     this.#loads = [...this.#loads.slice(1 - STANDING), load];
@@ -71,9 +71,8 @@ export class InFlightLimit {
       this.#windows = Math.min(this.#windows + 1, RATE_WINDOWS);
       this.#beginsPerMs += (begun / WINDOW_MS - this.#beginsPerMs) / this.#windows;
     } else {
-      // A rate that nothing had to wait for says how much was asked, not how much could be done. The known rate is forgotten
-      // slowly: when streams end together the queue is empty for a moment, and the crowd is as large as before. How much
-      // it counts is forgotten sooner, so that the next crowd is measured anew.
+      // Without waiting completions the rate shows the demand, not the capacity. The rate decays slowly, because the queue is
+      // empty for a moment when streams end together; its weight decays faster, so that the next queue is measured anew.
       this.#windows += (USUAL_WINDOWS - this.#windows) * FORGETTING.windows;
       this.#beginsPerMs += Math.max(0, USUAL_BEGINS_PER_MS - this.#beginsPerMs) * FORGETTING.rate;
     }

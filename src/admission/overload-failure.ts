@@ -1,6 +1,6 @@
 import { Failure } from "../core/failure.ts";
 
-/** Why the process refused a completion: its queue is long, too many calls are in flight, or memory is short. */
+/** Reason of a refusal: long queue, too many calls, or short memory. */
 export const OVERLOAD_REASONS = ["queue", "calls", "memory"] as const;
 export type OverloadReason = (typeof OVERLOAD_REASONS)[number];
 
@@ -10,10 +10,10 @@ const MESSAGES: Readonly<Record<OverloadReason, string>> = {
   memory: "The gateway is short of memory. Try again shortly.",
 };
 
-/** Callers are sent away for different times, so that they do not come back all at once. */
+/** Different `retry-after` times, so that callers do not return together. */
 const RETRY_AFTER_MS = [1000, 1500, 2000, 2500, 3000, 3500, 4000, 4500] as const;
 
-/** The refusal of a completion under overload. It is counted and not logged: there may be thousands a second. */
+/** Refusal under overload. Counted, not logged: there may be thousands per second. */
 export class OverloadFailure extends Failure {
   readonly reason: OverloadReason;
 
@@ -22,20 +22,20 @@ export class OverloadFailure extends Failure {
     this.reason = reason;
   }
 
-  // Made once: an Error notes where it was made, which costs as much as the rest of a refusal.
+  // Created once: the stack trace of an Error costs as much as the rest of a refusal.
   static readonly #all = OVERLOAD_REASONS.flatMap((reason) =>
     RETRY_AFTER_MS.map((waitMs) => new OverloadFailure(reason, waitMs)),
   );
   static #used = 0;
 
-  /** One of the refusals for this reason. */
+  /** A refusal for this reason. */
   static because(reason: OverloadReason): OverloadFailure {
     OverloadFailure.#used = (OverloadFailure.#used + 1) % RETRY_AFTER_MS.length;
     return OverloadFailure.#all[OVERLOAD_REASONS.indexOf(reason) * RETRY_AFTER_MS.length + OverloadFailure.#used]!;
   }
 }
 
-/** The refusal of a request that its own key or account has no room for. */
+/** Refusal for a limit of the key or account. */
 export function noRoom(whose: "key" | "account", what: string): Failure {
   const name = whose === "key" ? "this API key" : "this account";
   return new Failure("rate_limited", `Rate limit reached for ${name}: ${what}. Try again in 1 s.`, {

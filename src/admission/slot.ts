@@ -1,75 +1,75 @@
 import type { Clock } from "../core/clock.ts";
 import type { Failure } from "../core/failure.ts";
 
-/** What is held by the calls of a key family, of an account, or of the process. */
+/** Slots and bytes held by the calls of a key family, an account or the process. */
 export class Holding {
-  /** Bytes of bodies that may be arriving at the same time. A single body always may. */
+  /** Limit of bytes of bodies on their way. A single body may exceed it. */
   readonly maxBytes: number;
-  /** Slots. */
+  /** Slots in use. */
   calls = 0;
-  /** Bytes of bodies that are arriving: as declared, or as far as they have come. */
+  /** Bytes of bodies on their way: the declared length, or the received bytes. */
   arrivingBytes = 0;
   /** Bytes of the bodies of all calls that hold a slot. */
   heldBytes = 0;
-  /** At most this much of each body that is still unread, because its request waits for a slot. */
+  /** Unread bytes of bodies whose requests wait for a slot, at most UNREAD_BYTES each. */
   waitingBytes = 0;
-  /** Synchronous work done for its requests beyond its share of the event loop, in milliseconds. */
+  /** Synchronous work for its requests beyond its share of the event loop, in milliseconds. */
   debtMs = 0;
-  /** When it last asked for a slot. */
+  /** Last request for a slot. */
   seenMs = 0;
 
   constructor(maxBytes: number) {
     this.maxBytes = maxBytes;
   }
 
-  /** Whether more bytes of a body may arrive of which `own` are arriving. */
+  /** Whether `bytes` more fit, with `own` bytes of the same body counted already. */
   fits(bytes: number, own = 0): boolean {
     return this.arrivingBytes === own || this.arrivingBytes + bytes <= this.maxBytes;
   }
 
-  /** More calls, and more bytes of their bodies that are arriving. */
+  /** Adds calls and bytes on their way. */
   count(calls: number, bytes: number): void {
     this.calls += calls;
     this.arrivingBytes += bytes;
     this.heldBytes += bytes;
   }
 
-  /** A call with a body of this length is over. */
+  /** Ends a call with a body of this length. */
   end(bytes: number): void {
     this.calls -= 1;
     this.heldBytes -= bytes;
   }
 
-  /** Whether nothing is known of it that matters a second later. */
+  /** Whether it can be forgotten. */
   isIdle(nowMs: number): boolean {
     return this.calls === 0 && this.waitingBytes === 0 && this.debtMs <= 0 && nowMs - this.seenMs > 1_000;
   }
 }
 
-/** Those that a slot counts for. */
+/** The holdings that a slot counts against. */
 export interface Holders {
   readonly key: Holding;
   readonly account: Holding;
   readonly process: Holding;
 }
 
-/** What reading a body counts as: four milliseconds of work for a mebibyte. */
+/** Work charged for reading a body: 4 ms per MiB. */
 export const READ_MS_PER_BYTE = 4 / (1024 * 1024);
 
-/** A body of unknown length is charged in steps of this many bytes. */
+/** Step in which a body of unknown length is charged, in bytes. */
 const STEP_BYTES = 64 * 1024;
 
 export interface SlotPorts {
   readonly clock: Pick<Clock, "monotonic">;
-  /** What a body that does not fit is refused with. */
+  /** The failure of a body that does not fit. */
   readonly noRoom: (holders: Holders) => Failure;
-  /** Is told how long synchronous work took, in milliseconds. */
+  /** Called with the duration of synchronous work in milliseconds. */
   readonly worked: (ms: number) => void;
-  /** Is called once, at the end. */
+  /** Called once, at the end. */
   readonly ended: () => void;
 }
 
-/** One call's share of the process: from before its body is read to its end. */
+/** The slot of one call, from before its body is read to its end. */
 export class Slot {
   readonly holders: Holders;
   readonly sinceMs: number;
@@ -78,7 +78,7 @@ export class Slot {
   #hasArrived = false;
   #hasEnded = false;
 
-  /** `bytes` is the declared length of the body; undefined when it was not declared. */
+  /** `bytes`: declared length of the body; undefined when it was not declared. */
   constructor(holders: Holders, bytes: number | undefined, ports: SlotPorts) {
     this.holders = holders;
     this.sinceMs = ports.clock.monotonic();
@@ -87,7 +87,7 @@ export class Slot {
     this.#count(1, this.#bytes);
   }
 
-  /** This many bytes of the body have come. Throws `rate_limited` or `overloaded` when there is no room for them. */
+  /** Records received bytes of the body. Throws `rate_limited` or `overloaded` when they exceed a limit. */
   received(bytes: number): void {
     if (bytes <= this.#bytes) return;
     const more = Math.ceil((bytes - this.#bytes) / STEP_BYTES) * STEP_BYTES;
@@ -98,7 +98,7 @@ export class Slot {
     this.#count(0, more);
   }
 
-  /** The body has been made a request of, or will not be read any further. */
+  /** The body was parsed, or is not read any further. */
   arrived(): void {
     if (this.#hasArrived) return;
     this.#hasArrived = true;
@@ -108,7 +108,7 @@ export class Slot {
     process.arrivingBytes -= this.#bytes;
   }
 
-  /** Does the synchronous work that makes a request of the body, and charges its key with the time of both. */
+  /** Runs the synchronous work that parses the body, and charges its time and the reading to the key. */
   work<T>(run: () => T): T {
     const sinceMs = this.#ports.clock.monotonic();
     try {
@@ -120,7 +120,7 @@ export class Slot {
     }
   }
 
-  /** The call is over. */
+  /** Releases the slot. */
   end(): void {
     if (this.#hasEnded) return;
     this.#hasEnded = true;

@@ -3,20 +3,20 @@ import { BinaryReader, WireType } from "@bufbuild/protobuf/wire";
 import { Failure } from "../core/failure.ts";
 import { MAX_REQUEST_JSON } from "../encoding/json-size.ts";
 
-/** Below this a message cannot hold enough to matter, and is not looked at. */
+/** Smaller messages cannot exceed the limits and are not counted. */
 const SMALL_BYTES = 32 * 1024;
 
-/** The most fields of a request's message, those of its inner messages and the elements of its lists included. */
+/** Limit of fields of a request message, with those of inner messages and list elements. */
 export const MAX_MESSAGE_FIELDS = MAX_REQUEST_JSON.values;
 /**
- * The most inner messages of a request: 2,000 messages with four parts or calls each, and 2,000 tools, are 14,000.
+ * Limit of inner messages of a request: 2,000 messages with four parts or calls each, and 2,000 tools, are 14,000.
  * Decoding one takes a microsecond, and an empty one is two bytes on the wire.
  */
 export const MAX_INNER_MESSAGES = 20_000;
 
 /**
- * Refuses a message that decoding would make more objects of than a request may have. Throws `request_too_large`, and
- * anything else when the bytes are no message at all.
+ * Refuses a message that would decode into more objects than a request may have. Throws `request_too_large`, and any other
+ * error for bytes that are not a message.
  */
 export function requireDecodable(desc: DescMessage, bytes: Uint8Array): void {
   if (bytes.length > SMALL_BYTES) countFields(desc, bytes, { fields: 0, messages: 0 });
@@ -88,16 +88,16 @@ function isText(scalar: ScalarType | undefined): boolean {
   return scalar === ScalarType.STRING || scalar === ScalarType.BYTES;
 }
 
-/** How long a request may take to arrive, however slowly it comes, and however large it is. */
+/** Grace period of arriving requests, whatever their pace and size. */
 const GRACE_MS = 10_000;
 const WHOLE_MS = 60_000;
 
-/** The slowest pace after the grace, in bytes per millisecond: two thousand bits a second. */
+/** Slowest accepted pace after the grace period, in bytes per millisecond: 2,000 bit/s. */
 const SLOWEST_SENDER = 0.25;
 
 /**
- * Whether a sender only holds its request's memory: `bytes` of it have come in `elapsedMs`, and not all. A body must come
- * at the pace at which its declared length (default: not declared) takes a minute.
+ * Whether an incomplete request arrives too slowly: `bytes` after `elapsedMs`. A body must arrive at the pace at which its
+ * declared length (default: not declared) takes a minute.
  */
 export function arrivesTooSlowly(bytes: number, elapsedMs: number, declaredBytes = 0): boolean {
   return elapsedMs > GRACE_MS && bytes < elapsedMs * Math.max(SLOWEST_SENDER, declaredBytes / WHOLE_MS);

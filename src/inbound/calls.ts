@@ -4,58 +4,58 @@ import { type Clock, systemClock } from "../core/clock.ts";
 import { deadlinePassed, Failure } from "../core/failure.ts";
 import type { Needs } from "../core/principal.ts";
 
-/** One call under way, from its arrival to the last byte of its answer. */
+/** One call in flight, from its arrival to the last byte of its answer. */
 export interface OpenCall {
-  /** Aborts when the caller leaves, its deadline passes or the gateway stops; the reason is a Failure. */
+  /** Aborts when the caller disconnects, the deadline passes or the gateway stops; the reason is a Failure. */
   readonly signal: AbortSignal;
   /** When the caller's deadline passes, by the clock's `monotonic`; undefined without one. */
   readonly expiresMs: number | undefined;
-  /** The caller is gone. Without effect once the call is closed. */
+  /** The caller disconnected. Without effect on a closed call. */
   leave(): void;
-  /** Ends it for another reason, which its caller is told. Without effect once the call is closed. */
+  /** Ends the call with a reason that is sent to the caller. Without effect on a closed call. */
   end(reason: Failure): void;
-  /** Ties the call to the key that it is made with: it ends when the key no longer works. */
+  /** Binds the call to its key: it ends when the key stops working. */
   authenticated(principal: KeyPrincipal): void;
-  /** Ties it to what the key has to allow, too. Without effect on a call without a key. */
+  /** Binds the call to permissions of its key, too. Without effect on a call without a key. */
   readonly permitted: (needs: Needs) => void;
-  /** Its answer is complete and being written. The deadline was for the completion, and ends this no more. */
+  /** The answer is complete and being written: the deadline no longer applies. */
   answering(): Answering;
-  /** The answer is out; ends the deadline's timer. */
+  /** The answer was sent: cancels the deadline timer. */
   close(): void;
 }
 
-/** Whose answer is being written. */
+/** A call whose answer is being written. */
 export type Answering = Pick<OpenCall, "signal" | "leave">;
 
-/** The longest deadline that is kept by a timer; a later one is bounded by the models' own time limits anyway. */
+/** Longest deadline with a timer; later deadlines exceed the models' own time limits. */
 const MAX_DEADLINE_MS = 24 * 60 * 60 * 1000;
 
-/** A caller who leaves so shortly before its deadline has kept it on its own side: gRPC's clients do, a network's delay early. */
+/** A caller that disconnects this shortly before its deadline has enforced it itself, as gRPC clients do. */
 const OWN_DEADLINE_MS = 50;
 
-/** A call in flight that was made with a key. */
+/** A call in flight with a key. */
 export interface KeyedCall {
-  /** The key as it was last confirmed. */
+  /** The last confirmed state of the key. */
   principal: KeyPrincipal;
-  /** Undefined before a completion was permitted, and for what is no completion. */
+  /** Undefined before a completion was permitted, and for other calls. */
   readonly needs: Needs | undefined;
   end(reason: Failure): void;
 }
 
-/** What an open call is told by and tells. */
+/** Ports of an open call. */
 interface InFlightPorts {
   readonly clock: Clock;
   readonly closed: (one: InFlightCall) => void;
 }
 
-/** What ends one call: its deadline, or anything else, which ends the writing of its answer too. */
+/** The two ways in which a call ends: its deadline, or another reason, which also ends the writing of its answer. */
 class InFlightCall implements OpenCall {
   principal: KeyPrincipal | undefined;
   needs: Needs | undefined;
   readonly expiresMs: number | undefined;
   readonly #ports: InFlightPorts;
   readonly #completion = new AbortController();
-  /** Made when it is asked for: most answers are out at once. */
+  /** Created on first use: most answers are sent at once. */
   #answer: AbortController | undefined;
   #ended: Failure | undefined;
   #isOpen = true;
@@ -111,46 +111,46 @@ class InFlightCall implements OpenCall {
   }
 }
 
-/** The calls under way in this process, of all entrances: what a drain waits for. */
+/** All calls in flight of this process: a drain waits for them. */
 export class Calls {
   readonly #ports: InFlightPorts;
   readonly #open = new Set<InFlightCall>();
-  /** Who waits for which calls to end. */
+  /** Waiters, with the calls that they wait for. */
   readonly #waiting = new Set<{ readonly left: Set<InFlightCall>; readonly resolve: () => void }>();
 
   constructor(clock: Clock) {
     this.#ports = { clock, closed: (one) => this.#closed(one) };
   }
 
-  /** How many calls are under way. */
+  /** Number of calls in flight. */
   get active(): number {
     return this.#open.size;
   }
 
-  /** Opens a call. `deadlineMs` is what is left of the caller's deadline, if it has one. */
+  /** Opens a call. `deadlineMs`: time to the caller's deadline; undefined without one. */
   open(deadlineMs: number | undefined): OpenCall {
     const one = new InFlightCall(this.#ports, deadlineMs);
     this.#open.add(one);
     return one;
   }
 
-  /** The calls in flight that were made with a key. */
+  /** The calls in flight with a key. */
   *keyed(): Generator<KeyedCall> {
     for (const one of this.#open) if (one.principal !== undefined) yield one as KeyedCall;
   }
 
-  /** Resolves when every call that is under way now has ended, whatever has begun since. */
+  /** Resolves when every call that is in flight now has ended. */
   async passed(): Promise<void> {
     const left = new Set(this.#open);
     if (left.size > 0) await new Promise<void>((resolve) => this.#waiting.add({ left, resolve }));
   }
 
-  /** Resolves when no call is under way. */
+  /** Resolves when no call is in flight. */
   async idle(): Promise<void> {
     while (this.active > 0) await this.passed();
   }
 
-  /** Ends every call that is still under way: the drain's time is up. */
+  /** Ends every call in flight, after the time for the drain. */
   abortAll(): void {
     for (const one of this.#open) one.end(new Failure("overloaded", "The gateway is shutting down."));
   }
@@ -166,16 +166,15 @@ export class Calls {
 }
 
 const LENGTH = 24;
-/** Digits of the moment in Unix milliseconds: enough for some thousand years. The others are random, 95 bits. */
+/** Digits of the time in Unix milliseconds: enough for some thousand years. The others are random, 95 bits. */
 const TIME_LENGTH = 8;
 
 const digits = Buffer.alloc(LENGTH);
 let digitsOfMs = -1;
 
 /**
- * IDs begin with the time they are made at, in an alphabet that sorts as its bytes do: they are written into the ledger's
- * indexes in their order, and what is written together lies together. Random ones would each change another page of an
- * index, at a cost that grows with the ledger.
+ * IDs start with their time in base 62, which sorts as bytes: entries of the same time are next to each other in the ledger's
+ * indexes. Random IDs would each touch another index page, at a cost that grows with the ledger.
  */
 function mint(prefix: string): string {
   const nowMs = systemClock.now();
@@ -187,7 +186,7 @@ function mint(prefix: string): string {
   return prefix + digits.toString("latin1");
 }
 
-/** A new completion's ID: `chatcmpl-` and 24 letters or digits. Those of one process sort by the time they are made at. */
+/** A new completion's ID: `chatcmpl-` and 24 letters or digits. IDs of one process sort by time. */
 export function newCompletionId(): string {
   return mint("chatcmpl-");
 }

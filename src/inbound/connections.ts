@@ -1,28 +1,28 @@
 import { isIP, type Socket } from "node:net";
 import { networkOf } from "../access/address.ts";
 
-/** Connections that may be open at the same time. */
+/** Limits of open connections. */
 export interface ConnectionLimits {
-  /** Of all listeners of the process together. */
+  /** Limit of all listeners of the process together. */
   readonly max: number;
-  /** Of one address; for IPv6, of one /64. Infinity for any number. */
+  /** Limit of one address; for IPv6 of one /64. Infinity: none. */
   readonly maxPerAddress: number;
-  /** Whether an address, such as that of a reverse proxy, may have any number. */
+  /** Whether an address has no limit, such as a reverse proxy. */
   readonly isExempt: (address: string) => boolean;
 }
 
 const IDLE_CLOSED_EVERY_MS = 1_000;
 
 /**
- * The open connections of all listeners. What is beyond the limits is closed before anything is read, so that descriptors
- * are left for the database and providers; connections that have sent nothing, or have no request, make room for new ones.
+ * Counts the open connections of all listeners. Connections beyond the limits are closed before anything is read, which keeps
+ * descriptors for the database and providers. At the limit, silent and idle connections are closed in favour of new ones.
  */
 export class Connections {
   readonly #limits: ConnectionLimits;
-  /** All that are open, and whose they are. */
+  /** Open connections, with the address that they count for. */
   readonly #peers = new Map<Socket, string>();
   readonly #counts = new Map<string, number>();
-  /** In the order in which they came. Those that have sent something since are taken out when room is needed. */
+  /** Connections that had sent nothing when last checked, oldest first. */
   readonly #silent = new Set<Socket>();
   readonly #idleClosers = new Set<() => void>();
   #idleClosedMs = -Infinity;
@@ -32,12 +32,12 @@ export class Connections {
     this.#limits = limits;
   }
 
-  /** Connections closed for the limits since the start. */
+  /** Connections closed because of the limits since the start. */
   get refused(): number {
     return this.#refused;
   }
 
-  /** Counts a connection until it closes. One beyond the limits is closed: then false. */
+  /** Counts a connection until it closes. Closes a connection beyond the limits and returns false. */
   add(socket: Socket): boolean {
     const { max, maxPerAddress, isExempt } = this.#limits;
     const address = socket.remoteAddress ?? "";
@@ -56,12 +56,12 @@ export class Connections {
     return true;
   }
 
-  /** `closeIdle` closes connections of a listener that have no request. Called when the limit is reached. */
+  /** Registers a function that closes idle connections of a listener. Called at the limit. */
   onFull(closeIdle: () => void): void {
     this.#idleClosers.add(closeIdle);
   }
 
-  /** Closes the oldest connection that has sent nothing, else all without a request; false when there is none. */
+  /** Closes the oldest silent connection, else all idle ones; false when there is none. */
   #makeRoom(): boolean {
     return this.#closeSilent() || this.#closeIdle();
   }
@@ -78,7 +78,7 @@ export class Connections {
     return false;
   }
 
-  /** Looks at all connections, so no more often than once a second. */
+  /** Iterates over all connections, so at most once a second. */
   #closeIdle(): boolean {
     const nowMs = performance.now();
     if (nowMs - this.#idleClosedMs < IDLE_CLOSED_EVERY_MS) return false;

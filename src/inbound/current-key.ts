@@ -10,7 +10,7 @@ import type { Calls, KeyedCall } from "./calls.ts";
 
 const WORDS = { chat: Capability.CHAT, images: Capability.IMAGES } as const;
 
-/** What the holder of a key is told of it. */
+/** Builds the message that describes a key to its holder. */
 export function toKey(principal: Principal): Key {
   const { keyId: id, keyName: name, accountId, models, capabilities, expiresAtMs, limits, accountLimits } = principal;
   return create(KeySchema, {
@@ -19,14 +19,14 @@ export function toKey(principal: Principal): Key {
     accountId,
     models: [...(models ?? [])],
     capabilities: [...capabilities].map((capability) => WORDS[capability]),
-    // Rounded up: who reads it may let the key live too long by less than a second, and is refused in the end.
+    // Rounded up: a reader may assume a lifetime that is too long by less than a second.
     ...(expiresAtMs !== undefined && { expiresAt: BigInt(Math.ceil(expiresAtMs / 1000)) }),
     limits: toLimits(limits),
     accountLimits: toLimits(accountLimits),
   });
 }
 
-/** What such a message grants to its holder. A capability that this process does not know is left out. */
+/** Reads the permissions of such a message. Unknown capabilities are omitted. */
 export function toGrant({
   id,
   name,
@@ -40,14 +40,14 @@ export function toGrant({
   return {
     record: {
       id,
-      // A front counts nothing: its core knows.
+      // A front counts nothing: its core does.
       keyFamilyId: id,
       name,
       accountId,
       models: models.length === 0 ? "all" : models,
       capabilities: CAPABILITIES.filter((capability) => capabilities.includes(WORDS[capability])),
       limits: fromLimits(limits),
-      // Likewise.
+      // See above.
       options: "default",
       expiresAtMs: expiresAt === undefined ? undefined : Number(expiresAt) * 1000,
       revokedAtMs: undefined,
@@ -87,8 +87,8 @@ const NAMES = [
 ] as const satisfies readonly (keyof CoreLimits)[];
 
 /**
- * The `Authorization` header of a request, or what stands for it: some clients send the key in `x-api-key`.
- * Undefined when there is neither.
+ * The `Authorization` header of a request, or its equivalent for clients that send the key in `x-api-key`. Undefined without
+ * both.
  */
 export function authorizationOf(headers: {
   readonly authorization?: string | undefined;
@@ -106,8 +106,8 @@ export function bearerToken(authorization: string | undefined): string | undefin
 }
 
 /**
- * Pause between two checks. The cache of keys forgets at once what it is told of and asks the store about the rest every
- * three seconds, so a change ends calls within this time, and one that no notification told of within five seconds.
+ * Interval of the checks. The key cache drops keys on notification and reads others again every three seconds, so a change ends
+ * calls within this interval, or within five seconds without a notification.
  */
 const CHECK_MS = 250;
 
@@ -118,16 +118,16 @@ interface KeyWatchPorts {
 }
 
 /**
- * Ends calls in flight whose key no longer allows them: with `unauthenticated` when it was revoked, has expired or its
- * account was disabled, with `permission_denied` when it has lost a model or the capability that the completion needs, and
- * with `overloaded` when the store could not confirm it for as long as it would still be accepted. Returns what stops it.
+ * Ends calls in flight that their key no longer permits: with `unauthenticated` for a revoked or expired key or a disabled
+ * account, with `permission_denied` for a lost model or capability, and with `overloaded` when the store cannot confirm the key
+ * within the time that it is accepted without. Returns a function that stops the checks.
  */
 export function startKeyWatch({ calls, keys, clock }: KeyWatchPorts): () => void {
   let stopped = false;
   let cancelTimer = (): void => undefined;
 
   const check = async (): Promise<void> => {
-    // Not those that begin meanwhile: their keys have been confirmed later than what is asked now.
+    // Not calls that start meanwhile: their keys were confirmed later.
     const checked = [...calls.keyed()];
     if (checked.length === 0) return;
     const answers = await keys.recheck(new Set(checked.map(({ principal }) => principal.hash)));
@@ -137,7 +137,7 @@ export function startKeyWatch({ calls, keys, clock }: KeyWatchPorts): () => void
     }
   };
 
-  /** Takes over what the store has said of a call's key. Returns what ends the call, if anything does. */
+  /** Updates the key of a call from the store. Returns the failure that ends the call; undefined when it continues. */
   const update = (call: KeyedCall, answers: ReadonlyMap<string, KeyPrincipal | undefined>): Failure | undefined => {
     const { hash } = call.principal;
     if (answers.has(hash)) {

@@ -12,7 +12,7 @@ export interface ErrorDetail<D extends DescMessage = DescMessage> {
   readonly value: MessageInitShape<D>;
 }
 
-/** The details of a failure's status: ErrorInfo always, the others where they have something to say. */
+/** Details of a failure's status: always ErrorInfo, others where they apply. */
 export function errorDetails(failure: Failure, requestId: string): ErrorDetail[] {
   const metadata: Record<string, string> = { request_id: requestId };
   const code = errorCode(failure);

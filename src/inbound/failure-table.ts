@@ -1,6 +1,6 @@
 import type { Failure, FailureCode } from "../core/failure.ts";
 
-/** The gRPC statuses that failures use, by their numbers: those of every library's own enum. */
+/** Numbers of the gRPC statuses that failures use. */
 const GRPC = {
   CANCELLED: 1,
   INVALID_ARGUMENT: 3,
@@ -19,7 +19,7 @@ export const GRPC_STATUS = Object.entries(GRPC);
 
 export type GrpcStatus = (typeof GRPC)[keyof typeof GRPC];
 
-/** What one failure code becomes on the wire. `docs/errors.md` shows this table. */
+/** Mapping of a failure code to the wire. `docs/errors.md` shows this table. */
 export interface FailureRow {
   readonly http: number;
   /** `error.type` of the OpenAI format. */
@@ -27,11 +27,11 @@ export interface FailureRow {
   /** `error.code` of the OpenAI format; null where there is none. Absent altogether for `unauthenticated`. */
   readonly code: string | null;
   readonly grpc: GrpcStatus;
-  /** Whether the client's own retry is pointless: the answer then carries `x-should-retry: false`. */
+  /** Whether a retry by the client is pointless: then `x-should-retry: false` is sent. */
   readonly final: boolean;
 }
 
-/** Every failure, as the interface document and its decisions say. A 499 is never seen: its caller has left. */
+/** All failures. A 499 is never received: its caller has disconnected. */
 export const FAILURE_TABLE = {
   invalid_request: { http: 400, type: "invalid_request_error", code: null, grpc: GRPC.INVALID_ARGUMENT, final: false },
   request_too_large: {
@@ -113,12 +113,12 @@ export const FAILURE_TABLE = {
   internal: { http: 500, type: "server_error", code: null, grpc: GRPC.INTERNAL, final: true },
 } as const satisfies Record<FailureCode, FailureRow>;
 
-/** The least and the most that callers are told to wait: official clients ignore more than a minute, or give up. */
+/** Range of `retry-after`: official clients ignore more than a minute, or give up. */
 const RETRY_AFTER_MS = [1000, 60_000] as const;
-/** Told when nobody knows how long it takes. */
+/** Default of `retry-after`. */
 const DEFAULT_RETRY_AFTER_MS = 5000;
 
-/** How long the caller should wait before trying again, in milliseconds; undefined when waiting is not the point. */
+/** Wait before a retry by the caller in milliseconds; undefined when waiting does not help. */
 export function retryAfterMs(failure: Failure): number | undefined {
   const { http } = FAILURE_TABLE[failure.code];
   if (http !== 429 && http !== 503) return undefined;
@@ -126,7 +126,7 @@ export function retryAfterMs(failure: Failure): number | undefined {
   return Math.min(Math.max(failure.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, min), max);
 }
 
-/** Whether the client should not try again by itself: nothing would change, or other models were tried already. */
+/** Whether the client should not retry: the result would not change, or other models were tried already. */
 export function isFinal(failure: Failure): boolean {
   const tried = failure.attempts.filter((attempt) => attempt.outcome !== "skipped").map((attempt) => attempt.model);
   return FAILURE_TABLE[failure.code].final || new Set(tried).size > 1;

@@ -5,7 +5,7 @@ import type { Failure } from "../core/failure.ts";
 import type { LimitFacts, LimitState } from "../core/limiter.ts";
 import type { Principal } from "../core/principal.ts";
 
-/** Who answered and at what cost in time: sent as HTTP headers and as gRPC metadata alike. */
+/** Served model, attempts and overhead: sent as HTTP headers and as gRPC metadata. */
 export type RoutingFacts = readonly (readonly [name: string, value: string])[];
 
 /** Facts of a whole completion. `elapsedMs` is the time since the request arrived. */
@@ -32,7 +32,7 @@ export function routingOfStart(
   });
 }
 
-/** Facts of a completion that failed: nobody served it. */
+/** Facts of a failed completion. */
 export function routingOfFailure({ attempts }: Failure, requested: string): RoutingFacts {
   return [
     ["parley-requested-model", headerSafe(requested)],
@@ -40,7 +40,7 @@ export function routingOfFailure({ attempts }: Failure, requested: string): Rout
   ];
 }
 
-/** A model's name as callers may have written it: what a header cannot hold is left out. */
+/** Removes what a header cannot hold from a model name that a caller wrote. */
 function headerSafe(text: string): string {
   return text.slice(0, 256).replace(/[^\x20-\x7e]/g, "");
 }
@@ -78,7 +78,7 @@ export function toLimitHeaders(facts: LimitFacts): [name: string, value: string]
   });
 }
 
-/** The facts that another process wrote into headers or metadata; what is not there or makes no sense is left out. */
+/** Parses the limits that another process wrote into headers or metadata; missing and invalid ones are omitted. */
 export function readLimitHeaders(valueOf: (name: string) => string | undefined): LimitFacts {
   const [requests, tokens] = KINDS.map((kind): LimitState | undefined => {
     const limit = toCount(valueOf(`x-ratelimit-limit-${kind}`));
@@ -90,7 +90,7 @@ export function readLimitHeaders(valueOf: (name: string) => string | undefined):
   return { requests, tokens };
 }
 
-/** As OpenAI writes it: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. */
+/** OpenAI's format: `12ms`, `1.5s`, `6m0s`, `1h0m0s`. */
 function toReset(resetMs: number): string {
   const ms = Math.ceil(resetMs);
   if (ms < 1000) return `${ms}ms`;
@@ -110,21 +110,21 @@ function toCount(value: string | undefined): number | undefined {
   return value !== undefined && /^\d{1,15}$/.test(value) ? Number(value) : undefined;
 }
 
-/** Many keys' limits cost little; those that were heard of longest ago go first. */
+/** Keys whose limits are kept; the ones updated longest ago are dropped first. */
 const MAX_KEYS = 50_000;
 
 const UNKNOWN: LimitFacts = { requests: undefined, tokens: undefined };
 
-/** What another process last said of each key's limits. */
+/** Limits of keys as last reported by another process. */
 export class LastLimits {
   readonly #byKey = new BoundedMap<string, LimitFacts>(MAX_KEYS);
 
-  /** Keeps what was said. */
+  /** Stores the limits of a key. */
   note({ keyId }: Principal, facts: LimitFacts): void {
     this.#byKey.set(keyId, facts);
   }
 
-  /** What was said last; nothing of a key that was never spoken of. */
+  /** Last reported limits; none for an unknown key. */
   peek({ keyId }: Principal): LimitFacts {
     return this.#byKey.get(keyId) ?? UNKNOWN;
   }

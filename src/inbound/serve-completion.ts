@@ -4,26 +4,26 @@ import { afterThisLoopTurn } from "../scheduling/read-scheduler.ts";
 import type { OpenCall } from "./calls.ts";
 import type { EdgeServices, KeyPrincipal, Refusal } from "./services.ts";
 
-/** A call for a completion, as its entrance knows it. */
+/** A completion call of any inbound protocol. */
 export interface InboundCompletion<R> extends Pick<Refusal, "entrance" | "requestId" | "target"> {
   readonly open: OpenCall;
   /** Throws `unauthenticated`, or `overloaded` when keys cannot be looked up. */
   readonly authenticate: () => KeyPrincipal | Promise<KeyPrincipal>;
-  /** The declared length of the body; undefined when it was not declared. */
+  /** Declared length of the body; undefined when not declared. */
   readonly bytes: number | undefined;
-  /** Whether all of the body is in memory before a slot is asked for. Default: it is not. */
+  /** Whether the whole body is in memory before a slot is requested. Default: false. */
   readonly isRead?: boolean;
-  /** Reads the body, and answers with what makes a request of it: synchronous work, which its key is charged with. */
+  /** Reads the body and returns a synchronous parser; its time is charged to the key. */
   readonly read: (slot: Slot) => Promise<() => R> | (() => R);
-  /** Runs the completion, and writes its answer. */
+  /** Runs the completion and writes its answer. */
   readonly run: (request: R, principal: KeyPrincipal) => Promise<void>;
   /** Writes a failure. */
   readonly fail: (failure: Failure) => void;
 }
 
 /**
- * The order of every call for a completion: authenticate, take a slot, read the body, run, release. A failure before the
- * completion began is recorded as a refusal. Never throws.
+ * The order of every completion call: authenticate, take a slot, read the body, run, release. A failure before the completion
+ * started is recorded as a refusal. Never throws.
  */
 export async function serveCompletion<R>(services: EdgeServices, inbound: InboundCompletion<R>): Promise<void> {
   const { open, entrance, requestId, target } = inbound;
@@ -36,7 +36,7 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
     open.authenticated(principal);
     const entered = services.admission.enter(principal, open, inbound);
     slot = entered instanceof Promise ? await entered : entered;
-    // After the slot, for which a key waits that is refused all the time.
+    // After the slot: a key whose requests are always refused has to wait for it.
     services.requireRequestRate(principal);
     const request = await readRequest(services, inbound, slot);
     slot.arrived();
@@ -56,8 +56,8 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
 }
 
 /**
- * Apart from `serveCompletion`, which is suspended until the answer is out: what it holds would be kept for as long, and
- * the garbage collector would copy each body and its parsed JSON.
+ * A function of its own because `serveCompletion` is suspended until the answer is sent: its locals live as long, and the
+ * garbage collector would copy each body and its parsed JSON.
  */
 async function readRequest<R>(
   { admission }: EdgeServices,
@@ -66,7 +66,7 @@ async function readRequest<R>(
 ): Promise<R> {
   const reading = read(slot);
   const parse = reading instanceof Promise ? await reading : reading;
-  // All that has arrived goes on together. A caller that left while it waited may be noticed only now.
+  // Requests that arrived together continue together. A disconnected caller may be noticed only now.
   for (let turn: Promise<void> | undefined = afterThisLoopTurn(); turn !== undefined;) {
     await turn;
     open.signal.throwIfAborted();

@@ -4,8 +4,8 @@ import type { Emit } from "../core/provider.ts";
 import type { OpenCall } from "./calls.ts";
 
 /**
- * What a stream emits, for a library that asks instead of being told: the stream goes on when the last batch has been worked
- * through. Whoever returns early, or fails, has left its call, and waits until the stream has ended.
+ * Converts a pushed stream into an async iterable: the stream continues when the last batch was consumed. If the consumer stops
+ * early, the call is cancelled and `return()` resolves once the stream has ended.
  */
 export async function* toAsyncIterable(
   stream: (emit: Emit) => Promise<void>,
@@ -35,9 +35,9 @@ export async function* toAsyncIterable(
   } finally {
     if (isOut) {
       call.leave();
-      // Not only the signal: an answer that has arrived whole no longer looks at it.
+      // In addition to the signal, which a completely received answer ignores.
       room.reject(call.signal.reason ?? new Failure("cancelled", "The caller left."));
-      // Nobody hears how it ends.
+      // The result is not used.
       arrival.promise.catch(() => undefined);
       await ended;
     }

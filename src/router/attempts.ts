@@ -10,10 +10,10 @@ import type { Breaker, BreakerPermit } from "./breaker.ts";
 import { type AttemptPlan, translate } from "./plan.ts";
 import { backoffMs, type BackoffOptions, type RetryBudget } from "./retry-budget.ts";
 
-/** What attempts are decided by. */
+/** Ports and options of attempts. */
 export interface AttemptPorts {
   readonly clock: Clock;
-  /** Gives 0 to 1. */
+  /** Random number from 0 to 1. */
   readonly random: () => number;
   readonly backoff: BackoffOptions;
   readonly breakerOf: (model: Model) => Breaker;
@@ -28,13 +28,13 @@ export interface RunningAttempt {
   readonly limit: TimeLimit;
   readonly translation: Translation;
   readonly startedMs: number;
-  /** The provider's work, which may outlast the attempt. */
+  /** The provider call, which may outlast the attempt. */
   work: Promise<Answer | void> | undefined;
-  /** What the provider said that core was not given. */
+  /** Received parts of the answer that were not emitted to core. */
   unseen: UnseenAnswer | undefined;
 }
 
-/** Measures what the provider says and core does not see. */
+/** Measures received parts of the answer that are not emitted to core. */
 export class UnseenAnswer {
   readonly size: AnswerSize = { textTokens: 0, pictures: 0 };
   usage: Usage | undefined;
@@ -53,8 +53,8 @@ const PRIMARY_RETRIES = 1;
 const NOTHING = Buffer.alloc(0);
 
 /**
- * Runs a plan: decides, after each failure, what is tried next, and notes every attempt. Used the same way for whole
- * answers and for streams; see `router.ts`.
+ * Runs a plan: decides after each failure which attempt follows, and records every attempt. The same for whole answers and
+ * streams; `router.ts` uses it.
  */
 export class AttemptRun {
   readonly #plan: AttemptPlan;
@@ -62,11 +62,11 @@ export class AttemptRun {
   readonly #ports: AttemptPorts;
   readonly #overall: TimeLimit;
   readonly #endRequest: () => void;
-  /** The next candidate, by its index in the plan. */
+  /** Index of the next candidate in the plan. */
   #next = 0;
   #begun = 0;
   #retries = 0;
-  /** What the caller is told when nothing serves: the primary's failure. */
+  /** The failure returned when no candidate answers: the primary's. */
   #primaryFailure: Failure | undefined;
   #giveBack: (() => void) | undefined;
   #upstreamMs = 0;
@@ -81,7 +81,7 @@ export class AttemptRun {
     this.#endRequest = ports.budgetOf(primary).begin();
   }
 
-  /** Begins the next attempt of the plan. Throws the final failure when there is none, or no time for it. */
+  /** Starts the next attempt of the plan. Throws the final failure when no candidate or no time is left. */
   async next(): Promise<RunningAttempt> {
     for (;;) {
       this.#throwIfOver();
@@ -97,7 +97,7 @@ export class AttemptRun {
     }
   }
 
-  /** The attempt's stream has content, which its caller is given: there is no attempt after this one. */
+  /** Commits to the attempt: its content goes to the caller, and no other attempt follows. */
   committed({ limit, permit, translation }: RunningAttempt): void {
     limit.stop();
     permit.committed();
@@ -105,7 +105,7 @@ export class AttemptRun {
     translation.body = NOTHING;
   }
 
-  /** The attempt gave a whole answer, or the end of a stream. */
+  /** Ends the attempt with a whole answer or the end of its stream. */
   served(attempt: RunningAttempt): Report {
     attempt.permit.succeeded();
     this.#note(attempt.model, "served", { startedMs: attempt.startedMs, upstreamStatus: 200 });
@@ -119,19 +119,19 @@ export class AttemptRun {
     };
   }
 
-  /** The attempt failed. Throws when that is final: the caller is gone, time is up, or content was already given. */
+  /** Ends the attempt with a failure. Throws when it is final: caller disconnected, deadline passed, or content was sent. */
   failed(attempt: RunningAttempt, reason: unknown, { committed }: { readonly committed: boolean }): void {
     const over = this.#overall.isOver;
     const { limit } = attempt;
     let failure = Failure.from(over ? this.#overall.reason : limit.isOver ? limit.reason : reason);
-    // Neither the caller's end nor the end of all time says anything about this one model.
+    // A disconnected caller or a passed deadline says nothing about the health of the model.
     if (over) attempt.permit.abandoned();
     else {
       const openMs = attempt.permit.failed(failure);
-      // Trying again before the rest is over would only be refused.
+      // A retry while the breaker is open would be refused.
       if (openMs !== undefined) failure = failure.with({ retryAfterMs: Math.max(openMs, failure.retryAfterMs ?? 0) });
     }
-    // Content came with a 2xx, whatever went wrong after it.
+    // Content implies a 2xx response, whatever failed later.
     const upstreamStatus = failure.upstreamStatus ?? (committed ? 200 : undefined);
     this.#note(attempt.model, failure.code, { startedMs: attempt.startedMs, failure, upstreamStatus });
     if ((committed || !failure.refused) && !attempt.call.progress!.unsent) this.#tellUncounted(attempt, committed);
@@ -140,14 +140,14 @@ export class AttemptRun {
     if (over || committed || !isUpstreamFailure(failure)) throw failure.with({ attempts: this.#call.attempts });
   }
 
-  /** Ends every timer of the run. Must be called however it ends. */
+  /** Cancels all timers of the run. Must be called at every end. */
   close(): void {
     this.#overall.close();
     this.#endRequest();
     this.#giveBack?.();
   }
 
-  /** Milliseconds spent waiting for upstreams so far: attempts, the running one included, and the backoff between them. */
+  /** Milliseconds spent on upstreams so far: all attempts, the current one included, and backoff. */
   upstreamMs(attempt: RunningAttempt): number {
     return this.#upstreamMs + this.#ports.clock.monotonic() - attempt.startedMs;
   }
@@ -166,7 +166,7 @@ export class AttemptRun {
     });
   }
 
-  /** As `#begin`, for an attempt that follows others, for which more money may have to be reserved. */
+  /** As `#begin`, for an attempt after another one, which may need a larger reservation. */
   async #beginAnother(model: Model): Promise<RunningAttempt | undefined> {
     const translation = this.#translate(model);
     if (translation instanceof Failure) return this.#skip(model, translation);
@@ -210,13 +210,13 @@ export class AttemptRun {
     try {
       return translate(request, model, this.#plan);
     } catch (reason) {
-      // What this model cannot take, the next one may; anything else is a fault of ours and must not be hidden.
+      // The next model may support what this one does not; any other error is a bug and must not be hidden.
       if (reason instanceof Failure) return reason;
       throw reason;
     }
   }
 
-  /** How long to wait before the primary is tried once more; undefined when it is not. Moves the plan back to it. */
+  /** Backoff before a retry of the primary, and moves the plan back to it; undefined when there is no retry. */
   #retryWaitMs(): number | undefined {
     this.#giveBack?.();
     this.#giveBack = undefined;
@@ -225,7 +225,7 @@ export class AttemptRun {
     if (this.#next !== 1 || failure === undefined || this.#retries >= PRIMARY_RETRIES) return undefined;
     const waitMs = backoffMs(failure, this.#retries, { options: this.#ports.backoff, random: this.#ports.random });
     if (waitMs === undefined) return undefined;
-    // A rate limit's own rest is over when the wait is; any other rest says that a retry is not worth it.
+    // A breaker opened by a rate limit closes with the wait; any other open breaker rules out a retry.
     const rests = failure.code !== "upstream_rate_limited" && this.#ports.breakerOf(primary).state !== "closed";
     if (rests) return undefined;
     this.#giveBack = this.#ports.budgetOf(primary).take();
@@ -284,7 +284,7 @@ interface AttemptNote {
   readonly reason?: string;
 }
 
-/** What the provider says until the end of its work, or of the time to settle. */
+/** The rest of the answer until the provider call ends or `settle_ms` has passed. */
 async function outcomeOf(attempt: RunningAttempt, committed: boolean): Promise<RestOutcome> {
   const { work, limit } = attempt;
   let answer: Answer | undefined;
@@ -304,21 +304,21 @@ async function outcomeOf(attempt: RunningAttempt, committed: boolean): Promise<R
   };
 }
 
-/** Only what the provider's side did wrong lets another model try. */
+/** Only failures on the provider's side are followed by another model. */
 function isUpstreamFailure(failure: Failure): boolean {
   return failure.code.startsWith("upstream_");
 }
 
 /**
- * Ends with a signal or another limit, its parent, or by itself with `upstream_timeout` when its time is up. `signal` aborts
- * then, but after the parent's end only `settleMs` later: a provider whose caller has left may still say what it counted.
+ * A time limit: ends with its parent (a signal or another limit), or with `upstream_timeout`. `signal` aborts at the end; after
+ * the parent's end only `settleMs` later, so that the provider can still send its token count.
  */
 export class TimeLimit {
-  /** Made when it is asked for: to follow a limit by its signal costs more than the rest of both. */
+  /** Created on first use: an AbortSignal costs more than the rest of the limit. */
   #controller: AbortController | undefined;
   #hasAborted = false;
   readonly #parent: AbortSignal | TimeLimit;
-  /** The limit that ends with this one: there is one attempt at a time. */
+  /** The child limit; there is one attempt at a time. */
   #child: TimeLimit | undefined;
   readonly #clock: Clock;
   readonly #settleMs: number;
@@ -342,7 +342,7 @@ export class TimeLimit {
     else parent.addEventListener("abort", this.#follow, { once: true });
   }
 
-  /** For whom does the work: aborts when it is no longer listened to. */
+  /** Signal for the provider call: aborts when its result is no longer needed. */
   get signal(): AbortSignal {
     if (this.#controller === undefined) {
       this.#controller = new AbortController();
@@ -355,17 +355,17 @@ export class TimeLimit {
     return this.#isOver;
   }
 
-  /** Whether it is over and the work is listened to beyond that. */
+  /** Whether the limit has ended and the provider call is still read. */
   get settles(): boolean {
     return this.#settles;
   }
 
-  /** When work that went on ended, by the clock's `monotonic`: now, if it has not. */
+  /** End of a continued provider call by the clock's `monotonic`; now, if it has not ended. */
   get workEndedMs(): number {
     return this.#workEndedMs ?? this.#clock.monotonic();
   }
 
-  /** Why it is over. */
+  /** Why the limit has ended. */
   get reason(): unknown {
     return this.#reason;
   }
@@ -375,8 +375,8 @@ export class TimeLimit {
   }
 
   /**
-   * Settles as `work` does, or rejects with the reason when this is over before; the work may go on then. That waits for what
-   * the caller is being given.
+   * Settles as `work` does, or rejects with the reason when the limit ends first; `work` may continue then. The rejection waits
+   * for the batch that is being emitted.
    */
   race<T>(work: Promise<T>): Promise<T> {
     return new Promise((resolve, reject) => {
@@ -389,7 +389,7 @@ export class TimeLimit {
     });
   }
 
-  /** Settles as `room` does, or resolves when this is over. */
+  /** Settles as `room` does, or resolves when the limit ends. */
   unlessOver(room: Promise<void>): Promise<void> {
     this.#room = room;
     return new Promise((resolve, reject) => {
@@ -398,18 +398,18 @@ export class TimeLimit {
     });
   }
 
-  /** The time limit no longer applies; the parent's signal still does. */
+  /** Cancels the time limit; the parent still applies. */
   stop(): void {
     this.#cancelTimer?.();
   }
 
-  /** Ends the time to settle. */
+  /** Ends `settleMs` early. */
   giveUp(): void {
     this.#cancelSettling?.();
     this.#abort();
   }
 
-  /** Ends every timer but that of the time to settle. */
+  /** Cancels all timers but that of `settleMs`. */
   close(): void {
     this.#cancelTimer?.();
     if (!(this.#parent instanceof TimeLimit)) this.#parent.removeEventListener("abort", this.#follow);

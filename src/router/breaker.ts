@@ -4,20 +4,20 @@ import type { Opening } from "./upstream-health.ts";
 
 /** When a breaker opens and for how long. */
 export interface BreakerOptions {
-  /** Failures in a row that open it. */
+  /** Consecutive failures that open the breaker. */
   readonly failures: number;
-  /** How long it rests the first time; doubled for each failed probe, up to `maxOpenMs`. */
+  /** First open time; doubled for each failed probe, up to `maxOpenMs`. */
   readonly openMs: number;
   readonly maxOpenMs: number;
 }
 
-/** However long a provider asks us to wait, it is asked again after this. */
+/** Longest open time after a provider's `retry-after`. */
 const MAX_RATE_LIMIT_OPEN_MS = 10 * 60_000;
 
-/** It also opens when more than half of this many latest attempts failed. */
+/** The breaker also opens when more than half of the latest attempts, this many, failed. */
 const WINDOW = 20;
 
-/** Failures that say the upstream model is unwell. A caller's mistake, or a caller who left, says nothing about it. */
+/** Failures that count against the health of the upstream model; invalid requests and disconnected callers do not. */
 const COUNTED: ReadonlySet<FailureCode> = new Set([
   "upstream_unavailable",
   "upstream_timeout",
@@ -25,22 +25,22 @@ const COUNTED: ReadonlySet<FailureCode> = new Set([
   "upstream_refused_us",
 ]);
 
-/** Permission to make one attempt; exactly one of its methods must be called when the attempt is over. */
+/** Permission for one attempt. Exactly one of the methods but `alive` must be called at its end. */
 export interface BreakerPermit {
-  /** Its first content is in: the upstream is alive, whatever becomes of this answer. One of the others follows. */
+  /** The first content has arrived, so the upstream works. One of the other calls follows. */
   committed(): void;
-  /** The upstream did its part. */
+  /** The attempt succeeded. */
   succeeded(): void;
-  /** It failed in this way. Returns for how long the model rests now, if it does. */
+  /** The attempt failed. Returns how long the breaker is open now, if it is. */
   failed(failure: Failure): number | undefined;
-  /** Nothing was learned: the caller left, or the request was at fault. */
+  /** No verdict: the caller disconnected, or the request caused the failure. */
   abandoned(): void;
 }
 
 /**
- * The circuit breaker of one upstream model. Closed, it lets everything through; after too many failures it opens and
- * lets nothing through for a while; then a single probe decides whether it closes again. A rate limit lets the model
- * rest for as long as the provider asked.
+ * The circuit breaker of one upstream model. Closed, it permits all attempts; after too many failures it opens and permits
+ * none; after the open time a single probe decides whether it closes. A rate limit opens it for the time that the provider
+ * asked for.
  */
 export class Breaker {
   readonly #options: BreakerOptions;
@@ -48,7 +48,7 @@ export class Breaker {
   #inARow = 0;
   #latest: boolean[] = [];
   #openUntilMs: number | undefined;
-  /** By the wall's clock. */
+  /** Wall-clock time. */
   #openSinceMs: number | undefined;
   #openMs: number;
   #probing = false;
@@ -60,26 +60,26 @@ export class Breaker {
     this.#openMs = options.openMs;
   }
 
-  /** `closed`, `open`, or `half_open` while a probe is due or under way. */
+  /** `closed`, `open`, or `half_open` while a probe is due or in flight. */
   get state(): "closed" | "open" | "half_open" {
     if (this.#openUntilMs === undefined) return "closed";
     return this.#clock.monotonic() < this.#openUntilMs ? "open" : "half_open";
   }
 
-  /** Undefined while it is closed. Probes that fail do not begin another one. */
+  /** Start of the current outage; undefined while closed. A failed probe does not start another one. */
   get rest(): Opening | undefined {
     if (this.#openUntilMs === undefined) return undefined;
     const remainingMs = Math.max(this.#openUntilMs - this.#clock.monotonic(), 0);
     return { sinceMs: this.#openSinceMs!, remainingMs, isProbed: remainingMs === 0 && this.#probing };
   }
 
-  /** A permit for one attempt, or the failure to answer with while the model rests. */
+  /** A permit for one attempt, or the failure to return while the breaker is open. */
   admit(): BreakerPermit | Failure {
     const probe = this.state === "half_open" && !this.#probing;
     if (this.state !== "closed" && !probe) return this.#resting();
     this.#probing = probe;
     let undecided = probe;
-    /** Ends the probe, if this is one and it has not been decided before; says whether it did. */
+    /** Ends the probe if this permit is an undecided one; returns whether it was. */
     const decide = (): boolean => {
       if (!undecided) return false;
       undecided = false;
@@ -125,7 +125,7 @@ export class Breaker {
     this.#openMs = Math.min(this.#openMs * 2, this.#options.maxOpenMs);
   }
 
-  /** Whether one more failure opens it. Open, it does not: attempts from before are late news, and only a probe counts. */
+  /** Whether this failure opens the breaker. While it is open, only the probe counts, not attempts from before. */
   #isTripped(): boolean {
     if (this.#openUntilMs !== undefined) return false;
     const failures = this.#latest.filter((ok) => !ok).length;
@@ -143,7 +143,7 @@ export class Breaker {
     this.#openUntilMs = Math.max(this.#openUntilMs ?? 0, this.#clock.monotonic() + openMs);
   }
 
-  /** Whatever opened it, the model is unavailable now; only a rate limit stays one. */
+  /** The failure while open: `upstream_rate_limited` after a rate limit, otherwise `upstream_unavailable`. */
   #resting(): Failure {
     const retryAfterMs = Math.max((this.#openUntilMs ?? 0) - this.#clock.monotonic(), 1);
     const limited = this.#last?.code === "upstream_rate_limited";

@@ -5,7 +5,7 @@ import type { Translation } from "../core/provider.ts";
 import { restrict } from "../core/provider-options.ts";
 import type { Asked } from "../core/router.ts";
 
-/** The candidates in order, with the primary's translation: what a request will try. */
+/** The attempts of a request: its candidates in order, with the primary's translation. */
 export interface AttemptPlan extends Asked {
   readonly request: CompletionRequest;
   readonly candidates: readonly Model[];
@@ -14,8 +14,8 @@ export interface AttemptPlan extends Asked {
 
 /**
  * Plans the attempts of a request: the primary (and its own retries) first, then each other candidate once, as listed.
- * A pure function. Throws `invalid_request` when the primary cannot take the request, or, when it is strict, would
- * have to leave out or clamp a field.
+ * A pure function. Throws `invalid_request` when the primary does not support the request, or, when it is strict,
+ * when a field would be omitted or clamped.
  */
 export function planAttempts(request: CompletionRequest, candidates: readonly Model[], asked: Asked): AttemptPlan {
   const [first] = candidates;
@@ -25,8 +25,8 @@ export function planAttempts(request: CompletionRequest, candidates: readonly Mo
 }
 
 /**
- * The request as this model may be sent it. Throws `invalid_request` when the model cannot take it, or, when it is strict,
- * would lose something.
+ * Restricts and translates the request for a model. Throws `invalid_request` when the model does not support it, or, when it
+ * is strict, when a field would be omitted or clamped.
  */
 export function translate(request: CompletionRequest, model: Model, { mode, rules }: Asked): Translation {
   const restricted = restrict(request, model, rules);
@@ -39,14 +39,14 @@ export function translate(request: CompletionRequest, model: Model, { mode, rule
   return translation;
 }
 
-/** The failure of a strict request that asks for what its key or the provider is not configured for. */
+/** The failure of a strict request with options that its key or the provider does not permit. */
 function notAllowed(fields: readonly string[]): Failure {
   const description = "is not allowed for this API key and provider, and the request is strict";
   const violations = fields.map((field): FieldViolation => ({ field, description }));
   return new Failure("invalid_request", `${fields[0]}: ${description}.`, { violations });
 }
 
-/** The failure of a strict request whose translation would lose something; undefined when it loses nothing. */
+/** The failure of a strict request whose translation omits or clamps fields; undefined when it does not. */
 function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure | undefined {
   const violations: FieldViolation[] = [
     ...omitted.map((field) => ({

@@ -1,20 +1,19 @@
 import type { Failure } from "../core/failure.ts";
 
-/** Retries that may always be under way at once, however few requests there are. */
+/** Retries that may always be in flight, however few requests there are. */
 const FLOOR = 3;
-/** The share of a provider's requests under way that may be in their retry: one for five that are not. */
+/** Largest share of retries among a provider's requests in flight: one for five first attempts. */
 const SHARE = 1 / 6;
 
 /**
- * Keeps retries from multiplying the load on a provider that is failing: while at most one is under way for five first
- * calls, it is called 1.2 times for each request, however long its failures take. Three may be in any case. A retry
- * counts from the beginning of its wait.
+ * Limits the load of retries on a failing provider: at most 1.2 calls per request, however long its failures take. FLOOR
+ * retries are always permitted. A retry counts from the start of its backoff.
  */
 export class RetryBudget {
   #requests = 0;
   #retries = 0;
 
-  /** A request is under way; the returned function ends it. */
+  /** Counts a request in flight; the returned function ends it. */
   begin(): () => void {
     this.#requests += 1;
     return () => {
@@ -22,7 +21,7 @@ export class RetryBudget {
     };
   }
 
-  /** Takes room for one retry; the returned function gives it back. Undefined when there is none. */
+  /** Takes a permit for one retry; the returned function releases it. Undefined when none is left. */
   take(): (() => void) | undefined {
     if (this.#retries >= Math.max(FLOOR, this.#requests * SHARE)) return undefined;
     this.#retries += 1;
@@ -32,18 +31,18 @@ export class RetryBudget {
   }
 }
 
-/** How long retries wait. */
+/** Backoff of retries. */
 export interface BackoffOptions {
-  /** The upper bound of the first wait; doubled for each further one. */
+  /** Upper bound of the first wait; doubled for each further one. */
   readonly baseMs: number;
-  /** The upper bound of any wait, and the longest `retry-after` of a provider that is waited for. */
+  /** Upper bound of every wait, and the longest `retry-after` that is waited for. */
   readonly capMs: number;
 }
 
 /**
- * How long to wait before the retry number `retry` (from 0) after `failure`; undefined when it is not worth it. A
- * provider's own wish is followed, with jitter upwards only; otherwise the wait is random up to the bound ("full
- * jitter"), so that callers who failed together do not come back together. `random` gives 0 to 1.
+ * Wait before retry number `retry` (from 0) after `failure`; undefined without a retry. A provider's `retry-after` is
+ * followed, with jitter upwards only; otherwise the wait is random up to the bound (full jitter), so that callers that failed
+ * together do not retry together. `random` returns 0 to 1.
  */
 export function backoffMs(
   failure: Failure,

@@ -18,7 +18,7 @@ import { type AttemptPlan, planAttempts } from "./plan.ts";
 import { type BackoffOptions, RetryBudget } from "./retry-budget.ts";
 import type { Opening } from "./upstream-health.ts";
 
-/** The models of one configuration, by ID. Immutable: a reload makes a new one. */
+/** The models of one configuration, by ID. Immutable: a reload creates a new registry. */
 class Registry {
   readonly #models: ReadonlyMap<string, Model>;
 
@@ -39,19 +39,19 @@ class Registry {
 export interface RouterOptions {
   readonly models: readonly Model[];
   readonly clock: Clock;
-  /** Gives 0 to 1. */
+  /** Random number from 0 to 1. */
   readonly random: () => number;
   readonly backoff: BackoffOptions;
   readonly breaker: BreakerOptions;
 }
 
-/** Core's router, and what only its owner may do with it. */
+/** Core's router, with the operations of its owner. */
 export interface OwnedRouter extends Router {
-  /** From now on these are the models. Requests under way end with those they began with. Health is learnt anew: what was wrong may have been mended. */
+  /** Replaces the models. Requests in flight keep theirs. Health starts anew, because the cause of failures may be fixed. */
   replace(models: readonly Model[]): void;
-  /** The state of each upstream model's breaker, by `provider/upstream model`. */
+  /** Breaker state of each upstream model, by `provider/upstream model`. */
   health(): ReadonlyMap<string, Breaker["state"]>;
-  /** Since when and for how long the upstream model of a model rests; undefined while it does not. */
+  /** The outage of the upstream model of a model; undefined while its breaker is closed. */
   openingOf(model: Model): Opening | undefined;
 }
 
@@ -81,7 +81,7 @@ export function createRouter({ models, clock, random, backoff, breaker }: Router
   };
 }
 
-/** A plan that makes its attempts with the breakers and budgets of its router. */
+/** A plan that runs with its router's breakers and retry budgets. */
 class RunnablePlan implements Plan {
   readonly #plan: AttemptPlan;
   readonly #ports: AttemptPorts;
@@ -129,7 +129,7 @@ class RunnablePlan implements Plan {
     try {
       for (;;) {
         const attempt = await run.next();
-        // Once it has emitted, a failure is final.
+        // After the first content a failure is final.
         let committed = false;
         try {
           const give = ofOurs((batch) => {
@@ -158,8 +158,8 @@ class RunnablePlan implements Plan {
 }
 
 /**
- * The whole answer of one attempt. One that was asked for as a stream, because it may take long, is put together here:
- * the limit for the first content ends with the first content, and from then on only silence is too long.
+ * The whole answer of one attempt. An answer that is fetched as a stream, because it may take long, is joined here: the limit
+ * for the first content ends with the first content, and only the idle limit applies then.
  */
 async function fetchAnswer(attempt: RunningAttempt): Promise<Answer> {
   const { model, call, permit, limit, translation } = attempt;
@@ -177,8 +177,7 @@ async function fetchAnswer(attempt: RunningAttempt): Promise<Answer> {
 }
 
 /**
- * The same for as long as the attempt's answer is wanted. What the provider says after that is measured and dropped, and it
- * waits for no caller.
+ * Emits batches while the attempt's answer is wanted. Later batches are measured and dropped, without back-pressure.
  */
 function whileWanted(attempt: RunningAttempt, emit: Emit): Emit {
   const { limit } = attempt;
@@ -197,7 +196,7 @@ function whileWanted(attempt: RunningAttempt, emit: Emit): Emit {
   };
 }
 
-/** The same, but that a fault of ours is a Failure: an adapter takes anything else for an answer that it cannot read. */
+/** As `emit`, with internal errors as Failures: a dialect treats any other error as an unreadable answer. */
 function ofOurs(emit: Emit): Emit {
   const fail = (reason: unknown): never => {
     throw Failure.from(reason);

@@ -3,15 +3,15 @@ import { type CompletionRecord, type Recorder, STOPPED } from "../core/ledger.ts
 import { type Model, upstreamKey } from "../core/model.ts";
 import type { Router } from "../core/router.ts";
 
-/** How many are kept. */
+/** Number of samples kept. */
 const CAPACITY = 64;
 
-/** Counts numbers, and keeps the latest 64 of them. */
+/** Counts samples and keeps the latest 64. */
 class LatestSamples {
   readonly #values: number[] = [];
   #count = 0;
 
-  /** How many there were, those that are forgotten included. */
+  /** Number of samples so far, dropped ones included. */
   get count(): number {
     return this.#count;
   }
@@ -27,20 +27,20 @@ class LatestSamples {
   }
 }
 
-/** The smallest of the sorted numbers, of which there is at least one, that `percent` of 100 of them are not above. */
+/** Percentile of a non-empty sorted list (nearest rank). */
 function percentile(sorted: readonly number[], percent: number): number {
   return sorted[Math.max(Math.ceil((sorted.length * percent) / 100), 1) - 1]!;
 }
 
 const MINUTE_MS = 60_000;
-/** How far back it looks: this many minutes, the present one included. */
+/** Length of the window in minutes, the current one included. */
 const MINUTES = 15;
-/** How many failures of one upstream model are kept. */
+/** Failures kept per upstream model. */
 const MAX_FAILURES = 20;
-/** A failure's words may be a provider's. */
+/** Characters of a failure's message that are kept; it may quote a provider. */
 const MAX_REASON_CHARS = 300;
 
-/** Outcomes that say nothing about the upstream model: it did its part, was not asked, or somebody else was at fault. */
+/** Outcomes that do not count against the upstream model: success, skipped, or caused by the caller or the gateway. */
 const BLAMELESS: ReadonlySet<string> = new Set([
   ...STOPPED,
   "served",
@@ -49,64 +49,64 @@ const BLAMELESS: ReadonlySet<string> = new Set([
   "upstream_rejected",
 ]);
 
-/** Outcomes that nobody needs to look into. */
+/** Outcomes that are not listed as failures. */
 const UNREMARKABLE: ReadonlySet<string> = new Set([...STOPPED, "served", "skipped"]);
 
-/** An attempt that did not work. Holds no prompt and no answer. */
+/** A failed attempt. Without prompt and answer. */
 export interface UpstreamFailure {
   readonly atMs: number;
-  /** The failure's code. */
+  /** Code of the failure. */
   readonly outcome: string;
   readonly upstreamStatus: number | undefined;
-  /** As the attempt says it. */
+  /** Reason of the attempt. */
   readonly reason: string;
   readonly requestId: string;
   readonly completionId: string;
 }
 
-/** Since when an upstream model has not worked, in Unix milliseconds, and for how long it is left alone yet. */
+/** Start of an outage in Unix milliseconds, and the remaining open time. */
 export interface Opening {
   readonly sinceMs: number;
   /** 0 while a probe is due or in flight. */
   readonly remainingMs: number;
-  /** Whether a request probes at this moment if it works again. */
+  /** Whether a probe is in flight. */
   readonly isProbed: boolean;
 }
 
-/** How long something took, in milliseconds; undefined as long as nothing did. */
+/** Percentiles of durations in milliseconds; undefined without samples. */
 export interface Latency {
   readonly count: number;
   readonly p50Ms: number;
   readonly p95Ms: number;
 }
 
-/** How an upstream model did in the last minutes, as far as this process knows. */
+/** Health of an upstream model in the last WINDOW minutes, as seen by this process. */
 export interface UpstreamHealth {
-  /** Skips not included. */
+  /** Skipped attempts excluded. */
   readonly attempts: number;
-  /** Of the attempts: those that it is to blame for. */
+  /** Attempts that failed because of the upstream model. */
   readonly failures: number;
-  /** Attempts and skips by how they ended. */
+  /** Attempts and skips by outcome. */
   readonly outcomes: ReadonlyMap<string, number>;
-  /** Of streams that were answered at the first attempt, from the request's arrival. */
+  /** Of streams served by the first attempt, from the arrival of the request. */
   readonly firstContent: Latency | undefined;
-  /** Of attempts that served, to the end of the answer. */
+  /** Of successful attempts, to the end of the answer. */
   readonly duration: Latency | undefined;
-  /** Newest first, rejected requests included. */
+  /** Newest first, requests rejected by the provider included. */
   readonly lastFailures: readonly UpstreamFailure[];
 }
 
-/** Remembers, in this process and for a quarter of an hour, how attempts have ended. */
+/** Outcomes of attempts of the last quarter of an hour, in this process. */
 export interface HealthRecorder extends Recorder {
-  /** How the upstream model of this model did. */
+  /** Health of the upstream model of this model. */
   of(model: Model): UpstreamHealth;
-  /** Since when it has counted, in Unix milliseconds. */
+  /** Start of counting in Unix milliseconds. */
   sinceMs(): number;
 }
 
 /**
- * Counts per minute and upstream model, with the latest durations of each minute: what it keeps does not grow with traffic.
- * Attempts at models that are gone by then are not counted.
+ * Counts per minute and upstream model, with the latest durations of each minute, so memory does not grow with traffic.
+ * Attempts of removed models are not counted.
  */
 export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock): HealthRecorder {
   const startedMs = clock.now();
@@ -118,7 +118,7 @@ export function createHealthRecorder(router: Pick<Router, "find">, clock: Clock)
     const minute = upstreamAt(known, upstream).at(present());
     minute.outcomes.set(attempt.outcome, (minute.outcomes.get(attempt.outcome) ?? 0) + 1);
     if (attempt.outcome === "served") minute.durations.add(attempt.durationMs);
-    // Of later attempts nobody knows when they began.
+    // The start of later attempts is not known here.
     if (entry.firstContentMs !== undefined && entry.attempts.length === 1)
       minute.firstContents.add(entry.firstContentMs);
   };
@@ -153,10 +153,10 @@ interface Minute {
   readonly durations: LatestSamples;
 }
 
-/** What is kept of one upstream model. */
+/** Counts of one upstream model. */
 class Upstream {
   readonly failures: UpstreamFailure[] = [];
-  /** By their number, oldest first. */
+  /** Minutes by number, oldest first. */
   readonly #minutes = new Map<number, Minute>();
 
   at(present: number): Minute {

@@ -1,12 +1,12 @@
-/** Who waits in a `FairQueue`. */
+/** An entry of a `FairQueue`. */
 export interface Waiter {
-  /** Whose turn it takes. */
+  /** Key under which it is queued. */
   readonly key: string;
 }
 
-/** Waiters of many keys. The keys take turns, each with its oldest waiter, so that none waits for another's crowd. */
+/** A queue per key, served round robin with the oldest waiter of each, so that no key waits for the queue of another. */
 export class FairQueue<W extends Waiter> {
-  /** In the order in which the keys have their turns; none is empty. */
+  /** Non-empty queues in round-robin order. */
   readonly #queues = new Map<string, Set<W>>();
   #size = 0;
 
@@ -21,13 +21,13 @@ export class FairQueue<W extends Waiter> {
     this.#size += 1;
   }
 
-  /** Takes the oldest waiter of the first key in turn whose oldest waiter may have it (default: any); undefined without one. */
+  /** Takes the oldest waiter of the next key whose oldest waiter passes `mayHave` (default: any); undefined without one. */
   next(mayHave?: (waiter: W) => boolean): W | undefined {
     for (const [key, queue] of this.#queues) {
       const [oldest] = queue;
       if (mayHave?.(oldest!) === false) continue;
       this.remove(oldest!);
-      // Its next turn comes after everybody else's, if there is anybody else.
+      // The key goes to the end of the round.
       if (this.#queues.size > 1 && this.#queues.delete(key)) this.#queues.set(key, queue);
       return oldest;
     }
@@ -39,7 +39,7 @@ export class FairQueue<W extends Waiter> {
     for (const [first] of this.#queues.values()) yield first!;
   }
 
-  /** Takes out one that has not had its turn. Without effect when it is not there. */
+  /** Removes a waiter. Without effect when it is not queued. */
   remove(waiter: W): void {
     const queue = this.#queues.get(waiter.key);
     if (queue?.delete(waiter) !== true) return;
@@ -47,7 +47,7 @@ export class FairQueue<W extends Waiter> {
     if (queue.size === 0) this.#queues.delete(waiter.key);
   }
 
-  /** Those that wait longest of each key for which `isLate` holds, and after them the next ones. */
+  /** Takes waiters from the front of each queue while `isLate` holds. */
   takeLate(isLate: (waiter: W) => boolean): W[] {
     const late: W[] = [];
     for (const queue of this.#queues.values())
@@ -59,17 +59,17 @@ export class FairQueue<W extends Waiter> {
     return late;
   }
 
-  /** Takes all, in no order that matters. */
+  /** Takes all waiters, in any order. */
   takeAll(): W[] {
     return this.takeLate(() => true);
   }
 
-  /** How many wait of a key. */
+  /** Number of waiters of a key. */
   sizeOf(key: string): number {
     return this.#queues.get(key)?.size ?? 0;
   }
 
-  /** Of how many keys anybody waits. */
+  /** Number of keys with waiters. */
   get keys(): number {
     return this.#queues.size;
   }

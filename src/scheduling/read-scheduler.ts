@@ -1,14 +1,14 @@
 import { FairQueue, type Waiter } from "./fair-queue.ts";
 
-/** The parts of answers that have arrived may keep the event loop for so long before it looks at what else there is. */
+/** Longest time of reading parts of answers in one event loop turn, in milliseconds. */
 const TURN_MS = 5;
-/** So many, or parts of so many bytes in all, are done one right after the other before anybody looks at the time. */
+/** Parts, or bytes of parts, that are read as one group between two looks at the clock. */
 const GROUP = 32;
 const GROUP_BYTES = 16 * 1024;
-/** At most so many groups are done in a turn. */
+/** Groups per event loop turn at most. */
 const MAX_GROUPS = 8;
 
-/** Lets a part be read, and answers how many bytes that is. */
+/** Reads a part; returns its bytes. */
 type Work = () => number;
 
 interface Part extends Waiter {
@@ -17,21 +17,20 @@ interface Part extends Waiter {
 }
 
 /**
- * Decides when the parts of answers that have arrived are looked at: together, when all sockets have been read that there is
- * something on. What all of them go through is then in the processor's caches for all but the first, which makes a request
- * a tenth cheaper (docs/performance/what-remains.md).
+ * Schedules the reading of arrived parts of answers: together at the end of an event loop turn, after all readable sockets. The
+ * code is then in the processor's caches for all parts but the first, which makes a request a tenth cheaper
+ * (docs/performance/what-remains.md).
  *
- * Gives the event loop back between groups of parts. When a process has more to do than it can, parts of all of its streams
- * have arrived at the end of each turn, and to work through them may take tenths of a second, for which callers that come
- * meanwhile would wait, if only to be refused. So what does not fit into a turn is done in the next ones. Keys take turns, each
- * with its oldest part: whoever has few streams does not wait for those of a key that has hundreds.
+ * Yields to the event loop between groups. Under overload parts of all streams have arrived at the end of each turn, and reading
+ * them takes tenths of a second, in which new callers would wait even for a refusal. What exceeds a turn is read in the next
+ * ones, round robin by key, so that a key with few streams does not wait for one with hundreds.
  */
 export class ReadScheduler {
   readonly #waiting = new FairQueue<Part>();
   readonly #nowMs: () => number;
-  /** How many calls of `#next` are to come. Each does one group or none, and between two the first one's work is finished. */
+  /** Pending calls of `#next`. Each reads at most one group, and a group's work is finished before the next call. */
   #armed = 0;
-  /** When the first group of this turn was begun. */
+  /** Start of the first group of this turn. */
   #turnBeganMs: number | undefined;
   #isEndArmed = false;
   #longestMs = 0;
@@ -40,13 +39,13 @@ export class ReadScheduler {
     this.#nowMs = nowMs;
   }
 
-  /** Calls `work` at the end of this turn of the event loop when there is time for it, and otherwise when it is the key's turn. */
+  /** Calls `work` at the end of this event loop turn, or in a later turn of the key when time is short. */
   take(key: string, work: Work): void {
     this.#waiting.add({ key, work, sinceMs: this.#nowMs() });
     this.#arm();
   }
 
-  /** How long anybody had to wait since this was last asked, those who still wait included. */
+  /** Longest wait since the last call, current waiters included. */
   takeLongestWaitMs(): number {
     let longestMs = this.#longestMs;
     for (const { sinceMs } of this.#waiting.oldest()) longestMs = Math.max(longestMs, this.#nowMs() - sinceMs);
@@ -59,7 +58,7 @@ export class ReadScheduler {
     return nowMs - this.#turnBeganMs < TURN_MS;
   }
 
-  /** Before anything that is done in the next turn. When nothing is to be done, the turn is over already: waking up costs. */
+  /** Runs before other work of the next turn. Not scheduled without work: waking up costs. */
   #armEnd(): void {
     if (this.#armed === 0 && this.#waiting.size === 0) this.#turnBeganMs = undefined;
     else if (!this.#isEndArmed) {
@@ -101,10 +100,9 @@ export class ReadScheduler {
 let end: Promise<void> | undefined;
 
 /**
- * Resolves at the end of this turn of the event loop, at once for all who wait for it in this turn. Requests that have arrived
- * together then take each of their steps one after another, and find its code in the processor's caches: a request alone
- * passes through more code than these hold, and a tenth of its time is spent on waiting for it
- * (docs/performance/what-remains.md).
+ * Resolves at the end of this event loop turn, together for all waiters of the turn. Requests that arrived together then run
+ * each step one after another, with its code in the processor's caches: a single request runs through more code than the
+ * caches hold, and waits for it a tenth of its time (docs/performance/what-remains.md).
  */
 export function afterThisLoopTurn(): Promise<void> {
   return (end ??= new Promise((resolve) => {
@@ -115,7 +113,7 @@ export function afterThisLoopTurn(): Promise<void> {
   }));
 }
 
-/** So much of an answer is read before it waits for its turn: some tenths of a millisecond of work. */
+/** Bytes of an answer that are read before it waits for its turn: some tenths of a millisecond of work. */
 export const TURN_BYTES = 256 * 1024;
 
 interface Waiting {
@@ -124,14 +122,13 @@ interface Waiting {
 }
 
 /**
- * Lets large answers be read one after another. Many that arrive at once would keep the event loop for as long as
- * reading all of them takes, and half of each would be held in memory. In each turn of the loop the oldest one that
- * waits goes on; one whose provider is slow never waits for long, and nobody waits for it.
+ * Reads large answers one after another. Read together they would block the event loop, with half of each in memory. In each
+ * event loop turn the oldest waiting answer continues; an answer from a slow provider delays no other.
  */
 export class LargeBodyScheduler {
   readonly #waiting: Waiting[] = [];
 
-  /** Calls `resume` when it is this answer's turn. `since` is greater for younger ones. */
+  /** Calls `resume` in the turn of this answer. `since`: its start; larger for younger answers. */
   wait(since: number, resume: () => void): void {
     if (this.#waiting.length === 0) setImmediate(this.#next);
     const younger = this.#waiting.findIndex((other) => other.since > since);
