@@ -144,7 +144,8 @@ describe("a message of gRPC", () => {
       name: `${strangers} strangers who send 31 MiB each: memory`,
       value: memory,
       unit: "MiB",
-      atMost: MESSAGE_MIB,
+      // Kept would be 31 MiB of each; what is read and dropped is garbage until V8 collects it.
+      atMost: 160,
     });
   });
 });
