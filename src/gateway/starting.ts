@@ -2,7 +2,7 @@ import type { Config } from "../config/config.ts";
 import { formatAddress } from "../config/settings.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 
-/** Runs `start`; what it has noted to be undone is undone when it fails. */
+/** Runs `start`; if it fails, runs the `undo` steps collected so far in reverse. */
 export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<T>): Promise<T> {
   const undo: (() => Promise<void> | void)[] = [];
   const closeAll = async (): Promise<void> => {
@@ -16,13 +16,13 @@ export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<
   }
 }
 
-/** What was begun, and how it ends. */
+/** Steps that undo what was started. */
 export interface Teardown {
   readonly undo: (() => Promise<void> | void)[];
   readonly closeAll: () => Promise<void>;
 }
 
-/** Starts one entrance. Rejects with a message that names its setting and its address when it cannot listen. */
+/** Starts one inbound. When it cannot listen, rejects with a message that names its setting and its address. */
 export async function startListening<T>(
   name: "http" | "grpc" | "operations",
   config: Config,
@@ -37,7 +37,7 @@ export async function startListening<T>(
   }
 }
 
-/** The time between saying that no work is taken any more and refusing it, in which balancers look elsewhere. */
+/** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */
 export class ShutdownDelay {
   readonly #clock: Clock;
   readonly #shutdownDelayMs: number;
@@ -48,12 +48,12 @@ export class ShutdownDelay {
     this.#shutdownDelayMs = shutdownDelayMs;
   }
 
-  /** Resolves when the time is over, or was cut short. */
+  /** Resolves when the time is over or was cut short. */
   async wait(): Promise<void> {
     if (this.#shutdownDelayMs > 0) await sleep(this.#clock, this.#shutdownDelayMs, this.#cut.signal);
   }
 
-  /** Waits no longer, now and later. */
+  /** Ends the wait now, and skips later ones. */
   cut(): void {
     this.#cut.abort();
   }

@@ -13,7 +13,7 @@ function start(...jobs: Job[]) {
 }
 
 describe("housekeeping", () => {
-  it("does each job again and again, and says what it did when there was anything", async () => {
+  it("runs each job at its interval, and logs a count above zero", async () => {
     let runs = 0;
     const { clock, lines, housekeeping } = start({
       name: "tidy",
@@ -32,7 +32,7 @@ describe("housekeeping", () => {
     expect(runs).toBe(done);
   });
 
-  it("logs a job that fails, and does it the next time", async () => {
+  it("logs a job that fails, and runs it at the next interval", async () => {
     let runs = 0;
     const failing = async (): Promise<number> => {
       runs += 1;
@@ -45,7 +45,7 @@ describe("housekeeping", () => {
     await housekeeping.close();
   });
 
-  it("ends when what is under way has ended", async () => {
+  it("closes when the running jobs have ended", async () => {
     const answer = Promise.withResolvers<number>();
     const { clock, housekeeping } = start({ name: "tidy", everyMs: 1_000, run: () => answer.promise });
     await clock.pass(1_000);

@@ -8,7 +8,7 @@ import { FakeClock } from "../support/fake-clock.ts";
 const DAY_MS = 86_400_000;
 const log = createLogger("silent");
 
-/** The ledger's job over a store from which `prune` removes. */
+/** The ledger's jobs on a store with this `prune`. */
 function pruning(clock: FakeClock, prune: (beforeMs: number) => Promise<number>): Job[] {
   const store = { ledger: { prune } } as unknown as Store;
   const config = { ledger: { retentionMs: 400 * DAY_MS } } as Config;
@@ -35,7 +35,7 @@ describe("housekeeping", () => {
   it.each([
     [400, 800],
     [900, 900],
-  ])("keeps sums of usage where entries are kept %i days for %i", async (entryDays, usageDays) => {
+  ])("with a ledger retention of %i days, keeps usage sums for %i days", async (entryDays, usageDays) => {
     const clock = new FakeClock(1_000 * DAY_MS);
     const asked: number[] = [];
     const prune = async (beforeMs: number): Promise<number> => {
@@ -48,12 +48,12 @@ describe("housekeeping", () => {
     expect(asked).toEqual([(1_000 - usageDays) * DAY_MS]);
   });
 
-  it("does not keep a gateway from ending, however much is left to remove", async () => {
+  it("stops between two removals when the gateway closes", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;
     const jobs = pruning(clock, async () => {
       asked += 1;
-      // Would go on for ever.
+      // Never reports that nothing is left.
       await new Promise((resolve) => setImmediate(resolve));
       return 1_000;
     });
@@ -66,7 +66,7 @@ describe("housekeeping", () => {
     expect(asked).toBe(atClose);
   });
 
-  it("does a job again after it has failed", async () => {
+  it("runs a job again after it has failed", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;
     const housekeeping = startHousekeeping(
