@@ -5,7 +5,7 @@ import { loadConfig } from "../config/load.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { type CliContext, EXIT, type Invocation, UsageError } from "./command.ts";
 
-/** Runs a command's action on the configured database, and closes it however that ends. Answers with the exit code. */
+/** Runs a command's action on the configured database, and closes it in any case. Answers with the exit code. */
 export async function withStore(
   { flags }: Invocation,
   { env }: CliContext,
