@@ -73,7 +73,7 @@ async function reload(
     if (sections.length > 0) log.warn({ sections }, "these sections have changed and need a restart");
   } catch (error) {
     const reason = error instanceof Error ? error.message : String(error);
-    log.error({ reason }, "configuration not reloaded; the old one stays in force");
+    log.error({ reason }, "configuration not reloaded; the old one stays");
   }
 }
 
