@@ -31,7 +31,7 @@ export const STALE_LIMIT_MS = 60_000;
 const RETRY_MS = 1_000;
 
 /** Time that a request with a known key waits for the store before the store counts as unavailable. */
-const PATIENCE_MS = 500;
+const STORE_WAIT_MS = 500;
 
 const MAX_KNOWN = 50_000;
 const MAX_UNKNOWN = 10_000;
@@ -126,7 +126,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     }
   };
 
-  /** Returns the principal of a known key, confirmed by the store within PATIENCE_MS or else from the cache. */
+  /** Returns the principal of a known key, confirmed by the store within STORE_WAIT_MS or else from the cache. */
   const confirm = async (
     hash: string,
     { key, entry: { principal } }: { readonly key: string; readonly entry: KnownKey },
@@ -142,7 +142,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     }
     const asking = inFlight.get(hash) ?? lookUp(hash, key);
     return new Promise((resolve, reject) => {
-      const cancel = clock.after(PATIENCE_MS, () => {
+      const cancel = clock.after(STORE_WAIT_MS, () => {
         away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
         resolve(principal);
       });

@@ -28,7 +28,7 @@ export type Lane = "known" | "unknown";
 /** Result of a comparison. */
 export interface Verdict {
   readonly matches: boolean;
-  /** The hash has another cost than new ones: rehash while the password is at hand. */
+  /** The hash has another cost than new ones: rehash while the password is known. */
   readonly outdated: boolean;
 }
 
@@ -48,7 +48,7 @@ export interface PasswordHasher {
 export function createPasswordHasher(cost: HashCost = COST): PasswordHasher {
   const queue = new Queue();
   // Compared with when there is no account; no password matches it.
-  const nobody = encode(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
+  const dummy = encode(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
   return {
     async hash(password, lane = "unknown") {
       const salt = randomBytes(SALT_BYTES);
@@ -56,7 +56,7 @@ export function createPasswordHasher(cost: HashCost = COST): PasswordHasher {
     },
     requireRoom: () => queue.requireRoom("unknown"),
     async verify(password, encoded, lane = "unknown") {
-      const known = decode(encoded ?? nobody);
+      const known = decode(encoded ?? dummy);
       if (known === undefined) throw new TypeError("a stored password hash cannot be read");
       const actual = await queue.run(lane, () => derive(password, known.salt, known.cost));
       const matches = actual.length === known.hash.length && timingSafeEqual(actual, known.hash);

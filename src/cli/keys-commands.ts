@@ -178,7 +178,7 @@ export const keysRevoke: Command = {
     }),
 };
 
-interface World {
+interface KeyCommandContext {
   readonly config: Config;
   readonly store: Store;
   /** Records a change of a key as a security event. */
@@ -188,12 +188,12 @@ interface World {
 function withKeys(
   invocation: Invocation,
   context: CliContext,
-  action: (keys: KeyContext, world: World) => Promise<void>,
+  action: (keys: KeyContext, command: KeyCommandContext) => Promise<void>,
 ): Promise<number> {
   const clock = systemClock;
   return withStore(invocation, context, (store, config) => {
     const log = createSecurityLog(store.accounts, clock, () => undefined);
-    const record: World["record"] = (type, { id, accountId }) =>
+    const record: KeyCommandContext["record"] = (type, { id, accountId }) =>
       log.record({ type, accountId, details: { key_id: id } });
     return action({ store: store.keys, clock }, { config, store, record });
   });

@@ -27,7 +27,7 @@ import { type Readiness, startOperationsServer } from "../telemetry/operations.t
 import { buildCatalogue } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
-import { jobsOf, startHousekeeping } from "./housekeeping.ts";
+import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf } from "./access.ts";
@@ -151,8 +151,8 @@ async function assemble(
   const admission = createAdmission(config, { clock, log, readScheduler, countsAccounts: true });
   undo.push(() => admission.close());
   const connections = createConnections(config);
-  const housekeeping = startHousekeeping(jobsOf(config, { store, clock }), { clock, log });
-  undo.push(() => housekeeping.close());
+  const jobs = startJobs(jobsOf(config, { store, clock }), { clock, log });
+  undo.push(() => jobs.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;

@@ -40,7 +40,7 @@ export function createAdmission(
       load: watchLoad(readScheduler),
       memoryShare: watchMemory(containerBytes),
       atEndOfTurn: (callback) => void setImmediate(callback),
-      changed: (change) => tell(log, change),
+      changed: (change) => logChange(log, change),
     },
   );
 }
@@ -145,7 +145,7 @@ function readOwnBytes(): number {
   return memoryUsage.rss();
 }
 
-function tell(log: Logger, change: OverloadChange): void {
+function logChange(log: Logger, change: OverloadChange): void {
   if (change.what === "began") log.warn({ reason: change.reason }, "overload: completions are refused");
   else if (change.what === "ended") log.info({ refused: change.refused }, "overload is over");
   else {

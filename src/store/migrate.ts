@@ -17,7 +17,7 @@ interface VersionTable {
 /** Number of PostgreSQL's advisory lock for migrations. */
 const LOCK_NUMBER = 7_165_421;
 /** Limit for waiting for another process's migration. */
-const LOCK_PATIENCE = "60s";
+const LOCK_TIMEOUT = "60s";
 
 /**
  * Migrates the database to this program's version, in one transaction that excludes other processes. When the database is
@@ -48,7 +48,7 @@ async function takeSteps(
   migrations: readonly Migration[],
 ): Promise<void> {
   if (kind === "postgres") {
-    await sql`select set_config('lock_timeout', ${LOCK_PATIENCE}, true)`.execute(transaction);
+    await sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`.execute(transaction);
     await sql`select pg_advisory_xact_lock(${sql.lit(LOCK_NUMBER)})`.execute(transaction);
   }
   const versions = transaction as unknown as Kysely<VersionTable>;

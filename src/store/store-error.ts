@@ -11,15 +11,15 @@ const SQLITE_BUSY = 5;
 /** PostgreSQL's codes for conflicts with another transaction: serialization failure and deadlock. */
 const POSTGRES_BUSY = new Set(["40001", "40P01"]);
 
-const PATIENCE_MS = 5_000;
+const RETRY_LIMIT_MS = 5_000;
 const MAX_PAUSE_MS = 60;
 
 /**
- * Repeats the operation while another process conflicts with it. Gives up with a StoreError after PATIENCE_MS. A failed
+ * Repeats the operation while another process conflicts with it. Gives up with a StoreError after RETRY_LIMIT_MS. A failed
  * operation must have changed nothing: it is one statement or a transaction.
  */
 export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promise<T> {
-  const giveUpAtMs = performance.now() + PATIENCE_MS;
+  const giveUpAtMs = performance.now() + RETRY_LIMIT_MS;
   for (;;) {
     try {
       return await operation();

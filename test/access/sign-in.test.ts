@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
 import type { Origin } from "../../src/access/context.ts";
-import { pruneAccess } from "../../src/access/housekeeping.ts";
+import { pruneAccess } from "../../src/access/prune-access.ts";
 import { rememberBrowser } from "../../src/access/known-browsers.ts";
 import { createPasswordHasher } from "../../src/access/password-hash.ts";
 import { changePassword, resetPassword } from "../../src/access/password-change.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { prepareSetup } from "../../src/access/setup-token.ts";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
-import { pruneAccess } from "../../src/access/housekeeping.ts";
+import { pruneAccess } from "../../src/access/prune-access.ts";
 import { createInvitation, revokeInvitation } from "../../src/access/invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { hashToken } from "../../src/access/secret-token.ts";

@@ -1,9 +1,65 @@
+import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import type { Config } from "../../src/config/config.ts";
-import { type Job, jobsOf, startHousekeeping } from "../../src/gateway/housekeeping.ts";
+import { type Job, jobsOf, startJobs } from "../../src/gateway/jobs.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createLogger } from "../../src/telemetry/logger.ts";
+import { createLogger, withLines } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+
+function start(...jobs: Job[]) {
+  const clock = new FakeClock();
+  const lines: Record<string, unknown>[] = [];
+  const to = { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const log = withLines(pino({}, to), { lines: to });
+  return { clock, lines, running: startJobs(jobs, { clock, log }) };
+}
+
+describe("jobs", () => {
+  it("runs each job at its interval, and logs a count above zero", async () => {
+    let runs = 0;
+    const { clock, lines, running } = start({
+      name: "tidy",
+      everyMs: 1_000,
+      run: async () => (runs++ === 1 ? 7 : 0),
+    });
+    await clock.pass(700);
+    expect(runs).toBe(0);
+    await clock.pass(10_000);
+    expect(runs).toBeGreaterThanOrEqual(10);
+    expect(runs).toBeLessThanOrEqual(14);
+    expect(lines).toMatchObject([{ job: "tidy", count: 7 }]);
+    await running.close();
+    const done = runs;
+    await clock.pass(10_000);
+    expect(runs).toBe(done);
+  });
+
+  it("logs a job that fails, and runs it at the next interval", async () => {
+    let runs = 0;
+    const failing = async (): Promise<number> => {
+      runs += 1;
+      throw new Error("away");
+    };
+    const { clock, lines, running } = start({ name: "tidy", everyMs: 1_000, run: failing });
+    await clock.pass(3_000);
+    expect(runs).toBeGreaterThanOrEqual(3);
+    expect(lines[0]).toMatchObject({ job: "tidy", cause: "Error: away" });
+    await running.close();
+  });
+
+  it("closes when the running jobs have ended", async () => {
+    const answer = Promise.withResolvers<number>();
+    const { clock, running } = start({ name: "tidy", everyMs: 1_000, run: () => answer.promise });
+    await clock.pass(1_000);
+    let closed = false;
+    const closing = running.close().then(() => (closed = true));
+    await clock.pass(10_000);
+    expect(closed).toBe(false);
+    answer.resolve(0);
+    await closing;
+    expect(clock.pending).toBe(0);
+  });
+});
 
 const DAY_MS = 86_400_000;
 const log = createLogger("silent");
@@ -15,7 +71,7 @@ function pruning(clock: FakeClock, prune: (beforeMs: number) => Promise<number>)
   return jobsOf(config, { store, clock }).filter(({ name }) => name.includes("ledger"));
 }
 
-describe("housekeeping", () => {
+describe("the gateway's jobs", () => {
   it("removes ledger entries past their retention, a bounded number at a time until none is left", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     const left = [1_000, 1_000, 7, 0];
@@ -24,9 +80,9 @@ describe("housekeeping", () => {
       asked.push(beforeMs);
       return left.shift()!;
     });
-    const housekeeping = startHousekeeping(jobs, { clock, log });
+    const running = startJobs(jobs, { clock, log });
     await clock.pass(600_000);
-    await housekeeping.close();
+    await running.close();
     expect(left).toEqual([]);
     expect(asked).toHaveLength(4);
     expect(Math.floor(asked[0]! / DAY_MS)).toBe(100);
@@ -57,10 +113,10 @@ describe("housekeeping", () => {
       await new Promise((resolve) => setImmediate(resolve));
       return 1_000;
     });
-    const housekeeping = startHousekeeping(jobs, { clock, log });
+    const running = startJobs(jobs, { clock, log });
     await clock.pass(600_000);
     expect(asked).toBeGreaterThan(0);
-    await housekeeping.close();
+    await running.close();
     const atClose = asked;
     await new Promise((resolve) => setImmediate(resolve));
     expect(asked).toBe(atClose);
@@ -69,7 +125,7 @@ describe("housekeeping", () => {
   it("runs a job again after it has failed", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;
-    const housekeeping = startHousekeeping(
+    const running = startJobs(
       pruning(clock, async () => {
         asked += 1;
         throw new Error("away");
@@ -78,7 +134,7 @@ describe("housekeeping", () => {
     );
     await clock.pass(600_000);
     await clock.pass(600_000);
-    await housekeeping.close();
+    await running.close();
     expect(asked).toBe(2);
   });
 });

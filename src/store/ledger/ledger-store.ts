@@ -154,7 +154,7 @@ class JournalCompaction implements LedgerCompaction {
   }
 
   /**
-   * Compacts in the background. After a failure the segments stay and are tried again; a housekeeping job logs the failure.
+   * Compacts in the background. After a failure the segments stay and are tried again; the ledger's job logs the failure.
    */
   #compactInBackground(): void {
     this.#compact().catch(() => this.appended(1));

@@ -1,4 +1,4 @@
-import { pruneAccess } from "../access/housekeeping.ts";
+import { pruneAccess } from "../access/prune-access.ts";
 import type { Config } from "../config/config.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Store } from "../store/store.ts";
@@ -17,7 +17,7 @@ export interface Job {
 const JITTER = 0.2;
 
 /** Runs jobs at their intervals until it is closed. A failure is logged, and the job runs again at its next interval. */
-export function startHousekeeping(jobs: readonly Job[], ports: { readonly clock: Clock; readonly log: Logger }) {
+export function startJobs(jobs: readonly Job[], ports: { readonly clock: Clock; readonly log: Logger }) {
   const { clock, log } = ports;
   const cancels = new Map<Job, () => void>();
   const running = new Set<Promise<void>>();
@@ -38,9 +38,9 @@ export function startHousekeeping(jobs: readonly Job[], ports: { readonly clock:
   const runOnce = async ({ name, run }: Job): Promise<void> => {
     try {
       const count = await run(closing.signal);
-      if (count > 0) log.info({ job: name, count }, "housekeeping");
+      if (count > 0) log.info({ job: name, count }, "job done");
     } catch (error) {
-      log.warn({ job: name, cause: String(error) }, "housekeeping failed; it runs again at the next interval");
+      log.warn({ job: name, cause: String(error) }, "job failed; it runs again at the next interval");
     }
   };
   for (const job of jobs) plan(job);
