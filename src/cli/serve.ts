@@ -178,7 +178,7 @@ async function greeting(
         // Over standard input: arguments of a program are visible to all users of a machine.
         `printf 'authorization: Bearer %s' "$KEY" | curl ${base}/v1/chat/completions -H @- -H 'content-type: application/json' -d '${body}'`,
       );
-  } else lines.push("", 'To make a key: npx parley keys create --name "what it is for"');
+  } else lines.push("", 'Keys are made with: npx parley keys create --name "what it is for"');
   return `${lines.join("\n")}\n\n`;
 }
 

@@ -54,7 +54,7 @@ function windowPosition({ ended_at_ms }: Pick<CompletionRow, "ended_at_ms">): Lo
   return { endedAtMs: ended_at_ms, completionId: "" };
 }
 
-/** Whether the filters need more than one index. */
+/** Whether no single index covers the filters. */
 function isNarrowed({ model, outcome, accountId, keyId }: LogQuery): boolean {
   return model !== undefined || outcome !== undefined || (accountId !== undefined && keyId !== undefined);
 }
