@@ -3,22 +3,22 @@ import type { Page } from "./key-store.ts";
 
 export type Role = "administrator" | "member";
 
-/** A person, or a part of the organisation, that owns keys. All times are Unix milliseconds. */
+/** A person or a part of the organisation that owns keys. All times are Unix milliseconds. */
 export interface AccountRecord {
   readonly id: string;
-  /** Lower case; undefined for an account that nobody can sign in to yet. Unique. */
+  /** Lower case, unique; undefined for an account without sign-in. */
   readonly email: string | undefined;
   readonly name: string;
   readonly role: Role;
-  /** An encoded argon2id hash; undefined when nobody can sign in. */
+  /** An encoded argon2id hash; undefined for an account without sign-in. */
   readonly passwordHash: string | undefined;
-  /** Its own; where undefined, the configuration's apply. */
+  /** Limits of its own; where undefined, those of the configuration apply. */
   readonly limits: Limits;
   readonly createdAtMs: number;
   readonly disabledAtMs: number | undefined;
 }
 
-/** What of an account can be changed. `disabledAtMs: undefined` enables it again. */
+/** The fields of an account that can be changed. `disabledAtMs: undefined` enables it again. */
 export type AccountChanges = Partial<Pick<AccountRecord, "name" | "role" | "passwordHash" | "limits" | "disabledAtMs">>;
 
 /** A person who has signed in. All times are Unix milliseconds. */
@@ -28,15 +28,15 @@ export interface SessionRecord {
   readonly accountId: string;
   readonly createdAtMs: number;
   readonly lastSeenAtMs: number;
-  /** When the password was last given. */
+  /** Time at which the password was last confirmed. */
   readonly authenticatedAtMs: number;
-  /** Where it began, such as `192.0.2.0/24`; undefined where nobody knows any more. */
+  /** Network of the sign-in, such as `192.0.2.0/24`; undefined when not recorded. */
   readonly network: string | undefined;
-  /** What it began in, such as `Firefox on Linux`. */
+  /** Browser of the sign-in, such as `Firefox on Linux`. */
   readonly browser: string | undefined;
 }
 
-/** What is kept of a token that lets its holder become the first administrator. */
+/** The stored form of a setup token, which lets its holder become the first administrator. */
 export interface SetupTokenRecord {
   /** SHA-256 of the token, in hexadecimal. */
   readonly hash: string;
@@ -47,7 +47,7 @@ export interface InvitationRecord {
   readonly id: string;
   /** SHA-256 of the link's token, in hexadecimal. */
   readonly hash: string;
-  /** The only address that may use it; undefined for anybody who has the link. */
+  /** The only address that may use it; undefined for anyone with the link. */
   readonly email: string | undefined;
   readonly role: Role;
   readonly createdBy: string;
@@ -65,14 +65,14 @@ export interface KnownBrowser {
   readonly signedInAtMs: number;
 }
 
-/** Something that an owner may want to look up later. Holds no secret. */
+/** A security event, to be looked up by the owner later. Holds no secret. */
 export interface SecurityEvent {
   readonly atMs: number;
-  /** A word of ours, such as `sign_in_failed` or `key_revoked`. */
+  /** An event type such as `sign_in_failed` or `key_revoked`. */
   readonly type: string;
-  /** Who did it; undefined when nobody was signed in. */
+  /** The account that acted; undefined when nobody was signed in. */
   readonly actorId: string | undefined;
-  /** Whose account it is about. */
+  /** The account that the event is about. */
   readonly accountId: string | undefined;
   /** The caller's network, such as `192.0.2.0/24`; undefined for the command line. */
   readonly network: string | undefined;
@@ -80,89 +80,88 @@ export interface SecurityEvent {
   readonly details: Readonly<Record<string, string>>;
 }
 
-/** An event as it is kept. */
+/** An event as stored. */
 export interface RecordedEvent extends SecurityEvent {
-  /** Tells it apart from others of the same moment. */
+  /** Distinguishes events of the same moment. */
   readonly id: string;
 }
 
 /** Counts of password attempts, which throttle the next ones. */
 export interface ThrottleStore {
-  /** The state of one subject; undefined when nothing is kept. */
+  /** Returns the state of a subject; undefined when none is stored. */
   find(subject: string): Promise<ThrottleState | undefined>;
   /**
-   * Changes one subject's state at one moment for all who share it, and answers what it became. `change` may be called
-   * more than once.
+   * Changes a subject's state atomically among all processes, and returns the new state. `change` may be called more than
+   * once.
    */
   update(subject: string, change: (state: ThrottleState | undefined) => ThrottleState): Promise<ThrottleState>;
-  /** Removes the state of a subject and of those whose names begin with it and a slash. */
+  /** Removes the state of a subject and of all subjects whose names begin with it and a slash. */
   remove(subject: string): Promise<void>;
   /**
-   * Removes states that were last changed before a moment, and of the rest all but `most`, those of the lowest counts and of
-   * these the oldest first. Answers how many.
+   * Removes states last changed before `beforeMs`, and of the rest all but `most`: lowest counts first, then oldest. Answers
+   * how many.
    */
   prune(limits: { readonly beforeMs: number; readonly most: number }): Promise<number>;
 }
 
 export interface ThrottleState {
   readonly count: number;
-  /** Refused until then. */
+  /** Attempts are refused until this time. */
   readonly blockedUntilMs: number;
   readonly changedAtMs: number;
 }
 
-/** Where accounts, sessions and invitations are kept. Every method answers, or rejects within a few seconds. */
+/** The store of accounts, sessions and invitations. Every method answers, or rejects within a few seconds. */
 export interface AccountStore {
   /** False when the e-mail address is taken. */
   insert(account: AccountRecord): Promise<boolean>;
   find(id: string): Promise<AccountRecord | undefined>;
   findByEmail(email: string): Promise<AccountRecord | undefined>;
-  /** Oldest first; all of them without a page. */
+  /** Oldest first; all accounts when no page is given. */
   list(page?: Page): Promise<readonly AccountRecord[]>;
-  /** Whether any account has a password, a disabled one too: whether there is an owner. It never becomes false again. */
+  /** Whether any account, also a disabled one, has a password, so that there is an owner. It never becomes false again. */
   isClaimed(): Promise<boolean>;
   /**
-   * False for an unknown account, and for one whose password hash is not `expected` any more, where that is given: what was
-   * derived from an old password must not take the place of a new one.
+   * False for an unknown account, and, when `expected` is given, for one with another password hash: a hash derived from an
+   * old password must not replace a new one.
    */
   update(id: string, changes: AccountChanges, expected?: Pick<AccountRecord, "passwordHash">): Promise<boolean>;
   /**
-   * Gives the default account to the first person who signs up: its e-mail address, name and password, and the role of
-   * administrator. False when there is an account with a password already, a disabled one too: of two at the same moment
-   * one wins.
+   * Gives the default account to the first person who signs up: e-mail address, name, password, and the role of
+   * administrator. False when any account, also a disabled one, has a password: of two simultaneous claims one succeeds.
    */
   claimDefault(owner: Pick<AccountRecord, "email" | "name" | "passwordHash">): Promise<boolean>;
 
   insertSession(session: SessionRecord): Promise<void>;
   findSession(hash: string): Promise<{ readonly session: SessionRecord; readonly account: AccountRecord } | undefined>;
-  /** Those of an account, the latest used first, at most `limit`; ended ones too that were not pruned yet. */
+  /** At most `limit` sessions of an account, most recently used first; includes ended ones that are not pruned yet. */
   listSessions(accountId: string, limit: number): Promise<readonly SessionRecord[]>;
   touchSession(
     hash: string,
     changes: Partial<Pick<SessionRecord, "lastSeenAtMs" | "authenticatedAtMs">>,
   ): Promise<void>;
   removeSession(hash: string): Promise<void>;
-  /** All of an account, except one; answers how many. */
+  /** Removes all sessions of an account except one; answers how many. */
   removeSessions(accountId: string, exceptHash?: string): Promise<number>;
-  /** Those created, or last seen, before; answers how many. */
+  /** Removes sessions created or last used before the limits; answers how many. */
   pruneSessions(limits: { readonly createdBeforeMs: number; readonly seenBeforeMs: number }): Promise<number>;
 
   /** The IDs of the accounts that have signed in with the browser of this hash. */
   accountsOfBrowser(hash: string): Promise<readonly string[]>;
   /**
-   * Adds a browser, or a sign-in to it. What was known under `formerHash` is known under the new hash from now on. Of each
-   * account's browsers only the latest `most` are kept.
+   * Adds a browser, or a sign-in with it. Accounts known under `formerHash` become known under the new hash. Only the latest
+   * `most` browsers of each account are kept.
    */
   keepBrowser(
     browser: KnownBrowser,
     options: { readonly formerHash: string | undefined; readonly most: number },
   ): Promise<void>;
-  /** All of an account. */
+  /** Removes all browsers of an account. */
   removeBrowsers(accountId: string): Promise<void>;
-  /** Those without a sign-in since; answers how many. */
+  /** Removes browsers without a sign-in since `beforeMs`; answers how many. */
   pruneBrowsers(beforeMs: number): Promise<number>;
 
-  /** Adds the hash of a token for the first administrator, and removes those that have expired. */
+  /** Adds the hash of a setup token, and removes expired ones. */
   insertSetupToken(token: SetupTokenRecord, nowMs: number): Promise<void>;
   findSetupToken(hash: string): Promise<SetupTokenRecord | undefined>;
   removeSetupTokens(): Promise<void>;
@@ -171,20 +170,23 @@ export interface AccountStore {
   findInvitation(hash: string): Promise<InvitationRecord | undefined>;
   /** Newest first. */
   listInvitations(): Promise<readonly InvitationRecord[]>;
-  /** Uses up the invitation and makes the account, or nothing: false when it was used, has expired or the address is taken. */
+  /**
+   * Marks the invitation as used and inserts the account, atomically. False when it was used, has expired or the address is
+   * taken.
+   */
   acceptInvitation(hash: string, account: AccountRecord, atMs: number): Promise<boolean>;
   removeInvitation(id: string): Promise<boolean>;
 
   record(event: SecurityEvent): Promise<void>;
-  /** Newest first, at most `limit`; only those that come after `before` in this order, where that is given. */
+  /** Newest first, at most `limit`; with `before`, only the events that follow it in this order. */
   events(query: {
     readonly limit: number;
     readonly accountId?: string | undefined;
     readonly before?: Pick<RecordedEvent, "atMs" | "id"> | undefined;
   }): Promise<readonly RecordedEvent[]>;
   /**
-   * Removes events from before a moment, and of those that name no account and no actor (sign-ins with unknown addresses) all
-   * but the newest `mostAnonymous`. Answers how many.
+   * Removes events before `beforeMs`, and of events without account and actor (sign-ins with unknown addresses) all but the
+   * newest `mostAnonymous`. Answers how many.
    */
   pruneEvents(limits: { readonly beforeMs: number; readonly mostAnonymous: number }): Promise<number>;
 }

@@ -10,23 +10,24 @@ import { claim, nameFor, newAccount } from "./sign-up.ts";
 
 type Administration = Pick<AccessContext, "store" | "clock" | "log">;
 
-/** Who does it: an account's ID, undefined for the command line; and from where. */
+/** Who makes a change, and from where: an account's ID, undefined for the command line. */
 export interface Actor {
   readonly actorId: string | undefined;
   readonly network: string | undefined;
 }
 
-/** What to change; what is absent stays. */
+/** The changes to make; absent fields stay. */
 export interface AccountUpdate {
   readonly name?: string | undefined;
   readonly role?: Role | undefined;
   readonly disabled?: boolean | undefined;
-  /** In place of all its limits. */
+  /** Replaces all its limits. */
   readonly limits?: Limits | undefined;
 }
 
 /**
- * Changes an account. Throws `invalid_request` for an unknown one, and when no administrator would be left who can sign in.
+ * Changes an account. Throws `invalid_request` for an unknown account, and when no administrator would be left who can sign
+ * in.
  */
 export async function updateAccount(
   context: Administration,
@@ -39,7 +40,7 @@ export async function updateAccount(
   await store.update(id, changes);
   const weakens = happened.some(({ type }) => type === "account_disabled" || type === "role_changed");
   if (weakens && isAdministrator(before) && !(await store.list()).some(isAdministrator)) {
-    // Looked at after the change and not before: of two administrators who remove each other, at least one finds out.
+    // Checked after the change, not before: of two administrators who demote each other, at least one is refused.
     await store.update(id, undo(changes, before));
     throw new Failure(
       "invalid_request",
@@ -53,8 +54,8 @@ export async function updateAccount(
 }
 
 /**
- * Makes an account with a password. The first one that can sign in takes over the default account, and has to be an
- * administrator. Throws `invalid_request` for what cannot be.
+ * Makes an account with a password. The first one takes over the default account and has to be an administrator. Throws
+ * `invalid_request` for invalid input.
  */
 export async function createAccount(
   context: Pick<AccessContext, "store" | "clock" | "log" | "passwords">,
@@ -81,25 +82,25 @@ export async function createAccount(
   return account;
 }
 
-/** Throws `invalid_request` for a member on an installation without an administrator: nobody could invite or change anybody. */
+/** Throws `invalid_request` for a member on an installation without an administrator, who is needed to invite others. */
 export async function requireFirstAdministrator(store: AccountStore, role: Role): Promise<void> {
   if (role === "administrator" || (await store.isClaimed())) return;
   throw invalidField("role", "has to be administrator for the first account (--role administrator)");
 }
 
-/** An account by its ID. Throws `invalid_request` for an unknown one. */
+/** Returns an account by its ID. Throws `invalid_request` for an unknown one. */
 export async function findAccount(store: AccountStore, id: string): Promise<AccountRecord> {
   const account = isId(id) ? await store.find(id) : undefined;
   if (account === undefined) throw unknownId("account", id);
   return account;
 }
 
-/** Somebody who can sign in and administrate. */
+/** Whether the account can sign in and administrate. */
 function isAdministrator({ role, passwordHash, disabledAtMs }: AccountRecord): boolean {
   return role === "administrator" && passwordHash !== undefined && disabledAtMs === undefined;
 }
 
-/** Leave to join that somebody gave who may not give it any more. */
+/** Removes unused invitations by an account that may no longer invite. */
 async function withdrawInvitations(store: AccountStore, accountId: string): Promise<void> {
   for (const { id, createdBy, usedAtMs } of await store.listInvitations()) {
     if (createdBy === accountId && usedAtMs === undefined) await store.removeInvitation(id);
@@ -121,7 +122,7 @@ interface Change {
   readonly details: Readonly<Record<string, string>>;
 }
 
-/** The changes that are any, and what they are called. */
+/** Returns the effective changes and their security events. */
 function toChanges(
   before: AccountRecord,
   { name, role, disabled, limits }: AccountUpdate,

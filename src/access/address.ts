@@ -5,8 +5,8 @@ import { invalidField } from "../core/failure.ts";
 const MAX_EMAIL_LENGTH = 254;
 
 /**
- * An e-mail address in the form that is kept and compared: lower case, without spaces around it. Only its shape is looked
- * at, because nothing is ever sent there. Throws an `invalid_request` Failure.
+ * Normalises an e-mail address for storage and comparison: lower case, no surrounding spaces. Checks only the shape, because
+ * no e-mail is ever sent. Throws an `invalid_request` Failure.
  */
 export function toEmail(text: string, field = "email"): string {
   if (text.length > MAX_EMAIL_LENGTH + 64) throw invalidField(field, `has at most ${MAX_EMAIL_LENGTH} characters`);
@@ -17,12 +17,12 @@ export function toEmail(text: string, field = "email"): string {
   return email;
 }
 
-/** An address as logs and events may hold it: equal for equal ones, and not to be read without knowing it. */
+/** Hashes an address for logs and events, where the address itself must not appear. */
 export function hashEmail(email: string): string {
   return hash("sha256", email, "hex").slice(0, 16);
 }
 
-/** The network of an IP address, as far as one attacker has it all: `192.0.2.0/24`, `2001:db8:1::/48`. */
+/** The network that one attacker can be expected to own: `192.0.2.0/24`, `2001:db8:1::/48`. */
 export function networkOf(address: string): string {
   const plain = address.replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");
   if (isIP(plain) === 4) return `${plain.split(".").slice(0, 3).join(".")}.0/24`;
@@ -35,7 +35,7 @@ function firstGroups(address: string): string[] {
   const [head = "", tail] = address.split("::");
   const before = head === "" ? [] : head.split(":");
   const after = tail === undefined || tail === "" ? [] : tail.split(":");
-  // An embedded IPv4 address at the end stands for two groups.
+  // An IPv4 address embedded at the end counts as two groups.
   const width = after.length + (after.at(-1)?.includes(".") === true ? 1 : 0);
   const zeros = tail === undefined ? 0 : Math.max(8 - before.length - width, 0);
   const groups = [...before, ...Array.from({ length: zeros }, () => "0"), ...after].slice(0, 3);

@@ -3,14 +3,16 @@ import { crc32 } from "node:zlib";
 
 const DIGITS = Buffer.from("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz");
 
-/** The largest multiple of 62 in a byte: larger bytes are thrown away, or the first digits would come up more often. */
+/** The largest multiple of 62 in a byte: larger bytes are discarded, or the first digits would be more frequent. */
 const FAIR_BYTES = 62 * 4;
 
-// Drawn from the operating system in large pieces: one system call serves two hundred IDs.
+// Filled from the operating system in large pieces: one system call serves two hundred IDs.
 const pool = Buffer.alloc(4096);
 let at = pool.length;
 
-/** Fills the text from a position on with random digits, each of the 62 equally likely, from the system's secure source. */
+/**
+ * Fills the text from `from` to its end with random base62 digits, uniformly distributed, from the system's secure source.
+ */
 export function fillWithRandomBase62(text: Buffer, from: number): void {
   for (let place = from; place < text.length;) {
     if (at === pool.length) {
@@ -18,13 +20,13 @@ export function fillWithRandomBase62(text: Buffer, from: number): void {
       at = 0;
     }
     const byte = pool[at]!;
-    // Secrets are made of these bytes as well, and must not remain here.
+    // The bytes of secrets must not remain in the pool.
     pool[at++] = 0;
     if (byte < FAIR_BYTES) text[place++] = DIGITS[byte % 62]!;
   }
 }
 
-/** `length` random digits. */
+/** Returns `length` random digits. */
 export function randomBase62(length: number): string {
   const text = Buffer.alloc(length);
   fillWithRandomBase62(text, 0);
@@ -40,7 +42,7 @@ export function writeBase62(value: number, text: Buffer, length: number): void {
   }
 }
 
-/** A whole number in base 62, with leading zeros to `length` characters. */
+/** Formats a whole number in base 62, with leading zeros to `length` characters. */
 export function toBase62(value: number, length: number): string {
   const text = Buffer.alloc(length);
   writeBase62(value, text, length);
@@ -59,20 +61,21 @@ export function generateApiKey(): string {
   return body + checksum(body);
 }
 
-/** Whether the text can be a key at all: costs no look-up, and catches every single mistyped character. */
+/**
+ * Whether the text has the form and checksum of a key: without a look-up, and with every single mistyped character detected.
+ */
 export function isApiKey(text: string): boolean {
   return SHAPE.test(text) && text.endsWith(checksum(text.slice(0, -CHECKSUM_LENGTH)));
 }
 
 /**
- * What is stored in place of a key: its whole SHA-256, in hexadecimal. A slow password hash would add nothing to 238
- * random bits.
+ * The stored form of a key: its whole SHA-256, in hexadecimal. A slow password hash would add nothing to 238 random bits.
  */
 export function hashApiKey(key: string): string {
   return hash("sha256", key, "hex");
 }
 
-/** How a key is shown after its creation: `sk_parley_ab…wxyz`. */
+/** The displayed form of a key after its creation: `sk_parley_ab…wxyz`. */
 export function displayApiKey(key: string): string {
   return `${key.slice(0, PREFIX.length + 2)}…${key.slice(-4)}`;
 }

@@ -1,6 +1,6 @@
 /**
- * Passwords of 12 and more characters that lists of leaked passwords begin with, in lower case. Shorter ones are refused
- * anyway; what follows a pattern (a repetition, a run of keys, a word with a year) is found by its rule instead.
+ * Passwords of 12 and more characters from the top of lists of leaked passwords, in lower case. Shorter ones are refused
+ * anyway; patterns (a repetition, a run of keys, a word with a year) have rules of their own.
  */
 export const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
   `
@@ -68,7 +68,7 @@ export const COMMON_PASSWORDS: ReadonlySet<string> = new Set(
     .filter((word) => word !== ""),
 );
 
-/** Words that become a password with a number or signs around them, or repeated: alone they are too short. */
+/** Words that become a password when repeated or combined with numbers or signs; too short alone. */
 export const COMMON_WORDS: ReadonlySet<string> = new Set(
   `
   password passwort passwd passw pass motdepasse contrasena contraseña senha parola haslo secret geheim admin administrator root
@@ -97,7 +97,7 @@ export const COMMON_WORDS: ReadonlySet<string> = new Set(
     .filter((word) => word !== ""),
 );
 
-/** Keys and letters in the order fingers find them, as often as a password could run through them. */
+/** Sequences of neighbouring keys and of the alphabet, repeated to at least 256 characters. */
 export const KEYBOARD_RUNS: readonly string[] = [
   ..."abcdefghijklmnopqrstuvwxyz 1234567890 0123456789 qwertyuiop qwertzuiop azertyuiop asdfghjkl zxcvbnm 1234567890-= "
     .trim()

@@ -9,20 +9,20 @@ import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
 const LIFETIME_MS = 7 * DAY_MS;
-/** How long invitations that cannot be used any more are shown. */
+/** Time for which used and expired invitations are still listed. */
 const KEPT_MS = 30 * DAY_MS;
 const MAX_INVITATIONS = 1000;
 
 export interface InvitationRequest {
-  /** The only address that may use it; undefined for anybody who has the link. */
+  /** The only address that may use it; undefined for anyone with the link. */
   readonly email: string | undefined;
   readonly role: Role;
-  /** The account that invites; undefined for the command line. */
+  /** The inviting account; undefined for the command line. */
   readonly actorId: string | undefined;
   readonly network: string | undefined;
 }
 
-/** An invitation at the only moment its token is known. */
+/** A new invitation; its token is not stored. */
 export interface CreatedInvitation {
   readonly token: string;
   readonly record: InvitationRecord;
@@ -48,7 +48,7 @@ export async function createInvitation(
     hash: hashToken(token),
     email,
     role: request.role,
-    // The command line acts for the installation, which the default account stands for.
+    // The command line acts for the installation, represented by the default account.
     createdBy: request.actorId ?? DEFAULT_ACCOUNT_ID,
     createdAtMs: nowMs,
     expiresAtMs: nowMs + LIFETIME_MS,
@@ -64,7 +64,7 @@ export async function createInvitation(
   return { token, record };
 }
 
-/** The invitation of a token; undefined for an unknown, used or expired one. */
+/** Returns the invitation of a token; undefined for an unknown, used or expired one. */
 export async function findInvitation(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   token: string,
@@ -74,7 +74,7 @@ export async function findInvitation(
   return found !== undefined && isUsable(found, clock.now()) ? found : undefined;
 }
 
-/** Ends an invitation. Throws `invalid_request` for an unknown one. */
+/** Revokes an invitation. Throws `invalid_request` for an unknown one. */
 export async function revokeInvitation(
   { store, log }: Pick<AccessContext, "store" | "log">,
   id: string,

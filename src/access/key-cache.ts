@@ -6,32 +6,32 @@ import type { KeyGrant } from "./key-store.ts";
 import { isExpired, type KeyPrincipal, toPrincipal } from "./principal.ts";
 
 /**
- * How long an answer of the store is taken for granted: what another process revokes, and nobody tells us of, is refused
- * after this. The promise is five seconds; the rest is for requests on their way.
+ * Time for which an answer of the store is used. It bounds how long a key works that another process has revoked without
+ * notification. The promise is five seconds; the rest is for requests already on their way.
  */
 const KNOWN_TTL_MS = 4_500;
 
 /**
- * The same for "there is no such key". A secret is asked for before it exists only by somebody who guessed 238 bits, so
- * this does not delay new keys: the store is always asked about a hash that has never been seen.
+ * The same for unknown keys. It does not delay new keys: the store is always asked about a hash not seen before, and nobody
+ * uses a secret of 238 random bits before it exists.
  */
 const UNKNOWN_TTL_MS = 1_000;
 
 /**
- * A key that is used after it has been known for so long is asked about before anybody has to wait for the answer, together
- * with all others of which this is so in a quarter of a second: one question for each of a thousand keys cost a tenth of all.
+ * Age at which a key in use is refreshed in the background, so that no request waits. Keys are refreshed together, all those
+ * of `GATHER_MS` in one query: a query for each of a thousand keys cost a tenth of the total.
  */
 const EARLY_MS = 3_000;
 const GATHER_MS = 250;
 
-/** How long a key goes on working while the store cannot be asked, counted from the store's last answer. */
+/** Time for which a known key keeps working while the store is unavailable, counted from the store's last answer. */
 export const STALE_LIMIT_MS = 60_000;
 
-/** How long the store is left alone after it could not answer. */
+/** Pause before the store is asked again after a failure. */
 const RETRY_MS = 1_000;
 
-/** How long a request with a known key waits for the store, before the store is taken for away. */
-const PATIENCE_MS = 500;
+/** Time that a request with a known key waits for the store before the store counts as unavailable. */
+const STORE_WAIT_MS = 500;
 
 const MAX_KNOWN = 50_000;
 const MAX_UNKNOWN = 10_000;
@@ -41,35 +41,35 @@ interface KnownKey {
   refreshAtMs: number;
 }
 
-/** Turns API keys into principals, asking the store as rarely as the promises about revocation allow. */
+/** Turns API keys into principals, with as few store queries as the promises about revocation allow. */
 export interface Authenticator {
   /**
-   * Whose key this is. Throws an `unauthenticated` Failure for a missing, malformed, unknown, revoked or expired key
-   * (the last three are not told apart), and an `overloaded` one when the store cannot be asked about a key that this
-   * process does not know: only the store's word makes a key unknown.
+   * Returns the principal of a key. Throws an `unauthenticated` Failure for a missing, malformed, unknown, revoked or
+   * expired key (the last three with the same text), and an `overloaded` one when the store is unavailable and the key is
+   * not cached: only the store can say that a key is unknown.
    */
   authenticate(key: string | undefined): Promise<KeyPrincipal>;
   /**
-   * What has become of keys, by their hashes: the principal, or undefined for a key that is refused now. Asks the store, all
-   * at once, about those that it has not confirmed for three seconds or that have changed since; a key is left out of the
-   * result when the store cannot say. Never rejects.
+   * Checks keys again, by their hashes: returns the principal, or undefined for a key that is refused now. Asks the store
+   * in one query about keys that were confirmed more than three seconds ago or have changed since; omits those when the
+   * store is unavailable. Never rejects.
    */
   recheck(hashes: Iterable<string>): Promise<ReadonlyMap<string, KeyPrincipal | undefined>>;
   /**
-   * Forgets a key, by its hash, so that the next request asks the store: for changes that are heard of. With undefined
-   * it asks again about all of them, and keeps what it knows for as long as the store cannot answer.
+   * Removes a key from the cache, by its hash, so that the next request asks the store. With undefined, all keys are to be
+   * confirmed again, and known ones keep working while the store is unavailable.
    */
   invalidate(hash: string | undefined): void;
 }
 
-/** Who knows keys: the store, or somebody who has one. */
+/** Looks up keys: the store, or a core that has one. */
 export interface KeyLookup {
   /**
-   * Undefined when there is no such key. `hash` is the whole hash of `hashApiKey`; `key` is the secret itself, for those
-   * who have to show it to somebody else. Rejects when nobody can say.
+   * Undefined when there is no such key. `hash` is the whole hash of `hashApiKey`; `key` is the secret itself, which a
+   * front passes on to its core. Rejects when the look-up fails.
    */
   findByHash(hash: string, key: string): Promise<KeyGrant | undefined>;
-  /** The same for many keys at once, by their hashes; without those that do not exist. Not everybody can say this. */
+  /** The same for many hashes at once; omits unknown ones. Optional. */
   findByHashes?(hashes: readonly string[]): Promise<ReadonlyMap<string, KeyGrant>>;
 }
 
@@ -81,16 +81,16 @@ export interface AuthenticatorOptions {
 /** An Authenticator with a cache in this process. Its keys are whole hashes; no secret is kept. */
 export function createAuthenticator({ store, clock }: AuthenticatorOptions): Authenticator {
   const known = new BoundedMap<string, KnownKey>(MAX_KNOWN);
-  /** Until when a hash is refused without asking. */
+  /** Unknown hashes, with the time until which they are refused without a query. */
   const unknown = new BoundedMap<string, number>(MAX_UNKNOWN);
-  /** One question to the store per hash, however many requests wait for it. */
+  /** Queries in flight by hash, shared by all requests with the same key. */
   const inFlight = new Map<string, Promise<KeyPrincipal>>();
-  /** Hashes of known keys to be asked about together, and whether that is planned. */
+  /** Hashes of known keys for the next refresh; `gathering` is whether it is scheduled. */
   const aging = new Set<string>();
   let gathering = false;
-  /** The hashes of each question about many keys that is in flight, without those that have changed since it was asked. */
+  /** Hashes of each refresh in flight, without keys that have changed since it began. */
   const batches = new Set<Set<string>>();
-  /** When the store may be asked again, as long as it is away; undefined while it is there. */
+  /** Set while the store is unavailable: the time of the next query. Undefined while it answers. */
   let away: { probeAtMs: number } | undefined;
 
   const keep = (hash: string, principal: KeyPrincipal | undefined, askedAtMs: number): void => {
@@ -100,7 +100,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
   };
 
   const lookUp = async (hash: string, key: string): Promise<KeyPrincipal> => {
-    // Counted from the question, so that an answer is never taken to be younger than it is.
+    // Counted from the query, so that an answer is never taken to be younger than it is.
     const askedAtMs = clock.monotonic();
     const current = (): boolean => inFlight.get(hash) === asking;
     const asking = store.findByHash(hash, key).then(
@@ -126,14 +126,14 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     }
   };
 
-  /** What is known of a key, confirmed by the store where that does not take long. */
+  /** Returns the principal of a known key, confirmed by the store within STORE_WAIT_MS or else from the cache. */
   const confirm = async (
     hash: string,
     { key, entry: { principal } }: { readonly key: string; readonly entry: KnownKey },
   ): Promise<KeyPrincipal> => {
     const nowMs = clock.monotonic();
     if (away !== undefined) {
-      // One request a second asks for all, and does not wait for the answer either.
+      // One request a second queries the store for all others, without waiting for the answer.
       if (nowMs >= away.probeAtMs) {
         away.probeAtMs = nowMs + RETRY_MS;
         lookUp(hash, key).catch(() => undefined);
@@ -142,7 +142,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     }
     const asking = inFlight.get(hash) ?? lookUp(hash, key);
     return new Promise((resolve, reject) => {
-      const cancel = clock.after(PATIENCE_MS, () => {
+      const cancel = clock.after(STORE_WAIT_MS, () => {
         away ??= { probeAtMs: clock.monotonic() + RETRY_MS };
         resolve(principal);
       });
@@ -150,7 +150,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
     });
   };
 
-  /** Asks about many keys at once, and keeps the answers. They are left out of the result when the store cannot be asked. */
+  /** Asks the store about many keys at once and caches the answers. The result is empty when the store is unavailable. */
   const askTogether = async (hashes: readonly string[]): Promise<ReadonlyMap<string, KeyPrincipal | undefined>> => {
     const answers = new Map<string, KeyPrincipal | undefined>();
     const batch = new Set(hashes);
@@ -162,14 +162,14 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       const grant = found!.get(hash);
       const principal = grant && toPrincipal(grant, { hash, confirmedAtMs: askedAtMs });
       answers.set(hash, principal);
-      // What was changed, or asked about, meanwhile is known better.
+      // A key that was changed or queried meanwhile has newer facts.
       const isNews = (known.get(hash)?.principal.confirmedAtMs ?? 0) <= askedAtMs;
       if (batch.has(hash) && isNews) keep(hash, principal, askedAtMs);
     }
     return answers;
   };
 
-  /** Asks about keys that are still taken for granted. When that fails, whoever uses one of them later finds out why. */
+  /** Refreshes the aging keys. After a failure, the next request with one of them queries the store itself. */
   const refreshAging = async (): Promise<void> => {
     const hashes = [...aging];
     aging.clear();
@@ -227,7 +227,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
       }
       known.delete(hash);
       unknown.delete(hash);
-      // An answer on its way may be older than the change: it still goes to those who wait for it, but is not kept.
+      // An answer in flight may be older than the change: the waiting requests get it, but it is not cached.
       inFlight.delete(hash);
       for (const batch of batches) batch.delete(hash);
     },
@@ -237,7 +237,7 @@ export function createAuthenticator({ store, clock }: AuthenticatorOptions): Aut
 const MISSING = 'An API key is required. Send it in the header "Authorization: Bearer <key>".';
 const MALFORMED = "This is not an API key of this service. Keys begin with sk_parley_ and have 56 characters.";
 
-/** What the text probably is in place of a key, as a sentence with a space before it. Never repeats the text. */
+/** The likely mistake in a malformed key, as a sentence with a leading space. Never repeats the text. */
 function describeMistake(text: string): string {
   if (/^["'“”‘’].*["'“”‘’]$/.test(text)) return " This one is in quotation marks: send it without them.";
   if (text.startsWith("sk-"))
@@ -249,12 +249,12 @@ function describeMistake(text: string): string {
 
 const REFUSED = "This API key is not valid. It may be mistyped, or no longer in use.";
 
-/** What a key that does not exist, or no longer works, is refused with. */
+/** The failure for a key that does not exist or no longer works. */
 export function refused(): Failure {
   return new Failure("unauthenticated", REFUSED);
 }
 
-/** What a key is refused with about which the store has not been able to say anything for too long. */
+/** The failure for a key that the store has not been able to confirm for too long. */
 export function unavailable(cause?: unknown): Failure {
   return new Failure("overloaded", "API keys cannot be checked at the moment. Try again shortly.", {
     retryAfterMs: RETRY_MS,

@@ -1,13 +1,13 @@
 import type { Capability, Limits } from "../core/principal.ts";
 import type { ProviderOption } from "../core/provider-options.ts";
 
-/** The account that owns keys as long as nobody has signed up. The first person to do so takes it over. */
+/** Owner of keys until the first person signs up and takes it over. */
 export const DEFAULT_ACCOUNT_ID = "acct_default";
 
-/** What is kept of an API key. All times are Unix milliseconds. */
+/** The stored form of an API key. All times are Unix milliseconds. */
 export interface KeyRecord {
   readonly id: string;
-  /** The first key of its line: its own ID, or that of the key whose rotations have led to it. */
+  /** ID of the first key of the family: its own, or that of the key from which rotations led to it. */
   readonly keyFamilyId: string;
   readonly accountId: string;
   readonly name: string;
@@ -16,33 +16,33 @@ export interface KeyRecord {
   readonly models: readonly string[] | "all";
   readonly capabilities: readonly Capability[];
   readonly limits: Limits;
-  /** An administrator has chosen the models, capabilities or limits, and restricted them: a member cannot change them. */
+  /** An administrator has restricted the models, capabilities or limits: a member cannot change them. */
   readonly limitedByAdministrator: boolean;
-  /** What its requests may ask of providers beside tokens; by default everything without a budget, and nothing with one. */
+  /** Provider options that its requests may use; `default`: all without a budget, none with one. */
   readonly options: readonly ProviderOption[] | "default";
   readonly createdAtMs: number;
   readonly expiresAtMs: number | undefined;
   readonly revokedAtMs: number | undefined;
-  /** The key that a rotation made in its place. */
+  /** The key that replaced it in a rotation. */
   readonly replacedBy: string | undefined;
-  /** When its latest completion ended, as the ledger has it. */
+  /** End of its latest completion in the ledger. */
   readonly lastUsedAtMs: number | undefined;
 }
 
-/** A record together with the hash under which it is found. */
+/** A record with the hash by which it is found. */
 export interface NewKey {
   readonly record: KeyRecord;
   readonly hash: string;
 }
 
-/** A rotation: when the old key ends, and the key in its place. */
+/** A rotation: the new expiry of the old key, and its successor. */
 export interface Replacement {
   readonly id: string;
   readonly expiresAtMs: number;
   readonly successor: NewKey;
 }
 
-/** A key and what its account allows. */
+/** A key with the limits and state of its account. */
 export interface FoundKey {
   readonly record: KeyRecord;
   readonly accountLimits: Limits;
@@ -50,7 +50,7 @@ export interface FoundKey {
   readonly accountDisabled: boolean;
 }
 
-/** What there is to know of a key for those who let it in. */
+/** The facts of a key that authentication and admission need. */
 export interface KeyGrant extends Omit<FoundKey, "record"> {
   readonly record: Pick<
     KeyRecord,
@@ -67,39 +67,39 @@ export interface KeyGrant extends Omit<FoundKey, "record"> {
   >;
 }
 
-/** What of a key can be changed while it lives. */
+/** The fields of a key that can be changed. */
 export type KeyChanges = Partial<
   Pick<KeyRecord, "name" | "models" | "capabilities" | "limits" | "options" | "limitedByAdministrator">
 >;
 
 /**
- * Where keys are kept. Every method answers, or rejects within a few seconds, and what it has answered is durable.
- * The ones that change a key answer false when there is no such key, or it is not in a state to be changed.
+ * The store of keys. Every method answers, or rejects within a few seconds; an answered change is durable. Methods that
+ * change a key answer false when there is no such key or its state forbids the change.
  */
 export interface KeyStore {
   insert(key: NewKey): Promise<void>;
-  /** Only when there has never been a key: of many processes that start at once, one is told true. */
+  /** Inserts only when there has never been a key: of many processes that start at once, one gets true. */
   insertFirst(key: NewKey): Promise<boolean>;
-  /** Every key that was ever made (of one account), oldest first; all of them without a page. */
+  /** Lists all keys ever made (of one account), oldest first; all of them when no page is given. */
   list(accountId?: string, page?: Page): Promise<readonly KeyRecord[]>;
-  /** How many keys of these accounts are neither expired nor revoked; accounts without any are left out. */
+  /** Counts the keys of these accounts that are neither expired nor revoked; omits accounts without any. */
   countWorking(accountIds: readonly string[], nowMs: number): Promise<ReadonlyMap<string, number>>;
   find(id: string): Promise<KeyRecord | undefined>;
-  /** A key as `findByHash` finds it, and the hash. */
+  /** A key as found by `findByHash`, with its hash. */
   findWithHash(id: string): Promise<(FoundKey & Pick<NewKey, "hash">) | undefined>;
-  /** What people call these keys, by their IDs; without those that are unknown. */
+  /** Names of these keys by ID; omits unknown ones. */
   names(ids: readonly string[]): Promise<ReadonlyMap<string, string>>;
   /** `hash` is the whole hash of `hashApiKey`. */
   findByHash(hash: string): Promise<FoundKey | undefined>;
-  /** The same for any number of hashes; without those that no key has. */
+  /** The same for any number of hashes; omits unknown ones. */
   findByHashes(hashes: readonly string[]): Promise<ReadonlyMap<string, FoundKey>>;
-  /** Both or nothing; false when the key is revoked or has been replaced already. */
+  /** Atomic; false when the key is revoked or has been replaced already. */
   replace(replacement: Replacement): Promise<boolean>;
-  /** The keys that rotations made one from the other, by the ID of the first. */
+  /** The keys of a family, by the ID of its first key. */
   family(keyFamilyId: string): Promise<readonly KeyRecord[]>;
-  /** All or none. Answers which of them were not revoked before. */
+  /** Atomic. Answers which of them were not revoked before. */
   revoke(ids: readonly string[], atMs: number): Promise<readonly string[]>;
-  /** False for an unknown or revoked key, and for one that is not as `expected`. */
+  /** False for an unknown or revoked key, and for one that does not match `expected`. */
   update(
     id: string,
     changes: KeyChanges,
@@ -107,18 +107,18 @@ export interface KeyStore {
   ): Promise<boolean>;
 }
 
-/** Tells of changes that make what caches hold of keys wrong, whichever process made them. */
+/** Notifies caches of key changes, whichever process made them. */
 export interface KeyChangeFeed {
   /**
-   * Calls back with the hash of each key that was changed, or with undefined when any may have been. Best effort: what
-   * is missed is bounded by the cache's own time to live. Returns what ends it.
+   * Calls back with the hash of each changed key, or with undefined when any key may have changed. Best effort: a missed
+   * change is bounded by the cache's TTL. Returns the function that unsubscribes.
    */
   subscribe(changed: (hash: string | undefined) => void): () => void;
 }
 
-/** One page of a list that begins with the oldest. */
+/** One page of a list, oldest first. */
 export interface Page {
-  /** How many at most. */
+  /** Largest number of rows. */
   readonly limit: number;
   /** The last row of the page before; undefined for the first page. */
   readonly after?: { readonly createdAtMs: number; readonly id: string } | undefined;

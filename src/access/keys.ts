@@ -9,24 +9,24 @@ import { CAPABILITIES } from "./principal.ts";
 
 const HOUR_MS = 60 * 60 * 1000;
 
-/** How long a key may go on working after its rotation, in milliseconds. */
+/** Time that a key may keep working after its rotation, in milliseconds. */
 export const GRACES = { "0": 0, "1h": HOUR_MS, "24h": 24 * HOUR_MS, "7d": 7 * 24 * HOUR_MS } as const;
 
 export type Grace = keyof typeof GRACES;
 
-/** How long after its making a key that has been rotated may be used, unless chosen otherwise. */
+/** Grace period of a rotated key unless chosen otherwise. */
 export const DEFAULT_GRACE: Grace = "24h";
 
-/** How many keys an account may have that are neither expired nor revoked. */
+/** Limit of an account's keys that are neither expired nor revoked. */
 export const MAX_WORKING_KEYS = 1000;
 
-/** Who makes or changes a key: a member one of its own account, or an administrator, whose limits bind the member. */
+/** Who makes or changes a key: a member, for the own account, or an administrator, whose restrictions bind the member. */
 export type KeyActor = "member" | "administrator";
 
-/** What a revocation ends: the key and the working keys that rotations replaced on the way to it, or the key alone. */
+/** The keys that a revocation ends: the key and its working predecessors, or the key only. */
 export type RevocationScope = "with predecessors" | "key only";
 
-/** Where keys are kept, and the time. */
+/** The store of keys, and the clock. */
 export interface KeyContext {
   readonly store: KeyStore;
   readonly clock: Clock;
@@ -35,7 +35,7 @@ export interface KeyContext {
 export interface KeyRequest {
   /** 1 to 100 characters without control characters. Need not be unique. */
   readonly name: string;
-  /** Default: all, also those that are added later. */
+  /** Default: all, including models added later. */
   readonly models?: readonly string[] | "all" | undefined;
   /** Default: all. */
   readonly capabilities?: readonly Capability[] | undefined;
@@ -43,22 +43,22 @@ export interface KeyRequest {
   readonly lifetimeMs?: number | undefined;
   /** Default: those of its account. */
   readonly limits?: Limits | undefined;
-  /** Default: by whether a budget applies. */
+  /** Default: depends on whether a budget applies. */
   readonly options?: readonly ProviderOption[] | "default" | undefined;
   readonly accountId?: string | undefined;
   /** Default: a member. */
   readonly by?: KeyActor;
 }
 
-/** A key at the only moment its secret is known. */
+/** A new key; its secret is not stored. */
 export interface CreatedKey {
   readonly secret: string;
   readonly record: KeyRecord;
 }
 
 /**
- * Makes a key. It works at once. Throws an `invalid_request` Failure for a name or list that cannot be, and for an account that has
- * as many as it may.
+ * Makes a key, which works at once. Throws an `invalid_request` Failure for an invalid name or list, and for an account with
+ * `MAX_WORKING_KEYS` keys.
  */
 export async function createKey({ store, clock }: KeyContext, request: KeyRequest): Promise<CreatedKey> {
   const { lifetimeMs, accountId = DEFAULT_ACCOUNT_ID, by = "member" } = request;
@@ -77,7 +77,7 @@ export async function createKey({ store, clock }: KeyContext, request: KeyReques
   return { secret: made.secret, record: made.key.record };
 }
 
-/** Makes the first key of a fresh database, which may do everything; undefined when there is one already. */
+/** Makes the first key of a fresh database, with all permissions; undefined when there has been one already. */
 export async function createFirstKey({ store, clock }: KeyContext): Promise<CreatedKey | undefined> {
   const made = makeKey({
     accountId: DEFAULT_ACCOUNT_ID,
@@ -94,9 +94,9 @@ export async function createFirstKey({ store, clock }: KeyContext): Promise<Crea
 }
 
 /**
- * Makes a key with the same name, permissions, limits (what is used of them stays used) and lifetime, and lets the old one expire after the grace, if it would not
- * have before. Throws an `invalid_request` Failure for an unknown key and for one that has ended or been rotated, and, where both
- * would work for a while, for an account that has as many as it may.
+ * Makes a key with the same name, permissions, lifetime and limits (usage counts on, by the key family), and lets the old
+ * one expire after the grace period, if it does not expire earlier. Throws an `invalid_request` Failure for an unknown,
+ * expired, revoked or already rotated key and, with a grace period, for an account with `MAX_WORKING_KEYS` keys.
  */
 export async function rotateKey({ store, clock }: KeyContext, id: string, grace: Grace): Promise<CreatedKey> {
   const old = await findKey(store, id);
@@ -111,15 +111,15 @@ export async function rotateKey({ store, clock }: KeyContext, id: string, grace:
   const made = makeKey({ ...kept, createdAtMs: now, expiresAtMs });
   const oldExpiresAtMs = Math.min(old.expiresAtMs ?? Infinity, now + GRACES[grace]);
   const replaced = await store.replace({ id, expiresAtMs: oldExpiresAtMs, successor: made.key });
-  // Somebody else was faster between our two looks at it.
+  // Another rotation or revocation came between the two queries.
   if (!replaced) throw invalidField("id", `${id} has just been rotated or revoked`);
   return { secret: made.secret, record: made.key.record };
 }
 
 /**
- * Ends a key for good, now, and with it the keys that it has replaced and that still work in their grace, unless the scope
- * is the key only. Answers the IDs of all that it ended. Throws an `invalid_request` Failure for an unknown or already
- * revoked one.
+ * Revokes a key for good and at once, and with it its predecessors that still work in their grace period, unless the scope
+ * is `key only`. Answers the IDs of all revoked keys. Throws an `invalid_request` Failure for an unknown or already revoked
+ * key.
  */
 export async function revokeKey(
   { store, clock }: KeyContext,
@@ -137,7 +137,7 @@ export async function revokeKey(
   return [id, ...revoked.filter((each) => each !== id)];
 }
 
-/** The keys of a family that rotations have replaced on the way to this one. */
+/** The keys of a family that rotations replaced on the way to this one. */
 function predecessorsOf(id: string, family: readonly KeyRecord[]): KeyRecord[] {
   const predecessors: KeyRecord[] = [];
   for (let wanted = id; ;) {
@@ -148,12 +148,12 @@ function predecessorsOf(id: string, family: readonly KeyRecord[]): KeyRecord[] {
   }
 }
 
-/** What of a key people choose to change; what is not named stays. */
+/** The fields of a key that people can change; absent ones stay. */
 export type KeyUpdate = Omit<KeyChanges, "limitedByAdministrator">;
 
 /**
- * Changes a key's name, permissions or limits; what is not named stays. Throws an `invalid_request` Failure for an unknown
- * or revoked key and for what cannot be, and a `permission_denied` one for a member who changes more than the name of a key
+ * Changes a key's name, permissions or limits; absent fields stay. Throws an `invalid_request` Failure for an unknown or
+ * revoked key and for invalid values, and a `permission_denied` one for a member who changes more than the name of a key
  * that an administrator has limited.
  */
 export async function updateKey(
@@ -167,7 +167,7 @@ export async function updateKey(
   const isPermission = (models ?? capabilities ?? limits) !== undefined;
   const isLimited = by === "administrator" ? isRestricted({ ...key, ...choices }) : false;
   const changes: KeyChanges = { ...choices, ...(isPermission && { limitedByAdministrator: isLimited }) };
-  // Checked by the store in the same step, so that it holds against what an administrator changes at this moment.
+  // Checked by the store in the same statement, so that it holds against a simultaneous change by an administrator.
   const expected = isPermission && by === "member" ? { limitedByAdministrator: false } : {};
   if (await store.update(id, changes, expected)) return;
   if ((await findKey(store, id)).revokedAtMs !== undefined) throw invalidField("id", `${id} has been revoked`);
@@ -192,7 +192,9 @@ function isRestricted({
   return models !== "all" || CAPABILITIES.some((capability) => !capabilities.includes(capability)) || isLimited;
 }
 
-/** Throws an `invalid_request` Failure for an account that has as many keys as it may. Two at the same moment may both be let through. */
+/**
+ * Throws an `invalid_request` Failure for an account with `MAX_WORKING_KEYS` keys. Two simultaneous requests may both pass.
+ */
 async function requireRoom({ store, clock }: KeyContext, accountId: string): Promise<void> {
   const working = (await store.countWorking([accountId], clock.now())).get(accountId) ?? 0;
   if (working < MAX_WORKING_KEYS) return;
@@ -203,7 +205,7 @@ async function requireRoom({ store, clock }: KeyContext, accountId: string): Pro
   );
 }
 
-/** What has become of a key. */
+/** State of a key at a time. */
 export function keyState(record: KeyRecord, nowMs: number): "active" | "expired" | "revoked" {
   if (record.revokedAtMs !== undefined) return "revoked";
   return record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs ? "expired" : "active";
@@ -232,7 +234,7 @@ async function findKey(store: KeyStore, id: string): Promise<KeyRecord> {
   return record;
 }
 
-/** What a key's owner chose, without repetitions. */
+/** Checks the chosen values and removes repetitions. */
 function checkChoices<C extends KeyChanges>(choices: C): C {
   const { name, models, capabilities, limits, options } = choices;
   if (models?.length === 0) throw invalidField("models", "select at least one model, or omit the field for all models");

@@ -4,17 +4,17 @@ import { generateToken, hashToken, isToken } from "./secret-token.ts";
 const DAY_MS = 24 * 60 * 60 * 1000;
 /** How long a browser stays known after the latest sign-in with it. */
 export const BROWSER_KNOWN_MS = 180 * DAY_MS;
-/** The oldest is forgotten beyond these: the table is bounded by the number of accounts. */
+/** Limit per account, which bounds the table; the browser with the oldest sign-in is removed first. */
 const MOST_PER_ACCOUNT = 20;
 
-/** What is known of a browser from the token in its cookie. */
+/** A browser identified by the token in its cookie. */
 export interface Recognized {
-  /** Of the token; undefined without one. */
+  /** Hash of the token; undefined without a valid one. */
   readonly hash: string | undefined;
   readonly accountIds: readonly string[];
 }
 
-/** Looks up the accounts that have signed in with a browser. The same work for every account, also for none. */
+/** Looks up the accounts that have signed in with a browser. The same work for any account, known or not. */
 export async function recognizeBrowser(
   { store }: Pick<AccessContext, "store">,
   token: string | undefined,
@@ -25,8 +25,8 @@ export async function recognizeBrowser(
 }
 
 /**
- * Makes a browser known after a sign-in. Answers the new token for its cookie: each sign-in replaces the one before, so that a
- * token that somebody else has put into the browser becomes worthless.
+ * Makes a browser known after a sign-in. Answers the new token for its cookie: each sign-in replaces the token, so that one
+ * planted by an attacker becomes worthless.
  */
 export async function rememberBrowser(
   { store, clock }: Pick<AccessContext, "store" | "clock">,

@@ -12,9 +12,8 @@ export interface PasswordChange {
 }
 
 /**
- * Changes the password of somebody who is signed in: every session of the account ends, its browsers
- * are unknown again, and a new session begins. Throws
- * `invalid_request` for a wrong current password and for a new one that may not be, `rate_limited` after too many.
+ * Changes the password of a signed-in account: all its sessions end, its browsers become unknown, and a new session begins.
+ * Throws `invalid_request` for a wrong current password or an invalid new one, `rate_limited` after too many attempts.
  */
 export async function changePassword(
   context: AccessContext,
@@ -34,8 +33,8 @@ export async function changePassword(
 }
 
 /**
- * Gives an account a new password, for whoever lost it: its sessions end, its browsers
- * are unknown again and its throttle is forgotten.
+ * Sets a new password for an account whose password was lost: ends its sessions, makes its browsers unknown and clears its
+ * throttle.
  */
 export async function resetPassword(context: AccessContext, account: AccountRecord, text: string): Promise<void> {
   if (account.email === undefined)
@@ -47,7 +46,7 @@ export async function resetPassword(context: AccessContext, account: AccountReco
   await context.log.record({ type: "password_reset", accountId: account.id });
 }
 
-/** Sessions end after the change: one that begins in between with the old password takes itself back. */
+/** Removes sessions after the change: a simultaneous sign-in with the old password ends its own session (see `confirm`). */
 async function setPassword(context: AccessContext, account: AccountRecord, password: string): Promise<AccountRecord> {
   const passwordHash = await context.passwords.hash(password, "known");
   await context.store.update(account.id, { passwordHash });

@@ -1,51 +1,54 @@
 import { argon2, randomBytes, timingSafeEqual } from "node:crypto";
 import { Failure } from "../core/failure.ts";
 
-/** What one hash costs. */
+/** Cost parameters of a hash. */
 export interface HashCost {
   readonly memoryKib: number;
   readonly passes: number;
   readonly parallelism: number;
 }
 
-/** 46 MiB and two passes: what OWASP's and ASVS' guidance ask for; about 0.1 s of one core. */
+/** 46 MiB and two passes, as OWASP and ASVS recommend; about 0.1 s of one core. */
 const COST: HashCost = { memoryKib: 47_104, passes: 2, parallelism: 1 };
 const SALT_BYTES = 16;
 const HASH_BYTES = 32;
 
-/** As many are computed at once; each takes a thread of Node's pool, which files and DNS need too. */
+/** Hashes computed at once; each takes a thread of Node's pool, which files and DNS need too. */
 const MAX_RUNNING = 2;
-/** In each lane. */
+/** Limit per lane. */
 const MAX_WAITING = 32;
 const RETRY_AFTER_MS = 2_000;
 
-/** Whose password it is: those whom an unknown browser could only delay go first, and have a queue of their own. */
+/**
+ * Queue of a password: `known` browsers and sessions have their own, which goes first, so that unknown ones cannot delay
+ * them.
+ */
 export type Lane = "known" | "unknown";
 
-/** What a comparison found. */
+/** Result of a comparison. */
 export interface Verdict {
   readonly matches: boolean;
-  /** The hash was made at another cost than new ones are: make it anew while the password is at hand. */
+  /** The hash has another cost than new ones: rehash while the password is known. */
   readonly outdated: boolean;
 }
 
 /**
- * Makes and checks encoded argon2id hashes, `$argon2id$v=19$m=47104,t=2,p=1$salt$hash`. Throws `overloaded` when too many
- * wait already: somebody who guesses passwords must not take the machine. The lane is "unknown" unless another is named.
+ * Makes and checks encoded argon2id hashes, `$argon2id$v=19$m=47104,t=2,p=1$salt$hash`. Throws `overloaded` when the queue
+ * is full: password guessing must not use up the machine. The default lane is "unknown".
  */
 export interface PasswordHasher {
   hash(password: string, lane?: Lane): Promise<string>;
-  /** Takes as long when there is no hash to compare with: nobody learns from the time whether an account exists. */
+  /** Takes as long without a hash to compare with: the time does not tell whether an account exists. */
   verify(password: string, encoded: string | undefined, lane?: Lane): Promise<Verdict>;
-  /** Throws `overloaded` while no further password of an unknown browser would be taken. */
+  /** Throws `overloaded` while the queue of unknown browsers is full. */
   requireRoom(): void;
 }
 
-/** A hasher with a queue of its own. Tests hand in a lower cost. */
+/** Makes a hasher with its own queue. Tests pass a lower cost. */
 export function createPasswordHasher(cost: HashCost = COST): PasswordHasher {
   const queue = new Queue();
-  // Compared with, where there is no account. No password leads to it.
-  const nobody = encode(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
+  // Compared with when there is no account; no password matches it.
+  const dummy = encode(cost, randomBytes(SALT_BYTES), randomBytes(HASH_BYTES));
   return {
     async hash(password, lane = "unknown") {
       const salt = randomBytes(SALT_BYTES);
@@ -53,7 +56,7 @@ export function createPasswordHasher(cost: HashCost = COST): PasswordHasher {
     },
     requireRoom: () => queue.requireRoom("unknown"),
     async verify(password, encoded, lane = "unknown") {
-      const known = decode(encoded ?? nobody);
+      const known = decode(encoded ?? dummy);
       if (known === undefined) throw new TypeError("a stored password hash cannot be read");
       const actual = await queue.run(lane, () => derive(password, known.salt, known.cost));
       const matches = actual.length === known.hash.length && timingSafeEqual(actual, known.hash);
@@ -90,7 +93,7 @@ function isEqual(one: HashCost, other: HashCost): boolean {
   return one.memoryKib === other.memoryKib && one.passes === other.passes && one.parallelism === other.parallelism;
 }
 
-/** Lets a few run at once, and a few more wait. */
+/** Limits concurrent work to MAX_RUNNING and queues up to MAX_WAITING more in each lane. */
 class Queue {
   #running = 0;
   readonly #waiting: Readonly<Record<Lane, (() => void)[]>> = { known: [], unknown: [] };
@@ -102,7 +105,7 @@ class Queue {
       return await work();
     } finally {
       const next = this.#waiting.known.shift() ?? this.#waiting.unknown.shift();
-      // Its place goes to the next one as it is, or somebody new could take it in between.
+      // The slot passes directly to the next waiting one, so that a newcomer cannot take it in between.
       if (next === undefined) this.#running -= 1;
       else next();
     }

@@ -3,25 +3,25 @@ import { Failure } from "../core/failure.ts";
 import { type Capability, mayUse, type Needs, type Principal } from "../core/principal.ts";
 import type { KeyGrant } from "./key-store.ts";
 
-/** Every capability there is: what a new key has unless chosen otherwise. */
+/** All capabilities; the default of a new key. */
 export const CAPABILITIES = ["chat", "images"] as const satisfies readonly Capability[];
 
-/** What is left of an API key once it has been checked. */
+/** The principal of an authenticated API key. */
 export interface KeyPrincipal extends Principal {
   /** Unix milliseconds; undefined for a key that does not expire. */
   readonly expiresAtMs: number | undefined;
-  /** The key's whole hash, by which it is looked up again. */
+  /** The whole hash of the key, for further look-ups. */
   readonly hash: string;
-  /** When the store was asked for what is said here, by the clock's `monotonic`. */
+  /** Time of the store query for these facts, by the clock's `monotonic`. */
   readonly confirmedAtMs: number;
 }
 
-/** Whether the key's time is over. */
+/** Whether the key has expired. */
 export function isExpired({ expiresAtMs }: KeyPrincipal, clock: Clock): boolean {
   return expiresAtMs !== undefined && expiresAtMs <= clock.now();
 }
 
-/** Who the holder of a key is. Undefined for a revoked key, and for one of a disabled account. */
+/** Makes the principal of a key. Undefined for a revoked key, and for one of a disabled account. */
 export function toPrincipal(
   { record, accountLimits, accountDisabled }: KeyGrant,
   asked: Pick<KeyPrincipal, "hash" | "confirmedAtMs">,

@@ -1,7 +1,7 @@
 import type { Clock } from "../core/clock.ts";
 import type { AccountStore, SecurityEvent } from "./account-store.ts";
 
-/** Everything that is recorded. */
+/** All types of security events. */
 export type SecurityEventType =
   | "signed_up"
   | "signed_in"
@@ -26,26 +26,26 @@ export type SecurityEventType =
   | "key_rotated"
   | "key_revoked";
 
-/** What happened, without its time. */
+/** A security event without its time. */
 export interface NewSecurityEvent {
   readonly type: SecurityEventType;
   readonly actorId?: string | undefined;
   readonly accountId?: string | undefined;
   readonly network?: string | undefined;
-  /** IDs and numbers; never a secret, nor an e-mail address as it is. */
+  /** IDs and numbers; never a secret or a plain e-mail address. */
   readonly details?: Readonly<Record<string, string>>;
 }
 
-/** Writes down what an owner may want to look up later. */
+/** Records security events for the owner. */
 export interface SecurityLog {
-  /** Resolves when the event is kept, or when it is sure that it cannot be. Never rejects: what happened has happened. */
+  /** Resolves when the event is stored or storing has failed. Never rejects: the action has already happened. */
   record(event: NewSecurityEvent): Promise<void>;
 }
 
-/** Where each event is also told to, with the reason when it could not be kept. */
+/** Called with each event, and with the reason when it could not be stored. */
 export type SecurityListener = (event: SecurityEvent, lost: unknown) => void;
 
-/** Keeps events in the store and tells a listener, such as the log of the process. */
+/** Stores events and passes them to a listener, such as the process's log. */
 export function createSecurityLog(
   store: Pick<AccountStore, "record">,
   clock: Clock,

@@ -4,29 +4,29 @@ import type { AccessContext, Origin } from "./context.ts";
 import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const MINUTE_MS = 60_000;
-/** A session ends when it was not used for as long. */
+/** A session ends after this time without use. */
 const IDLE_MS = 120 * MINUTE_MS;
-/** And this long after it began in any case. */
+/** Longest life of a session, however much it is used. */
 export const SESSION_LIFETIME_MS = 24 * 60 * MINUTE_MS;
-/** How long after the password was given sensitive acts need no other proof. */
+/** Time after confirming the password in which sensitive actions need no further proof. */
 const FRESH_MS = 10 * MINUTE_MS;
-/** How exactly the last use is known: writing each would cost more than the requests. */
+/** Resolution of the last use: writing each use would cost more than the requests. */
 const TOUCH_MS = MINUTE_MS;
-/** Nobody looks through more. */
+/** Largest number of sessions listed. */
 const MAX_LISTED = 100;
 
-/** Somebody with a valid session. */
+/** A valid session and its account. */
 export interface SignedIn {
   readonly session: SessionRecord;
   readonly account: AccountRecord;
 }
 
-/** A session at the only moment its ID is known outside the cookie. */
+/** A new session; its ID is only in the cookie, not stored. */
 export interface StartedSession extends SignedIn {
   readonly id: string;
 }
 
-/** Starts a session for somebody whose password has just been checked. */
+/** Starts a session for an account whose password has just been checked. */
 export async function startSession(
   { store, clock }: AccessContext,
   account: AccountRecord,
@@ -47,7 +47,7 @@ export async function startSession(
   return { id, session, account };
 }
 
-/** Whose session this is; undefined when it has ended, or its account is disabled. Counts as a use. */
+/** Returns the session of an ID; undefined when it has ended or its account is disabled. Counts as a use. */
 export async function findSession(
   context: Pick<AccessContext, "store" | "clock">,
   id: string,
@@ -61,7 +61,7 @@ export async function findSession(
   return found;
 }
 
-/** The same without counting as a use: for what goes on without anybody there. */
+/** The same without counting as a use: for requests that continue without the user. */
 export async function peekSession(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   id: string,
@@ -76,12 +76,12 @@ function hasEnded({ lastSeenAtMs, createdAtMs }: SessionRecord, nowMs: number): 
   return nowMs - lastSeenAtMs >= IDLE_MS || nowMs - createdAtMs >= SESSION_LIFETIME_MS;
 }
 
-/** Until when the session may do what needs a fresh password, in Unix milliseconds. */
+/** Time until which the session may do what needs a fresh password, in Unix milliseconds. */
 export function freshUntilMs({ authenticatedAtMs }: SessionRecord): number {
   return authenticatedAtMs + FRESH_MS;
 }
 
-/** Throws `permission_denied`, with the detail `reauthentication_required`, when the password was given too long ago. */
+/** Throws `permission_denied`, with the detail `reauthentication_required`, when the password was confirmed too long ago. */
 export function requireFresh({ session }: SignedIn, nowMs: number): void {
   if (nowMs < freshUntilMs(session)) return;
   throw new Failure("permission_denied", "Confirm your password to continue.", {
@@ -95,7 +95,7 @@ export function requireAdministrator({ account }: SignedIn): void {
   throw new Failure("permission_denied", "Only administrators can do this.");
 }
 
-/** Ends a session, if it is one. */
+/** Ends the session of an ID, if there is one. */
 export async function signOut(context: AccessContext, id: string, network: string | undefined): Promise<void> {
   const found = await findSession(context, id);
   if (isToken(id)) await context.store.removeSession(hashToken(id));
@@ -104,7 +104,7 @@ export async function signOut(context: AccessContext, id: string, network: strin
   await context.log.record({ type: "signed_out", actorId: accountId, accountId, network });
 }
 
-/** The sessions of somebody who is signed in, the latest used first, at most 100. */
+/** The sessions of a signed-in account, most recently used first, at most 100. */
 export async function listSessions(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   { account }: SignedIn,
@@ -113,7 +113,7 @@ export async function listSessions(
   return (await store.listSessions(account.id, MAX_LISTED)).filter((session) => !hasEnded(session, nowMs));
 }
 
-/** Ends all other sessions of somebody who is signed in; answers how many. */
+/** Ends all other sessions of a signed-in account; answers how many. */
 export async function signOutElsewhere(
   { store, log }: Pick<AccessContext, "store" | "log">,
   { session, account: { id } }: SignedIn,
@@ -125,7 +125,7 @@ export async function signOutElsewhere(
   return ended;
 }
 
-/** Removes sessions that have ended by themselves; answers how many. */
+/** Removes expired sessions; answers how many. */
 export function pruneSessions({ store, clock }: Pick<AccessContext, "store" | "clock">): Promise<number> {
   const nowMs = clock.now();
   return store.pruneSessions({ createdBeforeMs: nowMs - SESSION_LIFETIME_MS, seenBeforeMs: nowMs - IDLE_MS });

@@ -3,17 +3,20 @@ import { generateToken, hashToken, isToken } from "./secret-token.ts";
 
 const LIFETIME_MS = 7 * 24 * 60 * 60 * 1000;
 
-/** How the first administrator of an installation is made. */
+/** State of the setup of an installation's first administrator. */
 export interface SetupState {
-  /** Whether the installation has an administrator; then nothing else here matters. */
+  /** Whether the installation has an administrator; then there is no token. */
   readonly hasAdministrator: boolean;
-  /** For the sign-up page; undefined where none is needed, and where sign-up is closed. Valid for seven days, and for one use. */
+  /**
+   * Token for the sign-up page; undefined where none is needed and where sign-up is closed. Valid for seven days and one
+   * use.
+   */
   readonly token: string | undefined;
 }
 
 /**
- * Makes a token for the first administrator where one is needed, to be shown to the operator. Each process of an installation
- * makes its own, and every one of them takes all: hashes are in the database.
+ * Makes a setup token where one is needed, to be shown to the operator. Each process of an installation makes its own, and
+ * all accept any of them: their hashes are in the database.
  */
 export async function prepareSetup(
   context: Pick<AccessContext, "store" | "clock" | "signUp" | "isExposed">,
@@ -27,7 +30,7 @@ export async function prepareSetup(
   return { hasAdministrator, token };
 }
 
-/** Whether a text is a token that `prepareSetup` made for this installation. Found by its hash, so no comparison leaks it. */
+/** Whether a text is a valid setup token of this installation. Found by its hash, so the comparison leaks no timing. */
 export async function isSetupToken(
   { store, clock }: Pick<AccessContext, "store" | "clock">,
   text: string | undefined,

@@ -14,10 +14,10 @@ export interface Credentials {
 }
 
 /**
- * Starts a session. Throws one and the same `unauthenticated` Failure, after the same work, for an unknown address, a wrong
- * password and a disabled account; `rate_limited` after too many failures, for unknown addresses too; `invalid_request`
- * for what cannot be an address or a password at all. A browser in which the account has signed in before is throttled by
- * itself, whatever others have guessed.
+ * Starts a session. Throws the same `unauthenticated` Failure, after the same work, for an unknown address, a wrong password
+ * and a disabled account; `rate_limited` after too many failures, also for unknown addresses; `invalid_request` for a
+ * malformed address or password. A browser in which the account has signed in before has its own throttle, whatever others
+ * have guessed.
  */
 export async function signIn(
   context: AccessContext,
@@ -31,14 +31,14 @@ export async function signIn(
   const { hash, accountIds } = await recognizeBrowser(context, origin.browserToken);
   const isKnown = hash !== undefined && account !== undefined && accountIds.includes(account.id);
   const guesser: Guesser = isKnown ? { kind: "browser", hash } : { kind: "unknown", network };
-  // An unknown browser that finds the queue full leaves nothing behind in the database.
+  // An unknown browser that meets a full queue writes nothing to the database.
   if (!isKnown) context.passwords.requireRoom();
   const attempt = await context.throttle.attempt(email, guesser, account !== undefined);
   const expected = attempt.counts ? account?.passwordHash : undefined;
   const verdict = await context.passwords.verify(password, expected, isKnown ? "known" : "unknown");
   if (account === undefined || !verdict.matches || account.disabledAtMs !== undefined) {
     const details = { email_hash: hashEmail(email) };
-    // Of a flood with unknown addresses only the beginning is worth an event.
+    // Attempts with unknown addresses are recorded only until the throttle refuses.
     if (account !== undefined || attempt.refusal === undefined)
       await context.log.record({ type: "sign_in_failed", accountId: account?.id, network, details });
     throw attempt.refusal ?? refused();
@@ -46,15 +46,15 @@ export async function signIn(
   await attempt.succeeded();
   const started = await startSession(context, account, origin);
   await confirm(context, started, password);
-  // What cannot be done now is done at the next sign-in.
+  // A failed rehash is repeated at the next sign-in.
   if (verdict.outdated) await rehash(context, account, password).catch(() => undefined);
   await context.log.record({ type: "signed_in", actorId: account.id, accountId: account.id, network });
   return started;
 }
 
 /**
- * Takes the password of somebody who is signed in once more, so that sensitive acts are allowed for a while. Throws
- * `invalid_request` for a wrong one, `rate_limited` after too many.
+ * Confirms the password of a signed-in account, which allows sensitive actions for a while. Throws `invalid_request` for a
+ * wrong password, `rate_limited` after too many.
  */
 export async function reauthenticate(
   context: AccessContext,
@@ -68,7 +68,7 @@ export async function reauthenticate(
   return { ...signedIn, session: { ...signedIn.session, authenticatedAtMs } };
 }
 
-/** The password of somebody who is signed in, and the request's field that it came in. */
+/** A password of a signed-in account, and the request's field that contains it. */
 export interface OwnPassword {
   readonly signedIn: SignedIn;
   readonly password: string;
@@ -76,8 +76,8 @@ export interface OwnPassword {
 }
 
 /**
- * Checks a password with a throttle of the session's own: whatever others guess, its owner can give it. Throws `invalid_request` for a wrong one: `unauthenticated` would say
- * that the session is over.
+ * Checks a password with the session's own throttle, so that guesses elsewhere do not block its owner. Throws
+ * `invalid_request` for a wrong one, because `unauthenticated` would mean that the session has ended.
  */
 export async function checkOwnPassword(
   context: AccessContext,
@@ -107,15 +107,15 @@ function refused(): Failure {
   return new Failure("unauthenticated", "The e-mail address or the password is wrong.");
 }
 
-/** Makes the hash anew at today's cost, unless the password has been changed meanwhile. */
+/** Hashes the password again at the current cost, unless it has been changed meanwhile. */
 async function rehash({ store, passwords }: AccessContext, account: AccountRecord, password: string): Promise<void> {
   const { passwordHash } = account;
   await store.update(account.id, { passwordHash: await passwords.hash(password, "known") }, { passwordHash });
 }
 
 /**
- * Takes the session back when its account was disabled, or got another password, while the old one was being checked:
- * whoever ended the account's sessions meanwhile did not see this one.
+ * Ends the new session again when the account was disabled, or its password changed, while the old password was being
+ * checked: whoever removed the account's sessions then missed this one.
  */
 async function confirm(context: AccessContext, started: StartedSession, password: string): Promise<void> {
   const { store, passwords } = context;

@@ -16,23 +16,23 @@ export interface Application {
   readonly password: string;
   /** Default: the part of the address before the @. */
   readonly name?: string | undefined;
-  /** From an invitation's link. */
+  /** Token of an invitation's link. */
   readonly token?: string | undefined;
-  /** From the link that a start prints, for the first administrator. */
+  /** Token of the link printed at startup, for the first administrator. */
   readonly setupToken?: string | undefined;
 }
 
 /**
- * Makes an account and signs in. On a fresh installation the first person takes over the default account and is its
- * administrator, and of two at the same moment the other one is treated as everybody after. Where others than users of this
- * machine may reach the page, that takes a setup token or an administrator's invitation from the command line; where sign-up
- * is closed, nobody becomes anything here.
+ * Makes an account and signs in. On a fresh installation the first person takes over the default account as its
+ * administrator; of two simultaneous ones, the second is treated like everyone after. Where other machines may reach the
+ * page, the first person needs a setup token or an administrator's invitation from the command line; where sign-up is
+ * closed, this always fails.
  *
- * Nothing is ever sent by e-mail here, so an address that is taken cannot be hidden from somebody who may sign up with it:
- * that one learns it when the account is not made. Everybody else learns nothing, because the right to sign up is checked
- * first; and in either case the password has been hashed by then, and the network's attempts are counted.
+ * No e-mail is ever sent, so a person who may sign up with an address learns from the failure when it is taken. Others do
+ * not, because the right to sign up is checked first. In either case the password has been hashed by then, and the attempt
+ * counts for its network.
  *
- * Throws `permission_denied` without the right to sign up, `invalid_request` for what cannot be, `rate_limited`.
+ * Throws `permission_denied` without the right to sign up, `invalid_request` for invalid input, `rate_limited`.
  */
 export async function signUp(
   context: AccessContext,
@@ -53,14 +53,14 @@ export async function signUp(
   const claimed = await claim(context, newcomer);
   if (claimed !== undefined) await context.store.removeSetupTokens();
   const account = claimed ?? (await join(context, newcomer, token));
-  // Whoever needed no invitation leaves none behind for somebody else.
+  // An invitation that was not needed must not stay usable for others.
   if (claimed !== undefined && token !== undefined) await removeUnused(context, token);
   const details = { role: account.role };
   await context.log.record({ type: "signed_up", actorId: account.id, accountId: account.id, network, details });
   return startSession(context, account, origin);
 }
 
-/** What every new account is made of. */
+/** The data of every new account. */
 export type Newcomer = Required<Pick<AccountRecord, "email" | "name" | "passwordHash">> & { readonly email: string };
 
 /** Takes over the default account; undefined when it has an owner. */
@@ -71,7 +71,7 @@ export async function claim(
   return (await store.claimDefault(newcomer)) ? store.find(DEFAULT_ACCOUNT_ID) : undefined;
 }
 
-/** An account that does not exist yet. */
+/** The record of a new account. */
 export function newAccount(newcomer: Newcomer, role: Role, nowMs: number): AccountRecord {
   return {
     ...newcomer,
@@ -83,12 +83,12 @@ export function newAccount(newcomer: Newcomer, role: Role, nowMs: number): Accou
   };
 }
 
-/** The name that was given, or the address's local part. Throws an `invalid_request` Failure. */
+/** The given name, or else the address's local part. Throws an `invalid_request` Failure. */
 export function nameFor(given: string | undefined, email: string): string {
   return checkName(given === undefined || given === "" ? email.slice(0, email.lastIndexOf("@")).slice(0, 100) : given);
 }
 
-/** Makes an account beside others. Throws when the right to do so is not there, or no longer. */
+/** Makes a further account. Throws when the right to do so is missing or has been lost meanwhile. */
 async function join(context: AccessContext, newcomer: Newcomer, token: string | undefined): Promise<AccountRecord> {
   const { store, clock, log } = context;
   const invitation = await admit(context, token, newcomer.email);
@@ -105,7 +105,9 @@ async function join(context: AccessContext, newcomer: Newcomer, token: string | 
   return account;
 }
 
-/** Throws `permission_denied` for somebody who may not make an account with this address; else the invitation, if there is one. */
+/**
+ * Returns the invitation, if one is used. Throws `permission_denied` without the right to make an account with this address.
+ */
 async function admit(
   context: AccessContext,
   token: string | undefined,
@@ -121,7 +123,7 @@ async function admit(
   return invitation;
 }
 
-/** Throws `permission_denied` for somebody who may not become the first administrator. */
+/** Throws `permission_denied` without the right to become the first administrator. */
 async function admitFirst(
   context: AccessContext,
   { email, token, setupToken }: Pick<Application, "email" | "token" | "setupToken">,

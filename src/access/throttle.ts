@@ -3,61 +3,61 @@ import { Failure } from "../core/failure.ts";
 import type { Clock } from "../core/clock.ts";
 import type { ThrottleState, ThrottleStore } from "./account-store.ts";
 
-/** The failure from which on the next attempt has to wait: 1 s, then twice as long each time. */
+/** Number of the failure after which the next attempt has to wait: 1 s, then twice as long each time. */
 const FIRST_WAIT = {
-  /** At one account from one network. */
+  /** Failures at one account from one network. */
   network: 5,
-  /** At one account from everywhere but known browsers and sessions: bounds what many networks can guess together. */
+  /** Failures at one account from all unknown browsers: bounds what many networks can guess together. */
   account: 50,
-  /** In one known browser or session. */
+  /** Failures in one known browser or session. */
   known: 10,
 } as const;
 const LONGEST_WAIT_MS = 900_000;
-/** Failures are forgotten when none followed for this long. */
+/** Failures are forgotten after this time without another. */
 const FORGET_MS = 24 * 60 * 60 * 1000;
 
 const WINDOW_MS = 60_000;
-/** Attempts of a network in one minute that are answered exactly; later ones that fail are told to wait. */
+/** Attempts of a network in one minute that get exact answers; later failures get `rate_limited`. */
 const NETWORK_FAILURES = 20;
-/** Attempts of a network in one minute whose password is looked at: each costs about 0.1 s of one core. */
+/** Attempts of a network in one minute whose password is checked: each costs about 0.1 s of one core. */
 const NETWORK_ATTEMPTS = 120;
 const NETWORK_SIGN_UPS = 20;
 
-/** Who gives a password: an unknown browser in a network, or one that has proven before that it belongs to the account. */
+/** Origin of a password attempt: an unknown browser in a network, or a browser or session known for the account. */
 export type Guesser =
   | { readonly kind: "unknown"; readonly network: string | undefined }
   | { readonly kind: "browser" | "session"; readonly hash: string };
 
-/** A password that is about to be checked. */
+/** A counted attempt whose password is to be checked. */
 export interface Attempt {
   /**
-   * Whether the right password counts. False for a network that has failed at too many accounts within a minute: the password
-   * is then compared with nothing, so that the answer comes as late as any other.
+   * Whether the right password counts. False for a network that has failed at too many accounts within a minute: the
+   * password is then compared with a dummy hash, so that the answer takes as long as any other.
    */
   readonly counts: boolean;
-  /** What to refuse a wrong password with, in place of calling it wrong. Does not depend on whether the account exists. */
+  /** Failure for a wrong password in place of "wrong password". Does not depend on whether the account exists. */
   readonly refusal: Failure | undefined;
-  /** The password was right. */
+  /** To be called when the password was right. */
   succeeded(): Promise<void>;
 }
 
 /**
- * Slows down guesses of passwords. An attempt counts before its password is looked at, so that many at once are as slow as one
- * after another. Answers and waits are the same for addresses with and without an account.
+ * Slows down password guessing. An attempt is counted before its password is checked, so that simultaneous attempts are as
+ * slow as successive ones. Answers and waits are the same for addresses with and without an account.
  */
 export interface Throttle {
-  /** Counts a sign-up. Throws `rate_limited` from the 21st of a minute and network on. */
+  /** Counts a sign-up. Throws `rate_limited` from a network's 21st in a minute on. */
   enterSignUp(network: string): Promise<void>;
   /**
-   * Counts an attempt, as failed until its `succeeded` says otherwise. Throws `rate_limited` while this guesser has to wait.
-   * Known browsers and sessions have a count of their own, which nobody else can use up.
+   * Counts an attempt as failed until its `succeeded` is called. Throws `rate_limited` while this guesser has to wait. Known
+   * browsers and sessions have a count of their own, which others cannot use up.
    */
   attempt(email: string, guesser: Guesser, hasAccount: boolean): Promise<Attempt>;
   /** Forgets all failures at one account. */
   forget(email: string): Promise<void>;
 }
 
-/** A throttle whose state all processes on the same store share. */
+/** Creates a throttle whose state is shared by all processes on the same store. */
 export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
   /** Counts one failure. Throws `rate_limited` while the subject has to wait. */
   const countAt = async (subject: string, firstWait: number): Promise<void> => {
@@ -69,7 +69,7 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     });
     if (refusedMs > 0) throw tooMany(refusedMs);
   };
-  /** Adds to the count of the present minute. */
+  /** Adds to the count of the current minute. */
   const countInWindow = async (subject: string, by: number): Promise<{ count: number; leftMs: number }> => {
     const nowMs = clock.now();
     const { count, changedAtMs } = await store.update(subject, (state) => addInWindow(state, { nowMs, by }));
@@ -85,7 +85,7 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
     try {
       await countAt(account, FIRST_WAIT.account);
     } catch (refusal) {
-      // Others have used up the account's count; this network has not failed.
+      // Other networks have used up the account's count; this attempt is not counted as this network's failure.
       await store.update(own, (state) => takeBack(state, clock.now()));
       throw refusal;
     }
@@ -118,7 +118,10 @@ export function createThrottle(store: ThrottleStore, clock: Clock): Throttle {
   };
 }
 
-/** Subjects hold the hash of an address: all have the same length, and the table does not show who signs in. */
+/**
+ * Name of an account's subject. Holds a hash of the address: all names have the same length, and the table does not show who
+ * signs in.
+ */
 function subjectOf(email: string): string {
   return `account:${hash("sha256", email, "hex")}`;
 }
@@ -133,12 +136,12 @@ function countFailure(
   return { count, blockedUntilMs: nowMs + waitMs, changedAtMs: nowMs };
 }
 
-/** Undoes the count of an attempt that turned out right. Failures before it stay. */
+/** Takes back the count of an attempt that turned out right. Earlier failures stay. */
 function takeBack(state: ThrottleState | undefined, nowMs: number): ThrottleState {
   return { count: Math.max((state?.count ?? 0) - 1, 0), blockedUntilMs: 0, changedAtMs: state?.changedAtMs ?? nowMs };
 }
 
-/** Windows are minutes of the clock, the same for all subjects: `changedAtMs` is the beginning of the minute. */
+/** Adds to a window: a minute of the clock, the same for all subjects, whose beginning is `changedAtMs`. */
 function addInWindow(
   state: ThrottleState | undefined,
   { nowMs, by }: { readonly nowMs: number; readonly by: number },

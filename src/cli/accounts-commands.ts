@@ -30,7 +30,7 @@ import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-
 
 const ROLES: readonly Role[] = ["administrator", "member"];
 
-/** Who the security events say it was: nobody who is signed in, from nowhere. */
+/** Actor in security events: no signed-in account and no network. */
 const ACTOR = { actorId: undefined, network: undefined };
 
 const PASSWORD_FLAG = {
@@ -39,12 +39,12 @@ const PASSWORD_FLAG = {
 
 export const accountsCreate: Command = {
   name: "accounts create",
-  summary: "invite somebody, and print the token of the invitation, or make an account with a password",
+  summary: "invite a person and print the invitation's token, or create an account with a password",
   positionals: [],
   flags: {
-    email: { value: "ADDRESS", help: "whose it is (required)" },
-    name: { value: "NAME", help: "what it is called, with --password-stdin (default: the address up to the @)" },
-    role: { value: ROLES.join("|"), help: "what it may do (default: member)" },
+    email: { value: "ADDRESS", help: "e-mail address of the account (required)" },
+    name: { value: "NAME", help: "name of the account, with --password-stdin (default: the address up to the @)" },
+    role: { value: ROLES.join("|"), help: "role of the account (default: member)" },
     ...PASSWORD_FLAG,
     ...CONFIG_FLAG,
     ...JSON_FLAG,
@@ -63,7 +63,8 @@ export const accountsCreate: Command = {
         else context.stdout.write(`Created ${account.id} (${account.email}, ${account.role}).\n`);
         return;
       }
-      if (name !== undefined) throw new UsageError("--name needs --password-stdin: who is invited chooses a name");
+      if (name !== undefined)
+        throw new UsageError("--name needs --password-stdin: an invited person chooses the name at sign-up");
       await requireFirstAdministrator(access.store, role);
       const invitation = await createInvitation(access, { email, role, ...ACTOR });
       if (asJson) writeJson(context.stdout, toInvitationJson(invitation));
@@ -92,13 +93,13 @@ export const accountsDisable = switching({
 
 export const accountsEnable = switching({
   name: "accounts enable",
-  summary: "give a disabled account and its keys back",
+  summary: "enable a disabled account and its keys again",
   disabled: false,
 });
 
 export const accountsLimit: Command = {
   name: "accounts limit",
-  summary: "change an account's limits, which all its keys share; what is not named stays",
+  summary: "change an account's limits, which all its keys share; limits without a flag stay",
   positionals: ["ID|EMAIL"],
   flags: { ...LIMIT_FLAGS, ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
@@ -107,13 +108,13 @@ export const accountsLimit: Command = {
       const limits = readLimits(invocation.flags, before);
       const account = await updateAccount(access, { id, update: { limits }, actor: ACTOR });
       if (invocation.switches.has("json")) writeJson(context.stdout, toAccountJson(account));
-      else context.stdout.write(`${id} is limited to: ${describeLimits(limits)}.\n`);
+      else context.stdout.write(`${id} has the limits: ${describeLimits(limits)}.\n`);
     }),
 };
 
 export const accountsResetPassword: Command = {
   name: "accounts reset-password",
-  summary: "give an account another password, which ends all its sessions",
+  summary: "set an account's password, and end all its sessions",
   positionals: ["ID|EMAIL"],
   flags: { ...PASSWORD_FLAG, ...CONFIG_FLAG, ...JSON_FLAG },
   run: (invocation, context) =>
@@ -163,12 +164,12 @@ function withAccounts(
   );
 }
 
-/** More than any password, and all that is read. */
+/** Limit of standard input; larger than any password. */
 const MAX_BYTES = 4096;
 
 /**
- * The password on standard input: all of it but the end of its line. Never an argument, which everybody on the machine
- * could read. Throws when there is more than one line, or nothing.
+ * Reads the password from standard input, without its final line feed. Never an argument, which every user of the machine
+ * can see. Throws when there is more than one line, or nothing.
  */
 async function readPassword({ readInput = readStandardInput }: CliContext): Promise<string> {
   const password = (await readInput()).replace(/\r?\n$/, "");

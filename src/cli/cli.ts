@@ -21,7 +21,7 @@ import { usage } from "./usage-command.ts";
 
 const helpCommand: Command = {
   name: "help",
-  summary: "print this",
+  summary: "print this help",
   positionals: [],
   flags: {},
   async run(_, { stdout }) {
@@ -98,7 +98,7 @@ function findCommand([first = "", second = ""]: readonly string[]): Command {
   const both = `${first} ${second}`.trim();
   const [asked, known] = group.length > 0 ? [both, group] : [first, names];
   const meant = nearest(asked, known) ?? nearest(both, names);
-  const remedy = meant === undefined ? `there are: ${known.join(", ")}` : `did you mean "${meant}"?`;
+  const remedy = meant === undefined ? `known commands: ${known.join(", ")}` : `did you mean "${meant}"?`;
   throw new UsageError(`unknown command "${asked}"; ${remedy}`);
 }
 
@@ -125,12 +125,12 @@ function formatOverview(commands: readonly Command[]): string {
     "",
     formatTable(commands.map(({ name, summary }) => [`  ${name}`, summary])),
     "",
-    "parley COMMAND --help explains a command.",
+    "For the flags of a command: parley COMMAND --help",
     "",
   ].join("\n");
 }
 
-/** One command in full. */
+/** The help of one command. */
 function formatHelp({ name, summary, positionals, flags }: Command): string {
   const rows = Object.entries(flags).map(([flag, { value, help }]) => [`  --${flag}${value ? ` ${value}` : ""}`, help]);
   return [
@@ -138,7 +138,7 @@ function formatHelp({ name, summary, positionals, flags }: Command): string {
     "",
     `Usage: ${["parley", name, ...positionals, "[FLAGS]"].join(" ")}`,
     "",
-    formatTable([...rows, ["  --help", "print this"]]),
+    formatTable([...rows, ["  --help", "print this help"]]),
     "",
   ].join("\n");
 }
@@ -151,7 +151,7 @@ function parseArguments(command: Command, args: readonly string[]): Invocation |
   const options = Object.fromEntries(
     Object.entries(command.flags).map(([name, { value }]) => [name, { type: value ? "string" : "boolean" } as const]),
   );
-  // Not strict: its messages do not say what would be right, so the tokens are checked here.
+  // Not strict: parseArgs' error messages do not suggest a correction, so the tokens are checked here.
   const { tokens } = parseArgs({
     args: [...args],
     options: { ...options, help: { type: "boolean", short: "h" } },
@@ -173,7 +173,7 @@ function parseArguments(command: Command, args: readonly string[]): Invocation |
       if (token.value !== undefined) throw new UsageError(`${token.rawName} takes no value`);
       switches.add(token.name);
     } else {
-      // `--name --json` forgot the name; `--name=--json` means it.
+      // `--name --json` lacks the value; `--name=--json` has it.
       const forgotten =
         token.value === undefined || token.value === "" || (!token.inlineValue && token.value.startsWith("-"));
       if (forgotten) throw new UsageError(`${token.rawName} needs a value: ${token.rawName} ${flag.value}`);
@@ -195,5 +195,5 @@ function checkPositionals({ positionals: names, name }: Command, given: readonly
 function unknownFlag(rawName: string, { flags }: Command): string {
   const known = [...Object.keys(flags), "help"].map((name) => `--${name}`);
   const meant = nearest(rawName, known);
-  return `unknown flag ${rawName}; ${meant === undefined ? `there are ${known.join(", ")}` : `did you mean ${meant}?`}`;
+  return `unknown flag ${rawName}; ${meant === undefined ? `known flags: ${known.join(", ")}` : `did you mean ${meant}?`}`;
 }

@@ -2,23 +2,23 @@ import type { Config } from "../config/config.ts";
 import type { Environment } from "../config/environment.ts";
 import type { Role } from "../gateway/role.ts";
 
-/** Where a command's text goes. */
+/** Destination of a command's text. */
 export interface Output {
   write(text: string): unknown;
 }
 
-/** What commands may use of the world. */
+/** Environment of the commands; replaced in tests. */
 export interface CliContext {
   readonly env: Environment;
-  /** Results, and nothing else. */
+  /** Results only. */
   readonly stdout: Output;
-  /** Everything that is only for people. */
+  /** Messages for people. */
   readonly stderr: Output;
-  /** Runs the server until it is told to stop; answers with the exit code. */
+  /** Runs the server until it is stopped; answers with the exit code. */
   serve(config: Config, role: Role): Promise<number>;
-  /** When a command that runs on is to end. Default: at SIGINT or SIGTERM. */
+  /** Resolves when a long-running command should end. Default: at SIGINT or SIGTERM. */
   readonly untilStopped?: () => Promise<void>;
-  /** All that stands on standard input. Default: the process's own. */
+  /** Reads all of standard input. Default: of this process. */
   readonly readInput?: () => Promise<string>;
 }
 
@@ -28,7 +28,7 @@ export interface Flag {
   readonly help: string;
 }
 
-/** What the command line said. Only what was given is present; the flags of a command are the only keys. */
+/** The parsed command line. Only given flags are present, and only those of the command. */
 export interface Invocation {
   readonly flags: Readonly<Record<string, string>>;
   readonly switches: ReadonlySet<string>;
@@ -44,11 +44,11 @@ export interface Command {
   /** Names of the arguments, all required. */
   readonly positionals: readonly string[];
   readonly flags: Readonly<Record<string, Flag>>;
-  /** Answers with the exit code. Whatever it throws is shown by its message. */
+  /** Answers with the exit code. Of a thrown error only the message is shown. */
   run(invocation: Invocation, context: CliContext): Promise<number>;
 }
 
-/** The command line is wrong; the message says how. */
+/** The command line is wrong; the message says what is wrong. */
 export class UsageError extends Error {
   override readonly name = "UsageError";
 }
@@ -65,7 +65,7 @@ export function writeJson(output: Output, value: unknown): void {
   output.write(`${JSON.stringify(value, undefined, 2)}\n`);
 }
 
-/** What a command's end says to a shell. */
+/** Exit codes. */
 export const EXIT = {
   ok: 0,
   failed: 1,
@@ -79,7 +79,7 @@ const UNITS_MS = { m: 60_000, h: 3_600_000, d: 86_400_000, w: 7 * 86_400_000 } a
 
 const MAX_MS = 10 * 366 * UNITS_MS.d;
 
-/** Reads `90m`, `12h`, `30d` or `4w` as milliseconds: more than nothing, at most ten years. Undefined for all else. */
+/** Parses `90m`, `12h`, `30d` or `4w` into milliseconds, above zero and at most ten years. Undefined for all else. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,7})([mhdw])$/.exec(text);
   if (match === null) return undefined;

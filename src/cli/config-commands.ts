@@ -7,7 +7,7 @@ import { formatTable } from "./output.ts";
 
 export const configCheck: Command = {
   name: "config check",
-  summary: "check a configuration file with the present environment, without starting anything",
+  summary: "check a configuration file with the current environment, without starting anything",
   positionals: ["FILE"],
   flags: { json: { help: `${JSON_FLAG.json.help}: the complete configuration, secrets hidden` } },
   async run({ positionals: [file], switches }, { env, stdout, stderr }) {
@@ -29,7 +29,7 @@ const HEADING = ["MODEL", "PROVIDER", "UPSTREAM MODEL", "CONTEXT", "MAX OUTPUT",
 
 export const models: Command = {
   name: "models",
-  summary: "list the models, where they are served and what they cost",
+  summary: "list the models with their providers and prices",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   async run({ flags, switches }, { env, stdout }) {

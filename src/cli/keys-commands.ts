@@ -34,22 +34,22 @@ import { type DatabaseContext, findAccountByIdOrEmail, withStore } from "./with-
 const OPTIONS_FLAG = {
   options: {
     value: "A,B|all|none|default",
-    help: `what requests may ask of providers beside tokens: ${PROVIDER_OPTIONS.join(", ")} (default: all without a budget, none with one)`,
+    help: `provider options that requests may use: ${PROVIDER_OPTIONS.join(", ")} (default: all without a budget, none with one)`,
   },
 } as const;
 
 export const keysCreate: Command = {
   name: "keys create",
-  summary: "make an API key and print it, this once",
+  summary: "create an API key and print it; it is not shown again",
   positionals: [],
   flags: {
-    name: { value: "NAME", help: "what it is for (required)" },
-    models: { value: "A,B", help: "the models it may use (default: all)" },
-    capabilities: { value: CAPABILITIES.join(","), help: "what it may be used for (default: both)" },
-    account: { value: "A", help: "whose it is, by the account's ID or e-mail address (default: the first account)" },
+    name: { value: "NAME", help: "name of the key (required)" },
+    models: { value: "A,B", help: "models that the key may use (default: all)" },
+    capabilities: { value: CAPABILITIES.join(","), help: "permissions of the key (default: both)" },
+    account: { value: "A", help: "owner, by the account's ID or e-mail address (default: the first account)" },
     ...LIMIT_FLAGS,
     ...OPTIONS_FLAG,
-    expires: { value: "30d", help: "how long it lives, in m, h, d or w (default: for ever)" },
+    expires: { value: "30d", help: "lifetime, in m, h, d or w (default: never expires)" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
@@ -95,12 +95,12 @@ export const keysList: Command = {
 
 export const keysRotate: Command = {
   name: "keys rotate",
-  summary: "make a key in place of another one, which goes on working for a while",
+  summary: "create a replacement for a key; the old key keeps working for a grace period",
   positionals: ["ID"],
   flags: {
     grace: {
       value: Object.keys(GRACES).join("|"),
-      help: `how long the old key goes on working (default: ${DEFAULT_GRACE})`,
+      help: `grace period of the old key (default: ${DEFAULT_GRACE})`,
     },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
@@ -115,7 +115,8 @@ export const keysRotate: Command = {
         writeJson(context.stdout, { ...toCreatedJson(created), replaces: id, grace });
       else {
         writeSecret(context, created);
-        const end = grace === "0" ? "has ended" : `ends in ${grace}, or earlier if it was to expire before`;
+        const end =
+          grace === "0" ? "no longer works" : `stops working in ${grace}, or at its expiry if that is earlier`;
         context.stderr.write(`${id} ${end}.\n`);
       }
     }),
@@ -123,12 +124,12 @@ export const keysRotate: Command = {
 
 export const keysUpdate: Command = {
   name: "keys update",
-  summary: "change a key's name, permissions or limits; what is not named stays",
+  summary: "change a key's name, permissions or limits; settings without a flag stay",
   positionals: ["ID"],
   flags: {
-    name: { value: "NAME", help: "what it is for" },
-    models: { value: "A,B|all", help: "the models it may use" },
-    capabilities: { value: CAPABILITIES.join(","), help: "what it may be used for" },
+    name: { value: "NAME", help: "name of the key" },
+    models: { value: "A,B|all", help: "models that the key may use" },
+    capabilities: { value: CAPABILITIES.join(","), help: "permissions of the key" },
     ...LIMIT_FLAGS,
     ...OPTIONS_FLAG,
     ...CONFIG_FLAG,
@@ -157,10 +158,10 @@ export const keysUpdate: Command = {
 
 export const keysRevoke: Command = {
   name: "keys revoke",
-  summary: "end an API key for good, and those it has replaced; running servers refuse it within five seconds",
+  summary: "revoke an API key and the keys it has replaced, for good; running servers refuse them within five seconds",
   positionals: ["ID"],
   flags: {
-    only: { help: "leave the keys that it has replaced until their grace ends" },
+    only: { help: "keep the replaced keys until their grace period ends" },
     ...CONFIG_FLAG,
     ...JSON_FLAG,
   },
@@ -176,22 +177,22 @@ export const keysRevoke: Command = {
     }),
 };
 
-interface World {
+interface KeyCommandContext {
   readonly config: Config;
   readonly store: Store;
-  /** Notes what was done with a key where security events are kept. */
+  /** Records a change of a key as a security event. */
   readonly record: (type: SecurityEventType, key: Pick<KeyRecord, "id" | "accountId">) => Promise<void>;
 }
 
 function withKeys(
   invocation: Invocation,
   context: DatabaseContext,
-  action: (keys: KeyContext, world: World) => Promise<void>,
+  action: (keys: KeyContext, command: KeyCommandContext) => Promise<void>,
 ): Promise<number> {
   const clock = systemClock;
   return withStore(invocation, context, (store, config) => {
     const log = createSecurityLog(store.accounts, clock, () => undefined);
-    const record: World["record"] = (type, { id, accountId }) =>
+    const record: KeyCommandContext["record"] = (type, { id, accountId }) =>
       log.record({ type, accountId, details: { key_id: id } });
     return action({ store: store.keys, clock }, { config, store, record });
   });
@@ -238,5 +239,5 @@ function readGrace(text: string): Grace {
 
 function suggest(word: string, known: readonly string[]): string {
   const meant = nearest(word, known);
-  return meant === undefined ? `there are ${known.join(", ")}` : `did you mean ${meant}?`;
+  return meant === undefined ? `known are ${known.join(", ")}` : `did you mean ${meant}?`;
 }

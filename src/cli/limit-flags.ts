@@ -3,9 +3,9 @@ import { type Flag, UsageError } from "./command.ts";
 
 /** The flags for the limits of a key or an account. */
 export const LIMIT_FLAGS = {
-  rpm: { value: "N", help: "requests per minute, or none: then those of the account, or of the configuration" },
+  rpm: { value: "N", help: "requests per minute, or none: then the account's or the configured limit applies" },
   tpm: { value: "N", help: "tokens per minute, of prompts and answers together, or none" },
-  concurrency: { value: "N", help: "completions under way at the same moment, or none" },
+  concurrency: { value: "N", help: "completions in flight at the same time, or none" },
   budget: { value: "USD", help: "US dollars per calendar month (UTC), or none" },
 } as const satisfies Record<string, Flag>;
 
@@ -13,7 +13,7 @@ const MICRO_USD = 1_000_000;
 const MAX_COUNT = 1_000_000_000;
 const MAX_USD = 1_000_000;
 
-/** The limits that the flags name, over those there were. Throws UsageError. */
+/** Returns the limits given by flags, over the previous ones. Throws UsageError. */
 export function readLimits(flags: Readonly<Record<string, string>>, before: Limits): Limits {
   return {
     requestsPerMinute: readCount(flags["rpm"], "--rpm", before.requestsPerMinute),
@@ -23,7 +23,7 @@ export function readLimits(flags: Readonly<Record<string, string>>, before: Limi
   };
 }
 
-/** Whether any flag for limits was given. */
+/** Whether any limit flag was given. */
 export function namesLimits(flags: Readonly<Record<string, string>>): boolean {
   return Object.keys(LIMIT_FLAGS).some((name) => flags[name] !== undefined);
 }
@@ -44,7 +44,7 @@ function readUsd(text: string | undefined, before: number | undefined): number |
   throw new UsageError(`--budget is a number of US dollars such as 25 or 0.50, at most ${MAX_USD}, or none`);
 }
 
-/** Limits in the words of the command line, for JSON: null where there is none. */
+/** Limits as JSON, with the names of the configuration: null for no limit. */
 export function toLimitsJson(limits: Limits): object {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = limits;
   return {
@@ -55,7 +55,7 @@ export function toLimitsJson(limits: Limits): object {
   };
 }
 
-/** Limits in a few words, for a table. */
+/** Limits in short form, for a table. */
 export function describeLimits(limits: Limits): string {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = limits;
   const parts = [

@@ -5,7 +5,7 @@ import { type CreatedKey, keyState } from "../access/keys.ts";
 import type { CliContext } from "./command.ts";
 import { describeLimits, toLimitsJson } from "./limit-flags.ts";
 
-/** A moment in Unix milliseconds as the command line shows it; null where there is none. */
+/** Formats Unix milliseconds as ISO 8601; null for undefined. */
 function toIso(atMs: number | undefined): string | null {
   return atMs === undefined ? null : new Date(atMs).toISOString();
 }
@@ -24,11 +24,11 @@ export function formatTable(rows: readonly (readonly string[])[]): string {
     .join("\n");
 }
 
-/** The token alone goes to stdout, so that it can be piped. */
+/** Writes only the token to stdout, so that it can be piped. */
 export function writeInvitation({ stdout, stderr }: CliContext, { token, record }: CreatedInvitation): void {
   stderr.write(
-    `Invited ${record.email} as ${record.role}. Whoever signs up with this token and this address has the account; ` +
-      `it works once, until ${toIso(record.expiresAtMs)}, and is not shown again.\n`,
+    `Invited ${record.email} as ${record.role}. To get the account, sign up with this token and this address; ` +
+      `the token works once, until ${toIso(record.expiresAtMs)}, and is not shown again.\n`,
   );
   stdout.write(`${token}\n`);
 }
@@ -63,13 +63,13 @@ export function toAccountRow(account: AccountRecord): string[] {
   return [id, email, name, role, stateOf(account), toIso(createdAtMs) ?? ""];
 }
 
-/** `unclaimed` is the account that the first person who signs up takes over. */
+/** `unclaimed` is the initial account, which the first person who signs up takes over. */
 function stateOf({ passwordHash, disabledAtMs }: AccountRecord): "active" | "disabled" | "unclaimed" {
   if (disabledAtMs !== undefined) return "disabled";
   return passwordHash === undefined ? "unclaimed" : "active";
 }
 
-/** The secret alone goes to stdout, so that it can be piped. */
+/** Writes only the secret to stdout, so that it can be piped. */
 export function writeSecret({ stdout, stderr }: CliContext, { secret, record }: CreatedKey): void {
   stderr.write(`Created ${record.id} (${record.name}). Keep this key: it is not shown again.\n`);
   stdout.write(`${secret}\n`);

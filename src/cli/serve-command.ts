@@ -9,7 +9,10 @@ export const serve: Command = {
   positionals: [],
   flags: {
     ...CONFIG_FLAG,
-    role: { value: "ROLE", help: "all (default), core: gRPC and no HTTP, or front: HTTP before a core elsewhere" },
+    role: {
+      value: "ROLE",
+      help: "all (default), core: gRPC and no HTTP, or front: HTTP in front of a core in another process",
+    },
     core: { value: "ADDR", help: "a front's cores: HOST:PORT, dns:///HOST:PORT, or IP:PORT,IP:PORT" },
   },
   async run({ flags }, context) {
@@ -20,7 +23,7 @@ export const serve: Command = {
 
 function readRole(name: string, core: string | undefined): Role {
   if (name === "front") {
-    if (core === undefined) throw new UsageError("a front needs its core: --role front --core HOST:PORT");
+    if (core === undefined) throw new UsageError("--role front needs --core: --role front --core HOST:PORT");
     try {
       coreTarget(core);
     } catch (error) {
@@ -28,7 +31,7 @@ function readRole(name: string, core: string | undefined): Role {
     }
     return { name, core };
   }
-  if (name !== "all" && name !== "core") throw new UsageError(`--role ${name}: there are all, core and front`);
+  if (name !== "all" && name !== "core") throw new UsageError(`--role ${name}: must be all, core or front`);
   if (core !== undefined) throw new UsageError("--core is for --role front only");
   return { name };
 }

@@ -10,17 +10,17 @@ import type { Gateway } from "../gateway/gateway.ts";
 import type { Role } from "../gateway/role.ts";
 import { requireAddresses } from "../gateway/starting.ts";
 
-/** What `serve` needs of its process. */
+/** Dependencies of `serve` on its process. */
 export interface ServeContext {
   readonly stdout: Output;
-  /** Whether a person reads `stdout`: a first key is made for nobody else, because logs keep what is written to them. */
+  /** Whether `stdout` is a terminal: a first key is made only then, because logs keep their contents. */
   readonly isTerminal: boolean;
   readonly role: Role;
   /** Reads the configuration again; throws with a message for people when it is wrong. */
   readonly reread: () => Config;
 }
 
-/** Runs the gateway until the process is told to stop: the whole of `parley serve`. Answers with the exit code. */
+/** Runs the gateway until the process is stopped (`parley serve`). Answers with the exit code. */
 export async function serve(config: Config, { stdout, isTerminal, role, reread }: ServeContext): Promise<number> {
   const log = createLogger(config.log.level);
   for (const { setting, text } of listWarnings(config)) {
@@ -30,21 +30,21 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
   const gateway = await start(config, log, role);
   const stopped = Promise.race([stopSignal(), fault(log), giveUp(gateway, log)]);
   process.on("SIGHUP", () => void reload(config, { gateway, log, reread }));
-  // For who starts the program without the launcher and its flags: on this signal Node opens its inspector, through
-  // which every local user runs code and reads every credential.
+  // Needed without the launcher and its flags: on this signal Node would open its inspector, through which every local user
+  // can run code and read every credential.
   process.on("SIGUSR1", () => undefined);
   const { httpPort, grpcPort, operationsPort } = gateway;
   const ports = { http_port: httpPort, grpc_port: grpcPort, operations_port: operationsPort };
   log.info({ role: role.name, version: readVersion(), ...ports }, "ready");
   try {
-    // Last, because whoever reads it may send a signal at once.
+    // Last, because a reader of the greeting may send a signal at once.
     stdout.write(await greeting(config, role, { gateway, isTerminal }));
   } catch (error) {
     await gateway.close();
     throw error;
   }
   const crash = await stopped;
-  const hint = "a second signal ends the calls under way at once";
+  const hint = "a second signal ends the calls in flight at once";
   void stopSignal().then(() => gateway.abort());
   log.info({ active_calls: await gateway.activeCalls(), hint }, "draining");
   await gateway.drain();
@@ -53,7 +53,7 @@ export async function serve(config: Config, { stdout, isTerminal, role, reread }
   return crash === undefined ? 0 : 1;
 }
 
-/** Loads what the role needs and nothing else: who only watches over workers needs little. */
+/** Imports only the role's modules: the parent of workers needs few. */
 async function start(config: Config, log: Logger, role: Role): Promise<Gateway> {
   await requireAddresses(config, role.name);
   if (config.workers > 1) return (await import("../workers/start.ts")).startWorkers(config, log, role);
@@ -62,7 +62,7 @@ async function start(config: Config, log: Logger, role: Role): Promise<Gateway> 
   return (await import("../gateway/gateway.ts")).startGateway(config, log, role.name);
 }
 
-/** Takes over a changed configuration; one that is wrong changes nothing. */
+/** Applies a changed configuration; an invalid one changes nothing. */
 async function reload(
   before: Config,
   { gateway, log, reread }: { gateway: Gateway; log: Logger; reread: () => Config },
@@ -103,7 +103,7 @@ function changedAtRestart(before: Config, after: Config): string[] {
   return AT_RESTART.filter((section) => JSON.stringify(before[section]) !== JSON.stringify(after[section]));
 }
 
-/** A fault that nobody caught: the process can no longer be trusted, but what it is doing may end. */
+/** Uncaught exception: the process can no longer be trusted with new work, but its calls in flight may end. */
 function fault(log: Logger): Promise<Error> {
   return new Promise((resolve) => {
     process.on("uncaughtException", (error: Error) => {
@@ -113,7 +113,7 @@ function fault(log: Logger): Promise<Error> {
   });
 }
 
-/** It cannot go on by itself: whoever started it should hear of it. */
+/** Logs why the gateway cannot continue, so that the process ends with an error. */
 async function giveUp({ failed }: Gateway, log: Logger): Promise<Error> {
   const error = await (failed ?? new Promise<never>(() => undefined));
   log.fatal({ reason: error.message }, "giving up");
@@ -130,11 +130,11 @@ function stopSignal(): Promise<undefined> {
   });
 }
 
-const NOT_BUILT = "not built; `npm run build:web` builds it, or says why it cannot";
+const NOT_BUILT = "not built; run `npm run build:web`";
 
 /**
- * What a person at the terminal needs: where everything is, and on a fresh data directory how the first administrator is made,
- * a key and a first request.
+ * Text for a person at the terminal: addresses, and on a fresh data directory how to make the first administrator, a key and
+ * a first request.
  */
 async function greeting(
   config: Config,
@@ -177,14 +177,14 @@ async function greeting(
       lines.push(
         "Try it:",
         "",
-        // By way of standard input: arguments of a program are shown to all users of a machine.
+        // Over standard input: arguments of a program are visible to all users of a machine.
         `printf 'authorization: Bearer %s' "$KEY" | curl ${base}/v1/chat/completions -H @- -H 'content-type: application/json' -d '${body}'`,
       );
   } else lines.push("", 'Keys are made with: npx parley keys create --name "what it is for"');
   return `${lines.join("\n")}\n\n`;
 }
 
-/** How the first administrator is made, where that needs more than opening the dashboard. */
+/** How to make the first administrator, where opening the dashboard is not enough. */
 function setupLines(config: Config, base: string, setup: SetupState | undefined): string[] {
   if (setup === undefined || setup.hasAdministrator) return [];
   if (config.signUp === "closed")
@@ -193,7 +193,7 @@ function setupLines(config: Config, base: string, setup: SetupState | undefined)
   const link = `${config.http.publicUrl ?? base}/sign-up#setup=${setup.token}`;
   return [
     "",
-    "There is no administrator yet. Whoever opens this link first, within seven days, becomes it:",
+    "There is no administrator yet. The first person who signs up by this link, within seven days, becomes the administrator:",
     "",
     `  ${link}`,
   ];

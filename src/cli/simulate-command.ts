@@ -9,16 +9,16 @@ const DEFAULT_LISTEN = "127.0.0.1:4010";
 
 export const simulate: Command = {
   name: "simulate",
-  summary: "run the provider simulator by itself, until it is interrupted",
+  summary: "run the provider simulator alone until it is interrupted",
   positionals: [],
   flags: {
     listen: { value: "HOST:PORT", help: `where to listen (default: ${DEFAULT_LISTEN})` },
-    "allow-public": { help: "let --listen be an address that other machines reach" },
+    "allow-public": { help: "allow a --listen address that other machines can reach" },
     "tokens-per-second": { value: "N", help: `pace of an answer (default: ${MODEL_PACE.tokensPerSecond}; 0: no wait)` },
     "first-token-ms": { value: "N", help: `wait before an answer (default: ${MODEL_PACE.firstTokenMs})` },
-    fault: { value: "FAULT", help: "what every request meets, such as status=529 or cut-after=3" },
-    chaos: { value: "SEED", help: "a share of the requests meets faults, drawn from this number" },
-    "chaos-percent": { value: "N", help: `how large that share is, of a hundred (default: ${CHAOS_PERCENT})` },
+    fault: { value: "FAULT", help: "fault of every request, such as status=529 or cut-after=3" },
+    chaos: { value: "SEED", help: "random faults in a share of the requests, from this seed" },
+    "chaos-percent": { value: "N", help: `percentage of requests with faults (default: ${CHAOS_PERCENT})` },
     ...JSON_FLAG,
   },
   async run(invocation, { stdout, untilStopped = untilSignalled }) {
@@ -57,10 +57,10 @@ function readListen({ flags, switches }: Invocation): ListenAddress {
   const address = parseListenAddress(flags["listen"] ?? DEFAULT_LISTEN);
   if (address === undefined) throw new UsageError(`--listen is host:port, such as ${DEFAULT_LISTEN}`);
   if (isLoopback(address.host) || switches.has("allow-public")) return address;
-  throw new UsageError("--listen is not loopback; add --allow-public if other machines are to connect");
+  throw new UsageError("--listen is not loopback; add --allow-public if other machines should connect");
 }
 
-/** Undefined when nobody asks for it. */
+/** Undefined without --chaos. */
 function readChaos({ flags }: Invocation): ChaosOptions | undefined {
   const { chaos: seed, "chaos-percent": percent } = flags;
   if (seed === undefined) {
@@ -75,8 +75,8 @@ function readChaos({ flags }: Invocation): ChaosOptions | undefined {
 
 function describeChaos({ seed, percent }: ChaosOptions): string {
   return (
-    `Chaos ${seed}: of a hundred requests about ${percent} meet a fault. ` +
-    "With this number the same requests in the same order meet the same faults.\n"
+    `Chaos with seed ${seed}: about ${percent} % of the requests get a fault. ` +
+    "With this seed the same requests in the same order get the same faults.\n"
   );
 }
 

@@ -20,7 +20,7 @@ export const backup: Command = {
 
 export const migrate: Command = {
   name: "migrate",
-  summary: "bring the database up to this version, as serve does when it starts",
+  summary: "migrate the database to this version, as serve does at its start",
   positionals: [],
   flags: { ...CONFIG_FLAG, ...JSON_FLAG },
   async run({ flags, switches }, { env, stdout }) {
@@ -28,7 +28,7 @@ export const migrate: Command = {
     await store.close();
     const { before, after } = store.versions;
     if (switches.has("json")) writeJson(stdout, { version_before: before, version: after });
-    else if (before === after) stdout.write(`The database has version ${after} already.\n`);
+    else if (before === after) stdout.write(`The database already has version ${after}.\n`);
     else stdout.write(`Migrated the database from version ${before} to ${after}.\n`);
     return EXIT.ok;
   },

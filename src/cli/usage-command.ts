@@ -11,15 +11,15 @@ const MICRO_USD = 1_000_000;
 
 export const usage: Command = {
   name: "usage",
-  summary: "add up what the ledger says was used, and what it cost",
+  summary: "sum up the usage and cost in the ledger",
   positionals: [],
   flags: {
-    by: { value: GROUPS.join("|"), help: "what it is added up by (default: model)" },
+    by: { value: GROUPS.join("|"), help: "grouping of the sums (default: model)" },
     since: {
       value: "WHEN",
-      help: `a date in UTC such as 2026-11-01, or an age such as 24h (default: ${DEFAULT_SINCE}); hours count as a whole`,
+      help: `a date in UTC such as 2026-11-01, or an age such as 24h (default: ${DEFAULT_SINCE}); whole hours are counted`,
     },
-    until: { value: "WHEN", help: "the same, not included, up to the end of its hour (default: now)" },
+    until: { value: "WHEN", help: "end, in the same form, exclusive, rounded up to a whole hour (default: now)" },
     account: { value: "A", help: "only of this account, by its ID or e-mail address" },
     key: { value: "ID", help: "only of this key" },
     ...CONFIG_FLAG,
@@ -63,7 +63,7 @@ function readMoment(text: string, flag: string, nowMs: number): number {
   );
 }
 
-/** What a row is called: its group, or the day that it is of. */
+/** Label of a row: its group, or its day. */
 function groupOf({ group, stepMs }: UsageRow): string {
   return stepMs === undefined ? group : new Date(stepMs).toISOString().slice(0, 10);
 }

@@ -8,11 +8,11 @@ import { sqliteFile } from "../store/database.ts";
 import { openStore, type Store } from "../store/store.ts";
 import { type CliContext, EXIT, type Invocation, UsageError } from "./command.ts";
 
-/** The context of a command, and whether it makes a database that is missing. Default: it does not. */
+/** The context of a command, and whether it creates a missing database. Default: false. */
 export type DatabaseContext = CliContext & { readonly createsDatabase?: boolean };
 
 /**
- * Runs a command's action on the configured database, and closes it however that ends. Answers with the exit code. No
+ * Runs a command's action on the configured database, and closes it in any case. Answers with the exit code. No
  * command calls a provider, so their credentials need not be in its environment. Throws when there is no database yet, unless
  * the command `createsDatabase`: then the new one is named on standard error.
  */

@@ -6,7 +6,7 @@ const LOOPBACK = new BlockList();
 LOOPBACK.addSubnet("127.0.0.0", 8, "ipv4");
 LOOPBACK.addAddress("::1", "ipv6");
 
-/** Reads `host:port` (`[::1]:8080` for IPv6). Undefined when it is not that. */
+/** Parses `host:port` (`[::1]:8080` for IPv6). Undefined when malformed. */
 export function parseListenAddress(text: string): ListenAddress | undefined {
   const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]\s]+)):(\d{1,5})$/.exec(text);
   if (match === null) return undefined;

@@ -1,26 +1,26 @@
-/** A place in the configuration, from its top. */
+/** Path of a setting from the top of the configuration. */
 export type ConfigPath = readonly (string | number)[];
 
-/** One thing that is wrong. The text says what would be right and never repeats a configured value. */
+/** One mistake in the configuration. The text says how to correct it and never repeats a configured value. */
 export interface Problem {
   readonly path: ConfigPath;
   readonly text: string;
-  /** The key itself is wrong, not what it holds. */
+  /** The key itself is wrong, not its value. */
   readonly atKey?: true;
-  /** It is about this environment variable, wherever that would go. */
+  /** The environment variable that is wrong, whichever setting it is for. */
   readonly variable?: string;
 }
 
 /** Collects problems, so that one run reports all of them. */
 export type Report = (path: ConfigPath, text: string) => void;
 
-/** One slip can upset everything after it; more lines than these help nobody. */
+/** Problems listed in the message: one slip can cause many more. */
 const MAX_LINES = 20;
 
 /** The configuration cannot be used. The message is for people: one line per problem, with its place and no secret. */
 export class ConfigError extends Error {
   override readonly name = "ConfigError";
-  /** One per problem: where it is (`parley.yaml:3:5`, or an environment variable), and what it is. */
+  /** One per problem: its place (`parley.yaml:3:5`, or an environment variable) and its text. */
   readonly lines: readonly string[];
 
   constructor(summary: string, problems: readonly string[]) {
@@ -35,7 +35,7 @@ export class ConfigError extends Error {
 /** A longer name is cut: after a forgotten colon or comma it may be a credential. Its line and column are given anyway. */
 const MAX_NAME_LENGTH = 24;
 
-/** `providers.alpha.api_keys[0]`; keys that need it are quoted. Empty for the top. */
+/** Formats a path such as `providers.alpha.api_keys[0]`; quotes unusual keys. Empty for the top. */
 export function formatPath(path: ConfigPath): string {
   return path
     .map((step, index) => {
@@ -47,7 +47,7 @@ export function formatPath(path: ConfigPath): string {
     .join("");
 }
 
-/** As JSON, without what JSON leaves as it is and a terminal obeys: control characters, and those that turn text around. */
+/** Quotes as JSON, and also escapes what JSON leaves as it is but terminals act on: control and bidirectional characters. */
 function quote(name: string): string {
   const escape = (char: string): string => `\\u${char.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return JSON.stringify(name).replace(/[\u007f-\u009f\u200e\u200f\u2028-\u202e\u2066-\u2069]/g, escape);

@@ -7,29 +7,29 @@ export interface ListenAddress {
   readonly port: number;
 }
 
-/** The limits of one attempt (`totalMs`: of all attempts of one completion together), in milliseconds. */
+/** Limits of one attempt in milliseconds; `totalMs` is for all attempts of one completion together. */
 export type Timeouts = Readonly<CamelKeys<TimeoutsInput>>;
 
-/** What an upstream model can do; has the shape of core's type of the same name. */
+/** Capabilities of an upstream model; has the shape of core's type of the same name. */
 export type Capabilities = Readonly<CamelKeys<CapabilitiesInput>>;
 
 export type Modality = "text" | "image" | "audio";
 
 export type LogLevel = "trace" | "debug" | "info" | "warn" | "error" | "fatal" | "silent";
 
-/** In micro-USD per million tokens, as integers: 5 USD per million tokens is 5,000,000. */
+/** Prices in micro-USD per million tokens, as integers: 5 USD per million tokens is 5,000,000. */
 export interface Price {
   readonly input: number;
   readonly output: number;
-  /** Input that the provider had in its prompt cache. */
+  /** Input that was read from the provider's prompt cache. */
   readonly cachedInput: number;
   /** Input that is written to a prompt cache, for minutes and for an hour. */
   readonly cacheWrite: number;
   readonly cacheWriteHour: number;
-  /** Speech, in the prompt and in the answer. */
+  /** Audio in the prompt and in the answer. */
   readonly audioInput: number;
   readonly audioOutput: number;
-  /** Tokens of pictures in the answer. */
+  /** Image tokens in the answer. */
   readonly image: number;
 }
 
@@ -43,26 +43,28 @@ export interface SimulatedProvider extends ProviderBase {
   readonly simulated: true;
 }
 
-/** A provider that is really called. */
+/** A real provider. */
 export interface RemoteProvider extends ProviderBase {
   readonly simulated: false;
   /** Without a trailing slash. */
   readonly baseUrl: string;
-  /** Secrets. May be empty where the service wants none. */
+  /** Secrets. May be empty where the service needs none. */
   readonly apiKeys: readonly string[];
-  /** May be a private or loopback address, and plain HTTP. */
+  /** Allows a private or loopback address, and plain HTTP. */
   readonly allowPrivate: boolean;
   /** Sent with every request; names in lower case. The values may be secrets. */
   readonly headers: Readonly<Record<string, string>>;
-  /** In each process: connections open at once, how long and how often one is used, and whether accounts share them. */
+  /**
+   * Per process: limit of open connections, age and number of requests of one connection, and whether accounts share them.
+   */
   readonly connections: Readonly<CamelKeys<ConnectionsInput>>;
-  /** What requests may ask of it beside tokens; undefined: everything. */
+  /** Provider options that requests may use (`PROVIDER_OPTIONS`); undefined: all. */
   readonly options: readonly ProviderOption[] | undefined;
 }
 
 export type ProviderConfig = SimulatedProvider | RemoteProvider;
 
-/** A model as clients see it, and what stands behind it. */
+/** A model as clients see it, with its provider and upstream model. */
 export interface ModelConfig {
   readonly id: string;
   /** The name of an entry of `Config.providers`. */
@@ -75,20 +77,20 @@ export interface ModelConfig {
   /** Tokens of prompt and answer together. */
   readonly contextWindow: number;
   readonly maxOutputTokens: number;
-  /** What is sent when a request has no `max_tokens` and the dialect needs one. */
+  /** `max_tokens` of the upstream request when the caller sets none and the dialect needs one. */
   readonly defaultMaxTokens: number;
   /** The model's fastest rate for one choice. */
   readonly maxTokensPerSecond: number;
   readonly modalities: { readonly input: readonly Modality[]; readonly output: readonly Modality[] };
   readonly preview: boolean;
-  /** Undefined when nobody said: then what it costs is unknown, and not shown as nothing. */
+  /** Undefined when not configured: the cost is then unknown, and not shown as zero. */
   readonly price: Price | undefined;
-  /** Those of the model over those of its provider over the general ones. */
+  /** The model's timeouts, else those of its provider, else the general ones. */
   readonly timeouts: Timeouts;
   readonly capabilities: Capabilities;
 }
 
-/** How much an account may use that has no limits of its own; has the shape of core's type of the same name. */
+/** Limits of an account that has none of its own; has the shape of core's type of the same name. */
 export interface Limits {
   readonly requestsPerMinute: number | undefined;
   readonly tokensPerMinute: number | undefined;
@@ -96,21 +98,21 @@ export interface Limits {
   readonly monthlyBudgetMicroUsd: number | undefined;
 }
 
-/** Who may make an account: everybody, those with an invitation, or nobody. The first person may unless it is nobody. */
+/** Who may make an account: everybody, people with an invitation, or nobody. Unless it is `closed`, the first person may. */
 export type SignUp = "open" | "invited" | "closed";
 
 /** Everything that can be configured, checked, complete and frozen. */
 export interface Config {
-  /** The file it came from; undefined when there was none. */
+  /** Name of the file; undefined without a file. */
   readonly file: string | undefined;
-  /** Whether secrets are written in the file itself, and not as `${NAME}`. */
+  /** Whether secrets are written literally in the file, not as `${NAME}`. */
   readonly secretsInFile: boolean;
   readonly http: {
     readonly listen: ListenAddress;
     readonly corsOrigins: readonly string[];
-    /** Whether others than this machine may connect, by the operator's own word. */
+    /** Whether other machines may connect, as allowed by the operator. */
     readonly allowPublic: boolean;
-    /** The origin under which people reach the dashboard; undefined for the address that is listened on. */
+    /** Origin under which people reach the dashboard; undefined for the listening address. */
     readonly publicUrl: string | undefined;
     /** Networks whose `x-forwarded-for` is believed. */
     readonly trustedProxies: readonly string[];
@@ -119,11 +121,11 @@ export interface Config {
     readonly listen: ListenAddress;
     readonly maxReceiveBytes: number;
     readonly maxSendBytes: number;
-    /** After which a connection is told to go, give or take a tenth; its calls finish. */
+    /** Age at which a connection gets GOAWAY, plus or minus a tenth; its calls finish. */
     readonly maxConnectionAgeMs: number;
   };
   readonly operations: { readonly listen: ListenAddress };
-  /** How many processes serve behind the same addresses: 1 to 128. */
+  /** Number of processes that serve behind the same addresses: 1 to 128. */
   readonly workers: number;
   /** Absolute path. */
   readonly dataDir: string;
@@ -140,13 +142,13 @@ export interface Config {
   readonly timeouts: Timeouts;
   /** A retry waits a random time up to `baseMs`, doubled for each further one, up to `capMs`. */
   readonly retries: { readonly baseMs: number; readonly capMs: number };
-  /** So many failures in a row let an upstream model rest: first for `openMs`, doubled up to `maxOpenMs`. */
+  /** `failures` in a row open the circuit breaker of an upstream model: first for `openMs`, doubled up to `maxOpenMs`. */
   readonly breaker: { readonly failures: number; readonly openMs: number; readonly maxOpenMs: number };
-  /** When new completions wait or are refused, in each process: calls under way, how long one may wait. */
+  /** Limits per process for admission: calls in flight, waiting time, connections. */
   readonly overload: {
     readonly maxCalls: number;
     readonly maxWaitMs: number;
-    /** Undefined for what the limit of descriptors allows, and for half of that. */
+    /** Undefined: computed from the descriptor limit, and half of that per address. */
     readonly maxConnections?: number;
     readonly maxConnectionsPerAddress?: number;
   };

@@ -16,12 +16,12 @@ const NOUNS: Readonly<Record<string, string>> = {
 
 const COUNTED: Readonly<Record<string, string>> = { string: " characters long", array: " entries long" };
 
-/** Says in our words what an issue of the schema means. Never quotes the value: it may be a secret. */
+/** Describes an issue of the schema. Never quotes the value: it may be a secret. */
 export function describeIssue(issue: z.core.$ZodRawIssue): string {
   switch (issue.code) {
     case "invalid_type":
       if (issue.input === undefined) return "is required";
-      if (issue.input === null) return `must be ${noun(issue.expected)}, but there is nothing`;
+      if (issue.input === null) return `must be ${noun(issue.expected)}, but it is empty`;
       return `must be ${noun(issue.expected)}, not ${noun(kindOf(issue.input))}`;
     case "too_small": {
       const bound = issue.inclusive ? "at least" : "more than";
@@ -39,12 +39,12 @@ export function describeIssue(issue: z.core.$ZodRawIssue): string {
     case "invalid_union":
     case "invalid_element":
     case "custom":
-      // These have texts of their own where the schema asks for them.
-      return "is not usable";
+      // The schema sets its own texts for these.
+      return "is not valid";
   }
 }
 
-/** Says that a key is unknown, and which one was probably meant. */
+/** Describes an unknown key, with the nearest known one. */
 export function describeUnknownKey(key: string, known: readonly string[]): string {
   const meant = nearest(key, known);
   return `unknown key; ${meant === undefined ? `known here: ${known.join(", ")}` : `did you mean ${meant}?`}`;

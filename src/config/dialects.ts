@@ -1,32 +1,32 @@
 import type { CapabilitiesInput } from "./schema.ts";
 
-/** The wire formats we can speak upstream. */
+/** The wire formats that Parley speaks to providers. */
 export const DIALECTS = ["anthropic", "gemini", "openai"] as const;
 
 export type Dialect = (typeof DIALECTS)[number];
 
-/** What requests may ask of a provider beside tokens; has the values of core's list of the same name. */
+/** Provider options that requests may use; has the values of core's list of the same name. */
 export const PROVIDER_OPTIONS = ["service_tier", "web_search", "store", "prompt_cache_retention"] as const;
 
 export type ProviderOption = (typeof PROVIDER_OPTIONS)[number];
 
 interface DialectDefaults {
-  /** Where a provider of this dialect is when its entry does not say. */
+  /** Default base URL of a provider of this dialect. */
   readonly baseUrl: string;
-  /** The service refuses every request without a credential. */
+  /** Whether the service refuses every request without a credential. */
   readonly needsCredential: boolean;
   /** The header that carries the credential; in lower case. */
   readonly credentialHeader: string;
-  /** What writing to the prompt cache costs, as multiples of the price of input: for minutes, and for an hour. */
+  /** Price of writing to the prompt cache, as multiples of the input price: for minutes, and for an hour. */
   readonly cacheWrite: readonly [minutes: number, hour: number];
-  /** What its current models have in common; a model's entry states only what differs. */
+  /** Capabilities that its current models share; a model's entry states only differences. */
   readonly capabilities: CapabilitiesInput;
 }
 
 /**
- * Caps that say "a very long answer is expected": it is fetched as a stream, where a living answer is told from a dead
- * one. A whole answer may take `first_content_ms` and `idle_ms` together, three minutes by default. The caps of ordinary
- * requests stay below, for a whole answer costs a fraction of a stream.
+ * Default of `stream_above`. Requests with a higher `max_tokens` are fetched as a stream, where a long answer in progress
+ * can be told from a dead connection; a whole answer may take only `first_content_ms` and `idle_ms` together, three minutes
+ * by default. Ordinary requests stay below: a whole answer costs a fraction of a stream.
  */
 const STREAM_ABOVE = 32_768;
 
@@ -60,7 +60,7 @@ export const DIALECT_DEFAULTS: Readonly<Record<Dialect, DialectDefaults>> = {
       max_tokens_field: "max_tokens",
       content_parts: true,
       stream_usage: true,
-      // The service's own client refuses to wait for a whole answer that may be longer.
+      // Anthropic's own client refuses to wait for a whole answer that may be longer.
       stream_above: 21_333,
     },
   },

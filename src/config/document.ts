@@ -2,20 +2,20 @@ import { type Document, isMap, isScalar, isSeq, LineCounter, type Pair, parseDoc
 import { ConfigError, type ConfigPath, type Problem } from "./config-error.ts";
 import type { Environment } from "./environment.ts";
 
-/** A parsed file: its plain value, and where in the file each part of it stands. */
+/** A parsed file: its plain value, and the place of each part in the file. */
 export interface ConfigDocument {
   readonly value: unknown;
-  /** `file:line:column` of a value or of its key; of the nearest part above it when it is not in the file. */
+  /** `file:line:column` of a value or of its key; for a path that is not in the file, of the nearest part above it. */
   locate(path: ConfigPath, part: "key" | "value"): string;
 }
 
-/** Far more than any real file; keeps a wrong path (a log, a device) from being parsed. */
+/** Larger than any real file; keeps a wrong path (a log, a device) from being parsed. */
 const MAX_LENGTH = 1024 * 1024;
 
-/** Far deeper than any setting is. */
+/** Deeper than any setting. */
 const MAX_DEPTH = 32;
 
-/** The parser's own texts quote the source, which may hold secrets; these do not. */
+/** Error texts by the parser's code. The parser's own texts quote the source, which may hold secrets. */
 const SYNTAX: Readonly<Record<string, string>> = {
   BAD_INDENT: "the indentation does not fit, or a bracket is not closed",
   DUPLICATE_KEY: "this key is written twice; keep one",
@@ -24,10 +24,10 @@ const SYNTAX: Readonly<Record<string, string>> = {
   MULTIPLE_DOCS: "there is a second document (---); keep one",
   RESOURCE_EXHAUSTION: "it is nested too deeply",
   TAB_AS_INDENT: "tabs cannot indent; use spaces",
-  UNEXPECTED_TOKEN: "something stands here that does not belong; text with special characters needs quotes",
+  UNEXPECTED_TOKEN: "unexpected text; text with special characters needs quotes",
 };
 
-/** Reads YAML. Throws ConfigError for anything that is not one well-formed map without repeated keys. */
+/** Parses YAML. Throws ConfigError for anything but one well-formed map without repeated keys. */
 export function readDocument(text: string, file: string): ConfigDocument {
   const summary = `${file} cannot be read as configuration:`;
   const fail = (place: string, problem: string): never => {
@@ -45,17 +45,19 @@ export function readDocument(text: string, file: string): ConfigDocument {
     (error) => `${at(error.pos[0])}: ${SYNTAX[error.code] ?? `this is not valid YAML (${error.code})`}`,
   );
   if (problems.length > 0) throw new ConfigError(summary, problems);
-  // An empty file is more likely a half-written one than a wish for all the defaults.
+  // An empty file is more likely half-written than a request for all defaults.
   if (value === null) fail(`${file}:1:1`, "the file is empty; write {} for all the defaults");
   if (!isMap(document.contents)) fail(`${file}:1:1`, "it must be a map of sections, such as `http: { … }`");
   return { value, locate: (path, part) => at(offsetOf(document, path, part)) };
 }
 
-/** Undefined when the text is nested too deeply, also by an alias of a part that it stands in, or repeats aliases without bound. */
+/**
+ * Undefined when the text is nested too deeply, also by an alias inside its own part, or when aliases repeat without bound.
+ */
 function parse(text: string, lineCounter: LineCounter): { document: Document.Parsed; value: unknown } | undefined {
   try {
     const document = parseDocument(text, { lineCounter, prettyErrors: false, logLevel: "error" });
-    // Reading a document with errors could throw; it is reported by its errors instead.
+    // toJS() could throw for a document with errors; those are reported instead.
     const value: unknown = document.errors.length > 0 ? undefined : document.toJS();
     return isDeeper(value, MAX_DEPTH) ? undefined : { document, value };
   } catch {
@@ -63,7 +65,7 @@ function parse(text: string, lineCounter: LineCounter): { document: Document.Par
   }
 }
 
-/** Whether there are more than so many levels of maps and lists. */
+/** Whether the value has more than `levels` levels of maps and lists. */
 function isDeeper(value: unknown, levels: number): boolean {
   if (typeof value !== "object" || value === null) return false;
   return levels === 0 || Object.values(value).some((inner) => isDeeper(inner, levels - 1));
@@ -91,21 +93,21 @@ function startOf(node: unknown): number | undefined {
   return (node as { range?: readonly number[] | null } | null | undefined)?.range?.[0];
 }
 
-/** A value with its `${NAME}`s filled in; what went wrong; and which variables each changed string used. */
+/** A value with its `${NAME}`s replaced, the problems, and the variables used by each changed string. */
 interface Interpolation {
   readonly value: unknown;
   readonly problems: readonly Problem[];
   readonly variables: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Identifies a path in a Map. */
+/** Key of a path in a Map. */
 export function pathKey(path: ConfigPath): string {
   return JSON.stringify(path);
 }
 
 /**
- * Fills `${NAME}` in every string (never in keys) from `env`. An unset or empty variable is a problem that names it, except in
- * the sections `unused`, where it stays as it is written.
+ * Replaces `${NAME}` in every string (never in keys) from `env`. An unset or empty variable is a problem that names it, except in
+ * the sections `unused`, which keep the text.
  */
 export function interpolate(value: unknown, env: Environment, unused: readonly string[] = []): Interpolation {
   const problems: Problem[] = [];
@@ -137,7 +139,7 @@ export function interpolate(value: unknown, env: Environment, unused: readonly s
     if (part === null || typeof part !== "object" || Object.getPrototypeOf(part) !== Object.prototype) return part;
     const copy: Record<string, unknown> = {};
     for (const [key, item] of Object.entries(part)) {
-      // The schema's records skip this name in silence; nothing configured may be skipped in silence.
+      // The schema's records skip this name silently; no configured key may be skipped silently.
       if (key === "__proto__") problems.push({ path: [...path, key], text: "this cannot be a name", atKey: true });
       else copy[key] = walk(item, [...path, key]);
     }

@@ -1,17 +1,17 @@
 import type { ConfigPath } from "./config-error.ts";
 import { BUILT_IN_PROVIDERS } from "./models.ts";
 
-/** Environment variables. Only `load.ts` reads the process's own. */
+/** Environment variables. Only `load.ts` reads those of the process. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** One variable that takes the place of a setting of the file. */
+/** A variable that replaces a setting of the file. */
 export interface Override {
   readonly variable: string;
   readonly path: ConfigPath;
   readonly value: unknown;
 }
 
-/** Notes what is wrong with a variable, by name. */
+/** Reports a problem of a variable. */
 type ReportVariable = (variable: string, text: string) => void;
 
 const SETTINGS: Readonly<Record<string, ConfigPath>> = {
@@ -28,8 +28,8 @@ const SETTINGS: Readonly<Record<string, ConfigPath>> = {
 };
 
 /**
- * What the environment sets. `fileProviders` are the providers that the file configures: for those the file says itself
- * which variables it uses. Other variables are left alone: orchestrators invent ones that start with the service's name.
+ * Reads the settings that the environment overrides. `fileProviders` are the providers of the file, which names their
+ * variables itself. Other variables are ignored: orchestrators set ones that start with the service's name.
  */
 export function readOverrides(
   env: Environment,
@@ -47,7 +47,7 @@ export function readOverrides(
   return overrides;
 }
 
-/** The value of a variable's setting. Text of the wrong kind is left for the schema to refuse. */
+/** The value in its setting's type. Text of a wrong type is left for the schema to refuse. */
 function typed(variable: string, value: string): string | number | boolean {
   if (variable === "PARLEY_WORKERS" && /^\d{1,9}$/.test(value)) return Number(value);
   if (variable.endsWith("_ALLOW_PUBLIC") && /^(true|false)$/.test(value)) return value === "true";
@@ -59,7 +59,7 @@ function readProvider(provider: string, env: Environment, report: ReportVariable
   const key = { variable: `${prefix}_API_KEY`, value: read(env, `${prefix}_API_KEY`, report) };
   const baseUrl = { variable: `${prefix}_BASE_URL`, value: read(env, `${prefix}_BASE_URL`, report) };
   if (key.value === undefined) {
-    if (baseUrl.value !== undefined) report(baseUrl.variable, `it needs ${key.variable} beside it`);
+    if (baseUrl.value !== undefined) report(baseUrl.variable, `it needs ${key.variable} too`);
     return [];
   }
   const overrides: Override[] = [
@@ -71,7 +71,7 @@ function readProvider(provider: string, env: Environment, report: ReportVariable
   return overrides;
 }
 
-/** A variable that is set but empty is a mistake in whatever sets it, not a wish for the default. */
+/** A variable that is set but empty is a mistake where it is set, not a request for the default. */
 function read(env: Environment, variable: string, report: ReportVariable): string | undefined {
   const value = env[variable];
   if (value !== "") return value;

@@ -5,7 +5,7 @@ import type { Environment } from "./environment.ts";
 import { parseConfig } from "./parse.ts";
 
 export interface LoadOptions {
-  /** The file to read. Default: `PARLEY_CONFIG`, else `parley.yaml` in the working directory where there is one. */
+  /** File to read. Default: `PARLEY_CONFIG`, else `parley.yaml` in the working directory if it exists. */
   readonly file?: string | undefined;
   /** Default: the process's environment, which is read nowhere else. */
   readonly env?: Environment | undefined;
@@ -22,8 +22,8 @@ const READ_PROBLEMS: Readonly<Record<string, string>> = {
 };
 
 /**
- * Reads the configuration file, if any, and the environment. Throws ConfigError with a message for people. A running
- * server that reloads keeps its old Config when this throws.
+ * Reads the configuration file, if any, and the environment. Throws ConfigError with a message for people. On a reload the
+ * running server then keeps its old Config.
  */
 export function loadConfig({ file, env = process.env, unused }: LoadOptions = {}): Config {
   const chosen = file ?? chooseFile(env);
@@ -50,7 +50,7 @@ function readText(file: string): string {
   }
 }
 
-/** The environment of this process: the only place that reads it. */
+/** The environment of this process; read nowhere else. */
 export function processEnvironment(): Environment {
   return process.env;
 }

@@ -7,12 +7,12 @@ export const BUILT_IN_PROVIDERS: Readonly<Record<string, Dialect>> = { alpha: "a
 type Required = "provider" | "upstream_model" | "description" | "created" | "modalities";
 type Limits = "context_window" | "max_output_tokens";
 
-/** A model's entry as a file could write it, with everything that has no default. */
+/** A model's entry as in a file, complete but for the settings that have defaults. */
 export type CompleteModelInput = ModelInput & globalThis.Required<Pick<ModelInput, Required | Limits>>;
 
 /**
- * The models that are always there, under the names that clients know. Prices are list prices in USD per million
- * tokens as they were known when this was written, checked against no invoice: a file overrides them.
+ * The built-in models, under the names that clients know. Prices are list prices in USD per million tokens at the time of
+ * writing, not checked against an invoice: a file overrides them.
  */
 export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
   "alpha-opus-4.5": {
@@ -77,7 +77,7 @@ export const BUILT_IN_MODELS: Readonly<Record<string, CompleteModelInput>> = {
     modalities: { input: ["text", "image"], output: ["text", "image"] },
     preview: true,
     price: { input: 2, output: 12, image: 120 },
-    // A picture arrives in one piece, long after an answer in words would have begun.
+    // An image arrives in one piece, long after a text answer would have begun.
     timeouts: { first_content_ms: 300_000 },
     capabilities: {
       reasoning: "budget",

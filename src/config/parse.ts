@@ -6,7 +6,7 @@ import { type Environment, type Override, readOverrides } from "./environment.ts
 import { resolve } from "./resolve.ts";
 import { fileSchema } from "./schema.ts";
 
-/** What a configuration is made of. */
+/** Sources of a configuration. */
 export interface ConfigSource {
   /** The file's name, for messages; undefined when there is no file. */
   readonly file: string | undefined;
@@ -17,7 +17,7 @@ export interface ConfigSource {
   readonly unused?: readonly string[] | undefined;
 }
 
-/** The configuration that a text and an environment describe, complete and frozen. Throws ConfigError. Reads nothing. */
+/** Builds the complete, frozen configuration from a text and an environment. Throws ConfigError. Does no I/O. */
 export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
   const document = file === undefined ? undefined : readDocument(text, file);
   const filled = interpolate(document?.value ?? {}, env, unused);
@@ -46,7 +46,7 @@ export function parseConfig({ file, text, env, unused }: ConfigSource): Config {
 /** Header names whose values are likely to be secrets. */
 const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
 
-/** Whether a file's own text holds secrets: credentials that are not written as `${NAME}`. */
+/** Whether the file's own text holds secrets: credentials that are not written as `${NAME}`. */
 function holdsSecrets(value: unknown): boolean {
   const isLiteral = (text: unknown): boolean => typeof text === "string" && text !== "" && !text.includes("${");
   const at = (part: unknown, ...path: readonly string[]): unknown =>
@@ -65,13 +65,13 @@ function holdsSecrets(value: unknown): boolean {
   );
 }
 
-/** The providers that the file configures, before it is checked. */
+/** Names of the providers in the file, before it is checked. */
 function providersOf(value: unknown): ReadonlySet<string> {
   const providers = isRecord(value) ? value["providers"] : undefined;
   return new Set(isRecord(providers) ? Object.keys(providers) : []);
 }
 
-/** A copy of `value` with the override in its place. What is no map on the way there is left for the schema to refuse. */
+/** Copies `value` with the override at its path. A part on the way that is no map is left for the schema to refuse. */
 function override(value: unknown, { path, value: replacement }: Pick<Override, "path" | "value">): unknown {
   const [step, ...rest] = path;
   if (step === undefined) return replacement;
@@ -85,7 +85,7 @@ interface PlaceParts {
   readonly variables: ReadonlyMap<string, readonly string[]>;
 }
 
-/** Names the place of a problem: the variable that set it, or its line in the file and the variables used there. */
+/** Describes the place of a problem: the variable that set it, or its line in the file and the variables used there. */
 function createPlaces({ document, overrides, variables }: PlaceParts): (problem: Problem) => string {
   return ({ path, atKey, variable }) => {
     const setBy = variable ?? overrides.find((candidate) => startsWith(path, candidate.path))?.variable;

@@ -20,10 +20,10 @@ const MIB = 1024 * 1024;
 const DAY_MS = 24 * 60 * 60 * 1000;
 const MICRO_USD = 1_000_000;
 
-/** What is known of the file beside its settings. */
+/** Facts of the file that are not settings. */
 export type FileFacts = Pick<Config, "file" | "secretsInFile">;
 
-/** Makes the checked input complete, and reports what only the whole of it shows. Meaningless after a report. */
+/** Completes the checked input, and reports mistakes across settings. The result is meaningless after a report. */
 export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, report: Report): Config {
   const [http, grpc, operations] = resolveListeners(input, report);
   const providers = resolveProviders(input, report);
@@ -31,7 +31,7 @@ export function resolve(input: FileInput, { file, secretsInFile }: FileFacts, re
   if (input.retries.base_ms > input.retries.cap_ms) report(["retries", "base_ms"], "must be at most cap_ms");
   const models = resolveModels(input, providers, report);
   if (models.length === 0) {
-    const names = providers.map(({ name }) => name).join(", ") || "any provider, for there is none";
+    const names = providers.map(({ name }) => name).join(", ") || "any provider, because none is configured";
     report(["models"], `no model is left: none uses ${names}, and the built-in ones need alpha or beta; add one here`);
   }
   return {
@@ -105,14 +105,14 @@ function resolveListeners(input: FileInput, report: Report): [ListenAddress, Lis
   return [resolveListener("http"), resolveListener("grpc"), resolveListener("operations")];
 }
 
-/** When a request names no limit: enough for a long answer, and for reasoning that counts as output. */
+/** Default of `default_max_tokens`: enough for a long answer, and with reasoning for the reasoning tokens, too. */
 const DEFAULT_MAX_TOKENS = 8192;
 const DEFAULT_MAX_TOKENS_REASONING = 32_000;
 
-/** Faster than the services of the built-in models. Providers with hardware of their own may be faster still. */
+/** Faster than the services of the built-in models. Providers with special hardware may be faster: then configure it. */
 const DEFAULT_MAX_TOKENS_PER_SECOND = 1_000;
 
-/** The built-in models with what the file changes, then the file's own, in its order. */
+/** The built-in models with the file's changes, then the file's own models in their order. */
 function resolveModels(input: FileInput, providers: readonly ProviderConfig[], report: Report): ModelConfig[] {
   const ids = new Set([...Object.keys(BUILT_IN_MODELS), ...Object.keys(input.models)]);
   const models: ModelConfig[] = [];
@@ -121,7 +121,7 @@ function resolveModels(input: FileInput, providers: readonly ProviderConfig[], r
     const name = entry.provider ?? BUILT_IN_MODELS[id]?.provider;
     const provider = providers.find((candidate) => candidate.name === name);
     if (provider === undefined) {
-      // A built-in model of a provider that is neither configured nor simulated is not there; nobody asked for it.
+      // A built-in model whose provider is neither configured nor simulated is left out, unless the file names it.
       if (input.models[id] === undefined) continue;
       report(["models", id, "provider"], name === undefined ? "is required" : unknownProvider(name, providers));
       continue;
@@ -139,11 +139,11 @@ interface EntryParts {
   readonly report: Report;
 }
 
-/** The entry over the built-in model of the same name. Undefined (and reported) when something has no default. */
+/** Merges an entry over the built-in model of the same name. Undefined (and reported) when a required setting is missing. */
 function completeModel({ id, entry, provider, report }: EntryParts): CompleteModelInput | undefined {
   const known: ModelInput = { ...BUILT_IN_MODELS[id] };
   const moved = known.provider !== undefined && known.provider !== provider.name;
-  // What the built-in model is called upstream is only known at its own provider, what it can do only in its dialect.
+  // The built-in upstream name is valid only at its own provider, the capabilities only in its dialect.
   if (moved) delete known.upstream_model;
   if (provider.dialect !== BUILT_IN_PROVIDERS[known.provider ?? ""]) delete known.capabilities;
 
@@ -156,7 +156,7 @@ function completeModel({ id, entry, provider, report }: EntryParts): CompleteMod
 
 const REQUIRED = ["provider", "upstream_model"] as const;
 
-/** What is taken for granted of a model that the file says nothing else about. */
+/** Assumed for a model when the file does not say otherwise. */
 const DEFAULTS: ModelInput = {
   created: "1970-01-01",
   context_window: 131_072,
@@ -227,8 +227,9 @@ function unknownProvider(name: string, providers: readonly ProviderConfig[]): st
 }
 
 /**
- * The configured providers. Those of the built-in models that are not configured are simulated when nothing at all is
- * configured, or when the file asks for it: made-up answers must not stand in for a provider that somebody forgot.
+ * Returns the configured providers. Unconfigured providers of the built-in models are simulated when no provider is
+ * configured or when `simulator.enabled` is true: simulated answers must not replace a provider whose configuration was
+ * forgotten.
  */
 function resolveProviders(input: FileInput, report: Report): ProviderConfig[] {
   const configured = Object.keys(input.providers);
@@ -237,7 +238,7 @@ function resolveProviders(input: FileInput, report: Report): ProviderConfig[] {
   const providers: ProviderConfig[] = [];
   for (const name of names) {
     const entry = input.providers[name];
-    // A file's provider may be called "constructor", which every object has.
+    // Own properties only: a file's provider may be called "constructor".
     const builtIn = Object.hasOwn(BUILT_IN_PROVIDERS, name) ? BUILT_IN_PROVIDERS[name] : undefined;
     const dialect = entry?.dialect ?? builtIn;
     if (dialect === undefined) {
@@ -266,7 +267,7 @@ function resolveRemote(
     const problem = credentialHeaderProblem(name.toLowerCase(), defaults.credentialHeader, entry);
     if (problem !== undefined) report([...path, "headers", name], problem);
   }
-  // A server of one's own may be content with any word.
+  // A private server may accept any key.
   const samples = entry.allow_private ? [] : entry.api_keys;
   samples.forEach((key, index) => {
     const weakness = sampleProblem(key);
@@ -286,7 +287,7 @@ function resolveRemote(
   };
 }
 
-/** Why this header must not carry a credential; undefined when it may, for a service with another kind of credential. */
+/** Why this header must not be set; undefined when it may, such as for a service with another kind of credential. */
 function credentialHeaderProblem(name: string, credentialHeader: string, { api_keys }: ProviderInput) {
   if (name === credentialHeader) return "this header carries the credential; write that in api_keys";
   if (name === "authorization" && api_keys.length > 0) return "this is a second credential beside api_keys; remove one";
@@ -300,7 +301,7 @@ function baseUrlProblem(text: string, allowPrivate: boolean): string | undefined
   if (url.search !== "" || url.hash !== "") return "must end before any ? or #";
   const reason = allowPrivate ? undefined : privateReason(url);
   if (reason === undefined) return undefined;
-  return `this is ${reason}; if it is meant, write allow_private: true beside it in a file`;
+  return `this is ${reason}; if that is intended, write allow_private: true beside it in a file`;
 }
 
 function envName(provider: string): string {

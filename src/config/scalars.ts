@@ -1,13 +1,13 @@
 import { isIP } from "node:net";
 import { z } from "zod";
 
-/** Text that ends up in every sample and tutorial, and so protects nothing. */
+/** Values of samples and tutorials, which protect nothing. */
 const SAMPLE_SECRETS =
   /^(change-?me|(my-?)?(secret|password|api-?key)|(your|my)[-_].*|example.*|placeholder|todo|test|x+|\*+|\.+|<.*>|(sk-)?1234.*)$/i;
 
 const MIN_SECRET_LENGTH = 8;
 
-/** Set by our own HTTP code; another value would break the connection or the dialect. */
+/** Headers set by Parley's HTTP client; other values would break the connection or the dialect. */
 const OUR_HEADERS = new Set([
   "accept",
   "accept-encoding",
@@ -24,7 +24,7 @@ const OUR_HEADERS = new Set([
   "x-parley-hops",
 ]);
 
-/** A secret of ours at a provider. */
+/** Parley's secret at a provider. */
 export const credential = z.string().superRefine((text, context) => {
   const problem = credentialProblem(text);
   if (problem !== undefined) context.addIssue(problem);
@@ -36,7 +36,7 @@ function credentialProblem(text: string): string | undefined {
   return text === "" ? "the credential is empty" : undefined;
 }
 
-/** Why a credential cannot be one that a public service gave out; undefined when it can. */
+/** Why a text cannot be a credential issued by a public service; undefined when it can. */
 export function sampleProblem(text: string): string | undefined {
   if (SAMPLE_SECRETS.test(text)) return "this is a sample, not a credential; write the real one, best as ${NAME}";
   return text.length < MIN_SECRET_LENGTH ? `the credential is shorter than ${MIN_SECRET_LENGTH} characters` : undefined;
@@ -62,7 +62,7 @@ export const headerValue = z
 
 export const isoDate = z.iso.date("must be a date, such as 2025-11-24");
 
-/** An allowed origin of browsers' requests, exactly as browsers write it, or `*`. */
+/** An allowed origin of browsers' requests, exactly as browsers send it, or `*`. */
 export const origin = z
   .string()
   .refine((text) => text === "*" || isOrigin(text), 'must be an origin, such as "https://app.example.com", or "*"');
@@ -71,10 +71,10 @@ function isOrigin(text: string): boolean {
   return /^https?:/.test(text) && URL.parse(text)?.origin === text;
 }
 
-/** Where the dashboard is reached from outside: an origin. */
+/** Origin under which people reach the dashboard. */
 export const publicUrl = z.string().refine(isOrigin, 'must be an origin, such as "https://parley.example.com"');
 
-/** A network of proxies: an address, or one with a prefix length. */
+/** A network of proxies: an address, with or without a prefix length. */
 export const network = z
   .string()
   .refine(isNetwork, 'must be an address or a network, such as "10.0.0.0/8" or "fd00::/8"');
@@ -86,17 +86,17 @@ function isNetwork(text: string): boolean {
   return prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= (version === 4 ? 32 : 128));
 }
 
-/** Where PostgreSQL is. May hold a password: never shown. */
+/** Address of PostgreSQL. May hold a password: never shown. */
 export const databaseUrl = serverUrl(["postgres:", "postgresql:"], "postgres://user:password@host:5432/database");
 
-/** Where Redis or Valkey is. May hold a password: never shown. */
+/** Address of Redis or Valkey. May hold a password: never shown. */
 export const redisUrl = serverUrl(["redis:", "rediss:"], "redis://host:6379");
 
 function serverUrl(schemes: readonly string[], example: string) {
   return z.string().refine((text) => {
     const url = URL.parse(text);
     if (url === null || !schemes.includes(url.protocol)) return false;
-    // A socket in the file system is named after the question mark.
+    // The directory of a Unix socket is the parameter `host`.
     return url.hostname !== "" || url.searchParams.has("host");
   }, `must be an address such as "${example}"`);
 }

@@ -15,7 +15,7 @@ import {
 } from "./scalars.ts";
 import { describeUnknownKey } from "./describe.ts";
 
-/** A map with exactly these keys. Unknown ones are told apart by line, in the order of the issue's `keys`. */
+/** A map with exactly these keys. The error has one line for each unknown key, in the order of the issue's `keys`. */
 function section<Shape extends z.ZodRawShape>(shape: Shape) {
   const known = Object.keys(shape);
   return z.strictObject(shape, {
@@ -26,7 +26,7 @@ function section<Shape extends z.ZodRawShape>(shape: Shape) {
   });
 }
 
-/** As `section`, with every key optional. */
+/** Like `section`, with every key optional. */
 function overrides<Shape extends z.ZodRawShape>(shape: Shape) {
   const optional = Object.entries(shape).map(([key, type]) => [key, z.exactOptional(type)]);
   return section(Object.fromEntries(optional) as { [K in keyof Shape]: z.ZodExactOptional<Shape[K]> });

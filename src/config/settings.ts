@@ -1,6 +1,6 @@
 import type { Config, ListenAddress } from "./config.ts";
 
-/** One setting as a configuration file says it. */
+/** One setting in the form of the configuration file. */
 export interface Setting {
   /** Such as `http.public_url`. */
   readonly key: string;
@@ -12,7 +12,7 @@ const DAY_MS = 24 * 60 * 60 * 1000;
 const MIB = 1024 * 1024;
 const MICRO_USD = 1_000_000;
 
-/** The settings in force but for providers and models, in the order of the documentation, with nothing secret in them. */
+/** Lists the settings in force, without providers, models and secrets, in the order of the documentation. */
 export function listSettings(config: Config): Setting[] {
   const { http, grpc, limits, timeouts, retries, breaker, overload, shutdown, simulator, ...others } =
     redactConfig(config);
@@ -75,7 +75,7 @@ export function formatAddress({ host, port }: ListenAddress): string {
 
 const HIDDEN = "…";
 
-/** The configuration with nothing secret in it, fit for a log or a terminal: credentials and header values are hidden. */
+/** Copies the configuration with credentials and header values hidden, so that it can be logged or printed. */
 export function redactConfig(config: Config): Config {
   return {
     ...config,

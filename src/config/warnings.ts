@@ -2,21 +2,21 @@ import { statSync } from "node:fs";
 import { isLoopback } from "./addresses.ts";
 import type { Config } from "./config.ts";
 
-/** Something that works and is not safe, for the operator to change. */
+/** An allowed but unsafe setting, for the operator to change. */
 export interface ConfigWarning {
-  /** The setting to look at, such as `database.url`; for files the file. */
+  /** Name of the setting, such as `database.url`; for a problem of the file, its path. */
   readonly setting: string;
-  /** What is not safe, and what to do about it. Holds no secret. */
+  /** The risk and the remedy. Holds no secret. */
   readonly text: string;
 }
 
-/** Whether people on other machines may reach the dashboard, directly or through a proxy. */
+/** Whether other machines may reach the dashboard, directly or through a proxy. */
 export function isExposed({ http }: Pick<Config, "http">): boolean {
   const { listen, allowPublic, publicUrl, trustedProxies } = http;
   return allowPublic || publicUrl !== undefined || trustedProxies.length > 0 || !isLoopback(listen.host);
 }
 
-/** What of a configuration is allowed and not safe. Looks at the modes of the file and of the data directory, reads neither. */
+/** Lists allowed but unsafe settings. Checks the modes of the file and of the data directory without reading either. */
 export function listWarnings(config: Config): ConfigWarning[] {
   return [...httpWarnings(config), ...connectionWarnings(config), ...fileWarnings(config)];
 }
@@ -58,7 +58,7 @@ function connectionWarnings({ databaseUrl, redisUrl }: Config): ConfigWarning[] 
   return warnings;
 }
 
-/** Neither this machine nor a socket in its file system. */
+/** Whether the host is neither this machine nor a Unix socket. */
 function isRemote(url: URL): boolean {
   const host = url.searchParams.get("host") ?? hostOf(url);
   return host !== "" && !host.startsWith("/") && !isLoopback(host);
@@ -85,7 +85,7 @@ function fileWarnings({ file, dataDir, secretsInFile }: Config): ConfigWarning[]
   return warnings;
 }
 
-/** The permission bits; undefined where there is nothing, and on Windows, whose files have none. */
+/** Permission bits; undefined for a missing path, and on Windows, which has none. */
 function modeOf(path: string): number | undefined {
   if (process.platform === "win32") return undefined;
   const stat = statSync(path, { throwIfNoEntry: false });

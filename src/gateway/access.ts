@@ -14,7 +14,7 @@ interface AccessPorts {
   readonly log: Logger;
 }
 
-/** What accounts and sessions stand on. Security events are kept, and written into the log too. */
+/** Builds the context of accounts and sessions. Security events are stored, and written into the log too. */
 export function accessOf(config: Config, { store, clock, log }: AccessPorts): AccessContext {
   return {
     store: store.accounts,
@@ -23,7 +23,7 @@ export function accessOf(config: Config, { store, clock, log }: AccessPorts): Ac
     log: createSecurityLog(store.accounts, clock, (event, lost) => {
       if (lost === undefined) return log.info(event, "security event");
       const cause = lost instanceof Error ? lost.message : "unknown";
-      log.error({ ...event, cause }, "security event that could not be kept");
+      log.error({ ...event, cause }, "security event could not be stored");
     }),
     clock,
     signUp: config.signUp,

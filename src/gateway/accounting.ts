@@ -5,10 +5,10 @@ import { createLedger, type OwnedLedger, recoverEntries, spillEntries } from "..
 
 import type { Logger } from "../telemetry/logger.ts";
 
-/** The ledger of one process, with what it must do at its start and at its end. */
+/** The ledger of one process, which recovers at the start and spills at the end. */
 export interface Accounting {
   readonly ledger: OwnedLedger;
-  /** Writes what waits, into the database or, if that is away, into the data directory. */
+  /** Writes the pending entries into the database or, if that is unavailable, into the data directory. */
   close(): Promise<void>;
 }
 
@@ -18,7 +18,7 @@ interface AccountingPorts {
   readonly log: Logger;
 }
 
-/** Opens the ledger, and writes what an earlier process could not. Rejects when that cannot be written either. */
+/** Opens the ledger and writes the entries that an earlier process left in the data directory. Rejects when that fails. */
 export async function openAccounting(config: Config, { store, clock, log }: AccountingPorts): Promise<Accounting> {
   const recovered = await recoverEntries(config.dataDir, store);
   if (recovered > 0) log.info({ entries: recovered }, "ledger entries of an earlier process were written");

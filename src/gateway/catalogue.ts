@@ -8,7 +8,7 @@ import { connectUpstream, UNLIMITED } from "../providers/transport/http.ts";
 import { openai } from "../providers/openai/provider.ts";
 import type { ReadScheduler } from "../scheduling/read-scheduler.ts";
 
-/** The dialects. Adding one is a folder under `providers/` and a line here and in the configuration. */
+/** The dialects. Adding one takes a folder under `providers/`, a line here and one in the configuration. */
 const DIALECTS = { anthropic, gemini, openai } as const;
 
 const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality.AUDIO } as const;
@@ -16,17 +16,17 @@ const MODALITIES = { text: Modality.TEXT, image: Modality.IMAGE, audio: Modality
 /** The models of one configuration, connected to their providers. */
 export interface Catalogue {
   readonly models: readonly Model[];
-  /** Closes the providers' connections as calls under way end. */
+  /** Closes the providers' connections as calls in flight end. */
   close(): Promise<void>;
 }
 
 export interface CatalogueOptions {
-  /** Stands in for providers without a credential. */
+  /** Base URL used in place of providers without a credential. */
   readonly simulatorUrl: string | undefined;
   readonly readScheduler: ReadScheduler;
 }
 
-/** Builds the models that a configuration describes. */
+/** Builds the models of a configuration. */
 export function buildCatalogue(config: Config, { simulatorUrl, readScheduler }: CatalogueOptions): Catalogue {
   const remote = new Map(
     config.providers.map((provider) => [
@@ -56,7 +56,7 @@ export function buildCatalogue(config: Config, { simulatorUrl, readScheduler }: 
 
 function simulate(provider: Config["providers"][number], simulatorUrl: string | undefined): RemoteProvider {
   const { name, dialect } = provider;
-  if (simulatorUrl === undefined) throw new RangeError(`provider ${name} is simulated, and there is no simulator`);
+  if (simulatorUrl === undefined) throw new RangeError(`provider ${name} is simulated, but no simulator runs`);
   const baseUrl = dialect === "openai" ? `${simulatorUrl}/v1` : simulatorUrl;
   return {
     name,

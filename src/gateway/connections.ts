@@ -4,13 +4,15 @@ import type { Config } from "../config/config.ts";
 import { toBlockList } from "../inbound/dashboard/client-address.ts";
 import { Connections } from "../inbound/connections.ts";
 
-/** Descriptors for files, the database, listeners and pipes. The rest is shared by callers and by connections to providers. */
+/**
+ * Descriptors reserved for files, the database, listeners and pipes. The rest is for callers' and providers' connections.
+ */
 const RESERVED = 100;
-/** The limit of descriptors where the system does not say one. */
+/** Assumed descriptor limit where the system does not report one. */
 const USUAL_DESCRIPTORS = 10_000;
 const MOST = 65_536;
 
-/** The connections of this process, limited by the configuration or by what its descriptors allow. */
+/** Limits the connections of this process by the configuration or, by default, by its descriptors. */
 export function createConnections({ overload, http }: Pick<Config, "overload" | "http">): Connections {
   const max = overload.maxConnections ?? usualMax(descriptorLimit());
   const exempt = toBlockList(["127.0.0.0/8", "::1", ...http.trustedProxies]);
@@ -24,12 +26,12 @@ export function createConnections({ overload, http }: Pick<Config, "overload" | 
   });
 }
 
-/** Half of what is not reserved: a call needs a connection to a provider, too. */
+/** Half of the descriptors that are not reserved, because a call also needs a connection to a provider. */
 export function usualMax(descriptors: number): number {
   return Math.min(MOST, Math.max(16, Math.floor((descriptors - RESERVED) / 2)));
 }
 
-/** Node has raised the soft limit to the hard one at its start. */
+/** Reads the soft limit, which Node raises to the hard limit at its start. */
 function descriptorLimit(): number {
   try {
     const [, soft] = /^Max open files +(\d+)/m.exec(readFileSync("/proc/self/limits", "latin1")) ?? [];

@@ -30,14 +30,14 @@ interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls"> {
   readonly log: Logger;
 }
 
-/** Where `npm start` builds the pages. */
+/** Folder in which `npm start` builds the dashboard's pages. */
 const PAGES_FOLDER = fileURLToPath(new URL("../../dist/console/", import.meta.url));
 
 const UNTRUSTED_PROXY =
-  "x-forwarded-for arrives, but no proxy is trusted: limits of sign-ins take everybody behind the proxy for one network; " +
-  "if a proxy of yours sends it, list its address in http.trusted_proxies";
+  "requests carry x-forwarded-for, but no proxy is trusted: sign-in limits count all clients behind it as one network; " +
+  "if it is your proxy, list its address in http.trusted_proxies";
 
-/** The dashboard on the parts of this gateway. */
+/** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
   { http, limits }: Config,
   { access, store, router, health, rates, inForce, feed, observer, log, completions, calls }: ConsoleParts,
@@ -84,18 +84,18 @@ function describeConfiguration(
   };
 }
 
-/** Where `npm start` puts the contract's files, beside the dashboard's. */
+/** Folder in which `npm start` puts the proto files. */
 const DOWNLOADS_FOLDER = fileURLToPath(new URL("../../dist/console/proto/", import.meta.url));
 
 /**
- * What is told about the API wherever it is served: `/openapi.json`, and the contract's files where they are built.
+ * Builds the API's documents: `/openapi.json`, and the proto files where they are built.
  * `grpcPort` is undefined in a front, whose cores serve gRPC elsewhere.
  */
 export async function documentsOf(grpcPort: number | undefined): Promise<Documents> {
   return createDocuments(await readDownloads(DOWNLOADS_FOLDER), grpcPort);
 }
 
-/** Reads the whole folder, which is small, into memory. One that is not there is an empty one. */
+/** Reads the whole folder, which is small, into memory. A missing folder counts as empty. */
 async function readDownloads(folder: string): Promise<Downloads> {
   const files = new Map<string, Buffer>();
   try {

@@ -24,8 +24,8 @@ import { createAdmission, toFacts } from "./overload.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
 /**
- * A gateway of HTTP alone: what it is asked it asks cores in other processes. It has no database, no providers and no
- * state that would be missed, so that there may be any number of them.
+ * Starts a gateway that serves HTTP only and forwards each call to cores in other processes. It has no database, no
+ * providers and no state worth keeping, so any number of fronts can run.
  */
 export function startFrontGateway(config: Config, log: Logger, core: string): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
@@ -34,7 +34,7 @@ export function startFrontGateway(config: Config, log: Logger, core: string): Pr
   });
 }
 
-/** The same for one of several behind the same address. */
+/** Starts a front that is one of several workers behind the same address. */
 export function startFrontMember(config: Config, log: Logger, core: string): Promise<MemberGateway> {
   return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, core }));
 }
@@ -52,7 +52,7 @@ async function assemble(
   const metrics = createMetrics({
     activeCalls: () => calls.active,
     breakers: () => new Map(),
-    // Ledger and rates are the cores'.
+    // The cores have the ledger and the rates.
     ledgerWaiting: () => 0,
     ratesLocal: () => false,
     ratesDecidedLocally: () => 0,
@@ -103,7 +103,7 @@ async function assemble(
     hasPages: false,
     activeCalls: () => calls.active,
     metrics,
-    // A front whose cores are away is still the one to say so.
+    // Ready even when no core is reachable: the front then answers with that error.
     readiness: () => ({
       ready: !draining,
       active_calls: calls.active,
@@ -112,7 +112,7 @@ async function assemble(
     }),
     makeFirstKey: async () => undefined,
     prepareSetup: async () => undefined,
-    // Models and providers are the cores'.
+    // The cores have the models and providers.
     reload: async () => undefined,
     async drain() {
       draining = true;
@@ -128,7 +128,7 @@ async function assemble(
   };
 }
 
-/** What this front refuses by itself its cores do not hear of: it counts that alone, by the same limits. */
+/** Counts requests that this front refuses by itself, by the same limits: its cores do not see them. */
 function ownRequestRate({ limits: { account, burstMs } }: Config, clock: Clock): RefusedRequests {
   const limitedOf = rememberLimited(account);
   const rates = createMemoryRates({ clock, burstMs });
@@ -136,7 +136,7 @@ function ownRequestRate({ limits: { account, burstMs } }: Config, clock: Clock):
   return createRequestRate({ rates, known, subjectsOf: (of) => limitedOf(of).subjects, burstMs, clock });
 }
 
-/** Asks the core whose key it is, and remembers its answer as long as a core remembers its store's. */
+/** Authenticates keys at the core and caches its answer as long as a core caches its store's. */
 function authenticateWith(remote: RemoteCore, keys: ShownKeys): EdgeServices["authenticate"] {
   const store = {
     async findByHash(_hash: string, key: string) {
@@ -155,12 +155,12 @@ function authenticateWith(remote: RemoteCore, keys: ShownKeys): EdgeServices["au
   };
 }
 
-/** The key that each caller has shown, for as long as its call lasts. Apart from the principal, which may be written down. */
+/** The API key of each caller for the duration of its call. Kept apart from the principal, which may be logged or stored. */
 class ShownKeys {
   readonly #keys = new WeakMap<Principal, string>();
 
   note(known: KeyPrincipal, key: string): KeyPrincipal {
-    // One of its own: the authenticator's is shared, and outlives the call.
+    // A copy per call: the authenticator's principal is shared and outlives the call.
     const principal = { ...known };
     this.#keys.set(principal, key);
     return principal;
@@ -168,7 +168,7 @@ class ShownKeys {
 
   of(principal: Principal): string {
     const key = this.#keys.get(principal);
-    if (key === undefined) throw new TypeError("a principal that this front has not authenticated");
+    if (key === undefined) throw new TypeError("the principal was not authenticated by this front");
     return key;
   }
 }

@@ -27,7 +27,7 @@ import { type Readiness, startOperationsServer } from "../telemetry/operations.t
 import { buildCatalogue } from "./catalogue.ts";
 import { createConnections } from "./connections.ts";
 import { consoleOf, documentsOf } from "./console.ts";
-import { jobsOf, startHousekeeping } from "./housekeeping.ts";
+import { jobsOf, startJobs } from "./jobs.ts";
 import { createObserver, joinObservers, type Observer } from "./observer.ts";
 import { createAdmission, toFacts } from "./overload.ts";
 import { accessOf } from "./access.ts";
@@ -36,56 +36,56 @@ import { openRates } from "./rates.ts";
 import { SimulatorOnDemand } from "./simulator-on-demand.ts";
 import { ShutdownDelay, startListening, type Teardown, undoneOnFailure } from "./starting.ts";
 
-/** A running gateway: everything joined and listening. */
+/** A running gateway: all parts are connected and listening. */
 export interface Gateway {
-  /** 0 where there is no such entrance: a core has none for HTTP, a front none for gRPC. */
+  /** 0 without this inbound: a core has no HTTP, a front has no gRPC. */
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
-  /** Whether the dashboard's pages are served: only beside a core, and when they are built. */
+  /** Whether the dashboard's pages are served: not by a front or a core alone, and only when they are built. */
   readonly hasPages: boolean;
-  /** Calls under way now. */
+  /** Number of calls in flight. */
   activeCalls(): number | Promise<number>;
-  /** Makes the first key when there has never been one; answers its secret. */
+  /** Creates the first key when there has never been one; answers its secret. */
   makeFirstKey(): Promise<string | undefined>;
-  /** How the first administrator is made, where the dashboard is served. */
+  /** Prepares the setup of the first administrator, where the dashboard is served. */
   prepareSetup(): Promise<SetupState | undefined>;
-  /** From now on these are the models and providers; addresses and the rest stay until a restart. */
+  /** Replaces the models and providers; addresses and all other settings need a restart. */
   reload(config: Config): Promise<void>;
-  /** Takes no new work, lets calls under way end for as long as the configuration says, then ends them. */
+  /** Takes no new work, lets calls in flight end within `shutdown.drain_ms`, then ends them. */
   drain(): Promise<void>;
-  /** Ends calls under way at once, during a drain too. */
+  /** Ends calls in flight at once, during a drain too. */
   abort(): void;
   /** Closes everything. */
   close(): Promise<void>;
-  /** Resolves with the reason when it cannot go on. Missing: never. */
+  /** Resolves with the reason when the gateway cannot continue. Missing: never. */
   readonly failed?: Promise<Error>;
 }
 
-/** A gateway that is one of several behind the same addresses: it has no operations port. */
+/** A gateway that is one of several workers behind the same addresses: it has no operations port. */
 export interface MemberGateway extends Gateway {
   readonly metrics: Metrics;
-  /** What `/readyz` of the operations port says of this process. */
+  /** The facts of this process for `/readyz` of the operations port. */
   readiness(): Readiness;
 }
 
-/** What a member shares with the others. */
+/** Parts that a worker shares with the others. */
 export interface Shared {
-  /** In place of its own memory, where that is where rates would be counted. */
+  /** Used where the rates would be counted in this process's memory. */
   readonly rates: RateStore;
-  /** In place of one of its own. */
+  /** Used in place of a simulator of its own. */
   readonly simulator: Pick<SimulatorOnDemand, "url">;
-  /** Which keys the others have changed, and which this one has. */
+  /** Changed keys: those of other workers are received, those of this worker are sent. */
   readonly keyChanges: {
     subscribe(changed: (hash: string | undefined) => void): void;
     tell(hash: string | undefined): void;
   };
 }
 
-/** How long connections may take to close once their calls have ended. */
+/** Limit for connections to close once their calls have ended. */
 const CLOSING_MS = 2000;
 
-/** Builds the parts, joins them and listens; what was begun is undone when something fails. A core alone has no HTTP. */
+/** Builds and connects the parts and listens; undoes all steps when one fails. A core has no HTTP. */
 export async function startGateway(config: Config, log: Logger, role: "all" | "core" = "all"): Promise<Gateway> {
   return undoneOnFailure(async (teardown) => {
     const member = await assemble(config, log, { ...teardown, role, shared: undefined });
@@ -93,7 +93,7 @@ export async function startGateway(config: Config, log: Logger, role: "all" | "c
   });
 }
 
-/** The same for one of several. */
+/** Starts a gateway that is one of several workers. */
 export function startMember(
   config: Config,
   log: Logger,
@@ -102,7 +102,7 @@ export function startMember(
   return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role, shared }));
 }
 
-/** Gives a gateway that serves what a program has once: the operations port. */
+/** Adds the operations port, of which a program has one, to a gateway that is the only one of its program. */
 export async function serveAlone(
   member: MemberGateway,
   config: Config,
@@ -151,8 +151,8 @@ async function assemble(
   const admission = createAdmission(config, { clock, log, readScheduler, countsAccounts: true });
   undo.push(() => admission.close());
   const connections = createConnections(config);
-  const housekeeping = startHousekeeping(jobsOf(config, { store, clock }), { clock, log });
-  undo.push(() => housekeeping.close());
+  const jobs = startJobs(jobsOf(config, { store, clock }), { clock, log });
+  undo.push(() => jobs.close());
   const own = new SimulatorOnDemand(config);
   undo.push(() => own.close());
   const simulator = shared?.simulator ?? own;
@@ -184,7 +184,7 @@ async function assemble(
   ]);
   const authenticator = createAuthenticator({ store: store.keys, clock });
   undo.push(store.keyChanges.subscribe((hash) => authenticator.invalidate(hash)));
-  // PostgreSQL tells all processes by itself.
+  // PostgreSQL notifies all processes by itself (LISTEN).
   if (shared !== undefined && store.kind === "sqlite") {
     shared.keyChanges.subscribe((hash) => authenticator.invalidate(hash));
     undo.push(store.keyChanges.subscribe((hash) => shared.keyChanges.tell(hash)));
@@ -268,12 +268,12 @@ async function assemble(
     prepareSetup: async () => (role === "core" ? undefined : prepareSetup(access)),
     async reload(next) {
       const simulatorUrl = await simulator.url(next);
-      // From here on without a pause, so that two reloads cannot replace the same catalogue.
+      // No await from here on, so that two reloads cannot replace the same catalogue.
       const before = catalogue;
       catalogue = buildCatalogue(next, { simulatorUrl, readScheduler });
       router.replace(catalogue.models);
       inForce = { ...config, providers: next.providers, models: next.models };
-      // Calls that were begun with it may still retry or fall back: its connections close when the last of them ends.
+      // Calls that began with the old catalogue may still retry or fall back; its connections close when the last one ends.
       void calls
         .passed()
         .then(() => before.close())
@@ -302,15 +302,15 @@ async function assemble(
 
 interface Draining {
   readonly calls: Calls;
-  /** Absent where there are no providers. */
+  /** Absent in a front, which has no providers. */
   readonly settling?: Settling;
   readonly clock: Clock;
   readonly drainMs: number;
 }
 
 /**
- * Waits for the calls under way, ends those that take longer, and then waits for their connections, which are closing, and
- * for the providers' counts of what was ended.
+ * Waits for the calls in flight, aborts them after `drainMs`, then waits for their connections to close and for the
+ * providers' usage of aborted calls to settle.
  */
 export async function drainCalls(
   connectionsEnded: readonly Promise<void>[],
@@ -322,6 +322,6 @@ export async function drainCalls(
   const closed = new AbortController();
   await Promise.race([Promise.all(connectionsEnded), sleep(clock, CLOSING_MS, closed.signal)]);
   closed.abort();
-  // Bounded by the models' time to settle.
+  // Bounded by the models' `timeouts.settle_ms`.
   await settling?.idle();
 }

@@ -5,20 +5,20 @@ import type { Refusal } from "../inbound/services.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
 
-/** Where it is told, and which IDs are models of the configuration. */
+/** Destinations of the records, and which IDs are models of the configuration. */
 export interface ObserverPorts {
   readonly log: Logger;
   readonly metrics: Metrics;
   readonly isModel: (id: string) => boolean;
 }
 
-/** Is told how every request has ended. */
+/** Receives the outcome of every request. */
 export interface Observer extends Recorder {
-  /** Is told of a request that was refused before it became a completion. */
+  /** Records a request that was refused before it became a completion. */
   refused(refusal: Refusal): void;
 }
 
-/** Tells one after the other, in this order. */
+/** Calls the observers in this order. */
 export function joinObservers(observers: readonly Observer[]): Observer {
   return {
     record: (entry) => observers.forEach((observer) => observer.record(entry)),
@@ -26,10 +26,10 @@ export function joinObservers(observers: readonly Observer[]): Observer {
   };
 }
 
-/** Failures that an operator has to do something about. */
+/** Failures that need an operator's action. */
 const ALARMING: ReadonlySet<string> = new Set(["internal", "upstream_refused_us"]);
 
-/** Writes what happened into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
+/** Writes outcomes into the log and the metrics: one line per completion and per refusal, never a prompt or a key. */
 export function createObserver({ log, metrics, isModel }: ObserverPorts): Observer {
   return {
     record(entry) {
@@ -62,7 +62,7 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
       log.line(alarms ? "error" : "info", line, "completion");
       const costMicroUsd = entry.entry?.costMicroUsd ?? 0;
       const { reservedMicroUsd = Infinity } = entry;
-      // Booked in full all the same: the invoice will say so, too.
+      // The whole cost is booked: the provider's invoice will contain it, too.
       if (costMicroUsd > reservedMicroUsd) {
         const facts = {
           completion_id: completionId,
@@ -75,7 +75,7 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
 
     refused({ entrance, requestId, target, failure }) {
       metrics.refusal(entrance, failure.code);
-      // There may be thousands a second: the log says when it begins and ends.
+      // Thousands a second are possible, so the log only says when overload begins and ends.
       if (failure instanceof OverloadFailure) return;
       const line = { request_id: requestId, entrance, target, outcome: failure.code, ...explain(failure) };
       log.line(ALARMING.has(failure.code) ? "error" : "info", line, "refused");
@@ -85,9 +85,9 @@ export function createObserver({ log, metrics, isModel }: ObserverPorts): Observ
 
 function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): Parameters<Metrics["completion"]>[0] {
   const { entrance, outcome, streamed, durationMs, firstContentMs, attempts, usage } = entry;
-  // As the ledger has it, so that they add up to the same.
+  // The ledger's cost, so that both sums agree.
   const costMicroUsd = entry.entry?.costMicroUsd ?? entry.costMicroUsd ?? 0;
-  // A name that nobody configured must not become a label: callers could make any number of them.
+  // Only configured names become labels: callers could send any number of other names.
   const asked = isModel(entry.requestedModel) ? entry.requestedModel : "unknown";
   const model = entry.servedModel ?? attempts[0]?.model ?? asked;
   const { promptTokens = 0, completionTokens = 0 } = usage ?? {};
@@ -105,7 +105,7 @@ function toSample(entry: CompletionRecord, isModel: ObserverPorts["isModel"]): P
   };
 }
 
-/** What callers are not told. Causes come from the system and from libraries; upstream bodies are never among them. */
+/** Facts that callers do not see. Causes come from the system and from libraries; upstream bodies are never among them. */
 function explain({ code, message, cause }: Failure): object {
   const unexpected = code === "internal" && cause instanceof Error;
   return {

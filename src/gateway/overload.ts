@@ -17,7 +17,7 @@ import type { Logger } from "../telemetry/logger.ts";
 interface OverloadPorts {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Missing where no answers of providers are read. */
+  /** Missing in a front, which reads no providers' answers. */
   readonly readScheduler?: ReadScheduler;
   /** Whether accounts without a limit of their own have the configured one. A front leaves that to its core. */
   readonly countsAccounts: boolean;
@@ -25,7 +25,7 @@ interface OverloadPorts {
 
 const MIB = 1024 * 1024;
 
-/** Builds the admission control of this process, which says in the log when shedding begins and ends. */
+/** Builds the admission control of this process, which logs when shedding begins and ends. */
 export function createAdmission(
   { overload, limits, workers }: Pick<Config, "overload" | "limits" | "workers">,
   { clock, log, readScheduler, countsAccounts }: OverloadPorts,
@@ -40,29 +40,32 @@ export function createAdmission(
       load: watchLoad(readScheduler),
       memoryShare: watchMemory(containerBytes),
       atEndOfTurn: (callback) => void setImmediate(callback),
-      changed: (change) => tell(log, change),
+      changed: (change) => logChange(log, change),
     },
   );
 }
 
-/** Bodies that may be arriving at the same time take an eighth of the memory at most, and half a gibibyte. */
+/** Limits for request bodies that arrive at the same time: an eighth of the memory, at most 512 MiB. */
 function arrivingBytesOf(memoryBytes: number): { key: number; account: number; process: number } {
   const process = Math.min(memoryBytes / 8, 512 * MIB);
   return { process, account: Math.min(process / 2, 96 * MIB), key: Math.min(process / 4, 40 * MIB) };
 }
 
-/** What one of several processes may have of its container's memory; Infinity outside of containers. */
+/** Share of one process in its container's memory; Infinity outside of containers. */
 function containerShareBytes(processes: number): number {
   const bytes = constrainedMemory();
-  // Without a limit the system says a number larger than the machine, or none.
+  // Without a limit, the system reports a number larger than the machine's memory, or 0.
   return bytes > 0 && bytes < totalmem() ? bytes / processes : Infinity;
 }
 
-/** A larger slowdown is not believed: one of the two clocks may count in larger steps than the other. */
+/** Limit of the computed slowdown: the two clocks may have different resolutions. */
 const MAX_SLOWDOWN = 10;
 const RESOLUTION_MS = 10;
 
-/** Measures the event loop since the last call. Time in which other programs had the processor is not delay: refusing does not make it less. */
+/**
+ * Measures the event loop since the last call. Time in which other programs had the processor is not counted as delay:
+ * refusing requests does not reduce it.
+ */
 function watchLoad(readScheduler: ReadScheduler | undefined): AdmissionPorts["load"] {
   const histogram = monitorEventLoopDelay({ resolution: RESOLUTION_MS });
   let before = performance.eventLoopUtilization();
@@ -83,34 +86,34 @@ function watchLoad(readScheduler: ReadScheduler | undefined): AdmissionPorts["lo
   };
 }
 
-/** What V8's limit has for young objects: a process ends when the others have no room left. */
+/** Young generation's part of V8's heap limit: a process ends when the old generation is full. */
 const YOUNG_BYTES = 96 * MIB;
 
-/** What the process uses of V8's heap and of the machine. */
+/** Memory that the process uses of V8's heap and of the machine. */
 export interface MemoryUse {
-  /** Of V8's old generation. */
+  /** Used bytes of V8's old generation. */
   readonly heapBytes: number;
   readonly heapLimitBytes: number;
-  /** Of the process alone, with buffers outside of V8's heap and without pages of files, which can be taken back. */
+  /** Memory of this process, with buffers outside of V8's heap and without file pages, which can be reclaimed. */
   readonly ownBytes: number;
   /** Infinity outside of containers. */
   readonly containerBytes: number;
-  /** What the machine has left. */
+  /** Free memory of the machine. */
   readonly freeBytes: number;
 }
 
-/** The share that is used of the scarcest memory: 0 to 1. */
+/** Used share of the scarcest memory: 0 to 1. */
 export function memoryShare({ heapBytes, heapLimitBytes, ownBytes, containerBytes, freeBytes }: MemoryUse): number {
   return Math.max(heapBytes / heapLimitBytes, ownBytes / Math.min(containerBytes, ownBytes + freeBytes));
 }
 
-/** The resident memory is more than the process's own. Below this share of what there is, that is exact enough. */
+/** Below this share of the available memory, resident memory (which includes file pages) is exact enough. */
 const EXACT_SHARE = 0.5;
 
-/** What the system knows is asked for once in this many measurements: it takes up to a millisecond. */
+/** The system's counters are read once in this many measurements: reading takes up to a millisecond. */
 const SYSTEM_EVERY = 5;
 
-/** Measures V8's heap at every call: the process ends when that is full. */
+/** Measures V8's heap at every call, because the process ends when it is full. */
 function watchMemory(containerBytes: number): () => number {
   const heapLimitBytes = getHeapStatistics().heap_size_limit - YOUNG_BYTES;
   let calls = 0;
@@ -131,18 +134,18 @@ function readSystemMemory(containerBytes: number): Pick<MemoryUse, "ownBytes" | 
   return { ownBytes: isExactEnough ? rss : readOwnBytes(), freeBytes };
 }
 
-/** Takes the system up to a millisecond. */
+/** Reads the anonymous memory; takes up to a millisecond. */
 function readOwnBytes(): number {
   try {
     const [, kibibytes] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync("/proc/self/status", "latin1")) ?? [];
     if (kibibytes !== undefined) return Number(kibibytes) * 1024;
   } catch {
-    // No Linux.
+    // Not Linux.
   }
   return memoryUsage.rss();
 }
 
-function tell(log: Logger, change: OverloadChange): void {
+function logChange(log: Logger, change: OverloadChange): void {
   if (change.what === "began") log.warn({ reason: change.reason }, "overload: completions are refused");
   else if (change.what === "ended") log.info({ refused: change.refused }, "overload is over");
   else {
@@ -152,22 +155,22 @@ function tell(log: Logger, change: OverloadChange): void {
   }
 }
 
-/** What `/readyz` of the operations port says of the load. */
+/** The overload facts of `/readyz`. */
 export interface OverloadFacts {
   readonly shedding: boolean;
   readonly waiting: number;
-  /** Completions that may be in flight. */
+  /** Limit of completions in flight. */
   readonly limit: number;
   readonly refused: number;
   readonly memory: "enough" | "short";
 }
 
-/** The state in the words of `/readyz`. */
+/** Converts the state into the facts of `/readyz`. */
 export function toFacts({ shedding, waiting, limit, refused, memoryIsShort }: OverloadState): OverloadFacts {
   return { shedding, waiting, limit, refused: sum(Object.values(refused)), memory: memoryIsShort ? "short" : "enough" };
 }
 
-/** What several processes say as if they were one: sums, and the worst that any of them says. */
+/** Merges the facts of several processes: sums of counts, and the worst state. */
 export function mergeOverload(all: readonly OverloadFacts[]): OverloadFacts {
   return {
     shedding: all.some(({ shedding }) => shedding),
@@ -178,7 +181,7 @@ export function mergeOverload(all: readonly OverloadFacts[]): OverloadFacts {
   };
 }
 
-/** All of them together. */
+/** Adds up numbers. */
 export function sum(values: readonly number[]): number {
   return values.reduce((total, value) => total + value, 0);
 }

@@ -6,37 +6,37 @@ import { createSharedRates } from "../limits/shared-rates.ts";
 import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 
-/** Where rates are counted: in this process, or together with other replicas, through Redis or PostgreSQL. */
+/** Where rates are counted: in this process, or with other replicas through Redis or PostgreSQL. */
 export type RatesPlace = "memory" | "redis" | "postgres";
 
 /** The rates of one process. */
 export interface Rates {
   readonly store: RateStore;
   readonly place: RatesPlace;
-  /** Whether what is shared is away, so that this process counts its share alone. */
+  /** Whether the shared store is unavailable, so that this process enforces its share by itself. */
   isAlone(): boolean;
-  /** How many requests it has decided on alone so far. */
+  /** Number of requests decided on by this process alone so far. */
   decidedAlone(): number;
-  /** How many replicas share them, as last seen. */
+  /** Number of replicas that share the rates, as last seen. */
   replicas(): number;
 }
 
-/** How long a start waits for the shared state. */
+/** Limit for joining the shared store at the start. */
 const JOIN_MS = 5_000;
-/** For how long after that Redis may be slow: replicas that start together keep each other waiting. */
+/** Time after that in which Redis may be slow: replicas that start together delay each other. */
 const STARTING_MS = 15_000;
 
 interface RatesPorts {
   readonly database: Store;
   readonly clock: Clock;
   readonly log: Logger;
-  /** This process among the replicas. */
+  /** ID of this process among the replicas. */
   readonly replica: string;
-  /** Whose memory is used in place of this process's. Default: this one's. */
+  /** Used in place of this process's memory. */
   readonly shared?: RateStore | undefined;
 }
 
-/** Opens the rates where the configuration says: Redis if there is one, else PostgreSQL if there is that. */
+/** Opens the rates in Redis if it is configured, else in PostgreSQL if that is the database, else in memory. */
 export async function openRates(config: Config, { database, clock, log, replica, shared }: RatesPorts): Promise<Rates> {
   const { burstMs } = config.limits;
   const share = async (place: RatesPlace, remote: RateStore, census?: () => Promise<number>): Promise<Rates> => {
@@ -65,7 +65,7 @@ export async function openRates(config: Config, { database, clock, log, replica,
     };
   };
   if (config.redisUrl !== undefined) {
-    // Hundreds of modules, for those who have one.
+    // Imported on demand: the client has hundreds of modules.
     const { openRedisRates } = await import("../limits/redis.ts");
     const remote = await openRedisRates({ url: config.redisUrl, clock, burstMs, startingMs: JOIN_MS + STARTING_MS });
     if (database.kind === "sqlite") return share("redis", remote);
@@ -83,7 +83,7 @@ export async function openRates(config: Config, { database, clock, log, replica,
   };
 }
 
-/** Why the shared state is away, in the store's words, which hold no secret. */
+/** Describes why the shared store is unavailable. The store's messages hold no secret. */
 function describe(reason: unknown): string {
   if (!(reason instanceof Error)) return String(reason);
   return reason.cause instanceof Error ? `${reason.message} ${reason.cause.message}` : reason.message;

@@ -10,7 +10,7 @@ export class SimulatorOnDemand {
     this.#options = simulator;
   }
 
-  /** Its address; undefined when every provider of the configuration is a real one. */
+  /** URL of the simulator; undefined when every provider of the configuration is a real one. */
   async url({ providers }: Config): Promise<string | undefined> {
     if (!providers.some((provider) => provider.simulated)) return undefined;
     this.#running ??= start(this.#options).catch((error: unknown) => {
@@ -25,7 +25,7 @@ export class SimulatorOnDemand {
   }
 }
 
-/** Loaded when it is needed: most processes never do. */
+/** Imported on demand: most processes never need it. */
 async function start(options: Config["simulator"]): Promise<Simulator> {
   const { startSimulator } = await import("../simulator/server.ts");
   return startSimulator(options);

@@ -5,7 +5,7 @@ import { formatAddress } from "../config/settings.ts";
 import { type Clock, sleep } from "../core/clock.ts";
 import type { Role } from "./role.ts";
 
-/** Runs `start`; what it has noted to be undone is undone when it fails. */
+/** Runs `start`; if it fails, runs the `undo` steps collected so far in reverse. */
 export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<T>): Promise<T> {
   const undo: (() => Promise<void> | void)[] = [];
   const closeAll = async (): Promise<void> => {
@@ -19,7 +19,7 @@ export async function undoneOnFailure<T>(start: (teardown: Teardown) => Promise<
   }
 }
 
-/** What was begun, and how it ends. */
+/** Steps that undo what was started. */
 export interface Teardown {
   readonly undo: (() => Promise<void> | void)[];
   readonly closeAll: () => Promise<void>;
@@ -68,7 +68,7 @@ function describeListenFailure(name: ServerName, config: Config, cause: unknown)
   return `${name}.listen: another program listens on ${address}; choose another address there, or in ${variable}`;
 }
 
-/** The time between saying that no work is taken any more and refusing it, in which balancers look elsewhere. */
+/** Time between reporting "not ready" and refusing work, in which load balancers stop sending requests. */
 export class ShutdownDelay {
   readonly #clock: Clock;
   readonly #shutdownDelayMs: number;
@@ -79,12 +79,12 @@ export class ShutdownDelay {
     this.#shutdownDelayMs = shutdownDelayMs;
   }
 
-  /** Resolves when the time is over, or was cut short. */
+  /** Resolves when the time is over or was cut short. */
   async wait(): Promise<void> {
     if (this.#shutdownDelayMs > 0) await sleep(this.#clock, this.#shutdownDelayMs, this.#cut.signal);
   }
 
-  /** Waits no longer, now and later. */
+  /** Ends the wait now, and skips later ones. */
   cut(): void {
     this.#cut.abort();
   }

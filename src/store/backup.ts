@@ -5,9 +5,9 @@ import { explainOpening } from "./open-database.ts";
 import { retryWhileBusy, StoreError } from "./store-error.ts";
 
 /**
- * Writes a copy of the SQLite database to a file, readable for this user only, while other processes use the database.
- * The copy is what was committed at one moment; the database is not migrated. Throws a StoreError that says what to do;
- * then there is no copy.
+ * Writes a copy of the SQLite database to a file, readable only by this user, while other processes use the database. The
+ * copy is the committed state of one moment; the database is not migrated. On failure throws a StoreError that says what to
+ * do, and leaves no copy.
  */
 export async function backUp(location: DatabaseLocation, target: string): Promise<void> {
   if (location.databaseUrl !== undefined)
@@ -27,7 +27,7 @@ export async function backUp(location: DatabaseLocation, target: string): Promis
   }
 }
 
-/** SQLite writes into an empty file; made here, so that it is never anybody's but ours to read. */
+/** Creates the empty file that SQLite then writes into, so that only this user can ever read it. */
 function createTarget(target: string): void {
   try {
     closeSync(openSync(target, "wx", 0o600));

@@ -1,39 +1,39 @@
-/** How a Batcher works. */
+/** Options of a Batcher. */
 export interface BatcherOptions<D, A> {
-  /** Decides all demands, in their order, in one transaction; an answer for each. */
+  /** Decides all demands in order, in one transaction; returns an answer for each. */
   readonly decide: (demands: readonly D[]) => Promise<readonly A[]>;
-  /** Waits for those who belong to a batch that is about to begin. Default: for those who ask in the same microtasks. */
+  /** Waits for further demands before a batch begins. Default: for those of the same microtasks. */
   readonly gather?: () => Promise<void>;
-  /** How long a demand waits for its answer. */
+  /** Limit for the answer to a demand. */
   readonly limitMs: number;
-  /** What it is rejected with, when that time is over, too many wait, or the transaction fails. */
+  /** Makes the error of a rejected demand: after the limit, with too many waiting, or when the transaction fails. */
   readonly toError: (message: string, cause?: unknown) => Error;
-  /** Is called with what was decided when nobody waited for it any more, for it to be undone. */
+  /** Called with a decision that came after its demand was rejected, so that it can be undone. */
   readonly onLate?: ((demand: D, answer: A) => void) | undefined;
 }
 
-/** So many demands are decided together: one transaction must not take too long. */
+/** Demands per transaction, which must not take too long. */
 const MAX_BATCH = 500;
-/** So many may wait; the next ones are refused at once. */
+/** Limit of waiting demands; further ones are rejected at once. */
 const MAX_WAITING = 10_000;
 
 interface Waiting<D, A> {
   readonly demand: D;
   readonly resolve: (answer: A) => void;
   readonly reject: (error: Error) => void;
-  /** Whoever asked has been told. */
+  /** Whether the demand was answered or rejected. */
   settled: boolean;
 }
 
 /**
- * Collects demands while a transaction is under way, and has them all decided in the next: under load many share the wait
- * for locks and for the disk, and no two transactions of one process compete for the same rows.
+ * Collects demands while a transaction is running, and decides them together in the next one: under load they share the wait
+ * for locks and for the disk, and no two transactions of a process compete for the same rows.
  */
 export class Batcher<D, A> {
   readonly #options: BatcherOptions<D, A>;
   readonly #waiting: Waiting<D, A>[] = [];
   #running = false;
-  /** The transaction under way has kept somebody waiting for too long. */
+  /** Whether the running transaction has exceeded a demand's limit. */
   #overdue = false;
 
   constructor(options: BatcherOptions<D, A>) {
@@ -41,13 +41,12 @@ export class Batcher<D, A> {
   }
 
   /**
-   * The answer to one demand. Rejects when its time is over, whatever the database does, and at once behind a transaction
-   * that takes too long already: a database that hangs delays those who met it first, and nobody after them. What was
-   * decided too late goes to `onLate`.
+   * Returns the answer to a demand. Rejects after `limitMs`, and at once while the running transaction is overdue: a hung
+   * database delays the first callers, but not later ones. A late decision is passed to `onLate`.
    */
   ask(demand: D): Promise<A> {
     const { limitMs, toError } = this.#options;
-    if (this.#waiting.length >= MAX_WAITING) return Promise.reject(toError("Too many wait for the database."));
+    if (this.#waiting.length >= MAX_WAITING) return Promise.reject(toError("Too many requests wait for the database."));
     if (this.#overdue) return Promise.reject(toError(LATE));
     return new Promise((resolve, reject) => {
       const settle = (): void => {
@@ -66,14 +65,14 @@ export class Batcher<D, A> {
         },
         settled: false,
       };
-      // What has arrived is read first: a process that was busy for so long is not the fault of the database.
+      // Pending I/O is read first: after this process was busy, the answer may already have arrived.
       const timer = setTimeout(() => setImmediate(() => this.#giveUp(waiting)), limitMs);
       this.#waiting.push(waiting);
       if (!this.#running) void this.#run();
     });
   }
 
-  /** For whoever has waited too long, and for those behind: they would wait for the same transaction. */
+  /** Rejects a demand that has waited too long, and all behind it, which wait for the same transaction. */
   #giveUp(waiting: Waiting<D, A>): void {
     if (waiting.settled) return;
     this.#overdue = true;
@@ -99,7 +98,7 @@ export class Batcher<D, A> {
         else resolve(answers[index]!);
       }
     } catch (cause) {
-      const error = toError("The database cannot be asked.", cause);
+      const error = toError("The database is unavailable.", cause);
       for (const { reject } of batch) reject(error);
     }
   }

@@ -10,13 +10,13 @@ import type { Perform } from "./transactions.ts";
 /** An open database of either kind. */
 export class Database {
   readonly kind: "sqlite" | "postgres";
-  /** For statements that stand alone, inside `retryWhileBusy` when they write. */
+  /** For single statements, inside `retryWhileBusy` when they write. */
   readonly query: Kysely<Schema>;
 
-  /** Runs one of the transactions that have a name, and again when another process was in its way. */
+  /** Runs a named transaction, again when another process's transaction was in conflict with it. */
   readonly perform: Perform;
 
-  /** Whether the last statement reached the server. SQLite has none that could be away. */
+  /** Whether the last statement reached the server. Always true for SQLite. */
   readonly isUp: () => boolean;
 
   constructor(
@@ -31,14 +31,16 @@ export class Database {
   }
 
   /**
-   * Runs the work in one transaction, and again when another process was in its way. On SQLite nobody else writes
-   * meanwhile.
+   * Runs the work in one transaction, again when another process's transaction was in conflict with it. On SQLite there is
+   * no other writer meanwhile.
    */
   transaction<T>(work: (transaction: Transaction<Schema>) => Promise<T>): Promise<T> {
     return retryWhileBusy(() => this.query.transaction().execute(work));
   }
 
-  /** The time that all who share the database agree on, in Unix milliseconds: the server's clock, or the machine's. */
+  /**
+   * Time shared by all processes on the database, in Unix milliseconds: the server's clock, or the machine's with SQLite.
+   */
   async nowMs(transaction: Kysely<Schema>): Promise<number> {
     if (this.kind === "sqlite") return Date.now();
     const query = sql<{ now: number }>`select (extract(epoch from clock_timestamp()) * 1000)::bigint as now`;
@@ -57,39 +59,39 @@ interface Lockable {
 }
 
 /**
- * Keeps the rows of a query for this transaction, in the order in which the query names them. SQLite has no words for it:
- * its transactions have the whole file to themselves.
+ * Locks the rows of a query for this transaction, in the query's order. Not needed on SQLite, whose write transactions lock
+ * the whole file.
  */
 export function lockRows<Q extends Lockable>({ kind }: Pick<Database, "kind">, query: Q): Q {
   return kind === "postgres" ? query.forUpdate() : query;
 }
 
-/** Keeps the rows of a query that nobody else keeps, and waits for none: whoever has the others looks after them. */
+/** Locks the rows of a query that no other transaction has locked, without waiting for the others. */
 export function skipLocked<Q extends Lockable>({ kind }: Pick<Database, "kind">, query: Q): Q {
   return kind === "postgres" ? query.forUpdate().skipLocked() : query;
 }
 
 /**
- * A column to order by, as our own sorting would: PostgreSQL orders by the language of the database, and rows that are
- * locked in two orders end in a deadlock.
+ * A column to sort by in code units, as `compare` does: PostgreSQL would sort by the database's collation, and rows locked
+ * in two orders can deadlock.
  */
 export function inCodeUnits({ kind }: Pick<Database, "kind">, column: string): RawBuilder<unknown> {
   return kind === "postgres" ? sql`${sql.ref(column)} collate "C"` : sql`${sql.ref(column)}`;
 }
 
-/** Where the database is. */
+/** Location of the database. */
 export interface DatabaseLocation {
   readonly dataDir: string;
-  /** Of a PostgreSQL database; undefined for SQLite in the data directory. Holds a password. */
+  /** Address of a PostgreSQL database; undefined for SQLite in the data directory. Holds a password. */
   readonly databaseUrl: string | undefined;
 }
 
 const FILE_NAME = "parley.db";
 
-/** How long a statement may take before the disk is taken for stuck. */
+/** Limit for a statement, after which the disk counts as stuck. */
 const SQLITE_LIMIT_MS = 10_000;
 
-/** How many connections of PostgreSQL there are for completions and all else that is short, and how many for reports. */
+/** Sizes of the PostgreSQL pools: for completions and other short statements, and for reports. */
 const CONNECTIONS = { usual: 10, reports: 3 } as const;
 
 /** The SQLite file of a data directory. */
@@ -97,14 +99,14 @@ export function sqliteFile(dataDir: string): string {
   return join(dataDir, FILE_NAME);
 }
 
-/** What people know the database by, without secrets. Throws a StoreError when its address is none. */
+/** Describes the location for people, without secrets. Throws a StoreError for an invalid address. */
 export function describeLocation({ dataDir, databaseUrl }: DatabaseLocation): string {
   if (databaseUrl === undefined) return sqliteFile(dataDir);
   checkPostgresUrl(databaseUrl);
   return describePostgresUrl(databaseUrl);
 }
 
-/** Connects to the database, which has still to be migrated. SQLite's file and its directory are made when missing. */
+/** Connects to the database, which may still have to be migrated. Creates SQLite's file and directory when missing. */
 export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined) return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.usual });
   const file = sqliteFile(dataDir);
@@ -112,14 +114,14 @@ export async function connect({ dataDir, databaseUrl }: DatabaseLocation): Promi
   return connectSqlite(file, SQLITE_LIMIT_MS);
 }
 
-/** The same database for reading much: on connections of its own, so that completions wait for none of it. */
+/** Connects for reports: with connections of their own, so that completions do not wait for them. */
 export async function connectReports(location: DatabaseLocation): Promise<Database> {
   const { databaseUrl } = location;
   if (databaseUrl === undefined) return connect(location);
   return connectPostgres(databaseUrl, { limited: true, connections: CONNECTIONS.reports });
 }
 
-/** The same database on a connection of its own, where statements may take as long as they need. */
+/** Connects without a limit for statements. */
 export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocation): Promise<Database> {
   if (databaseUrl !== undefined)
     return connectPostgres(databaseUrl, { limited: false, connections: CONNECTIONS.usual });
@@ -128,7 +130,7 @@ export async function connectUnlimited({ dataDir, databaseUrl }: DatabaseLocatio
 
 async function connectPostgres(url: string, options: Omit<PoolOptions, "url">): Promise<Database> {
   checkPostgresUrl(url);
-  // Loaded only where there is one.
+  // Imported only where PostgreSQL is used.
   const postgres = await import("./postgres/connect.ts");
   return postgres.connectPostgres({ url, ...options });
 }
@@ -140,15 +142,15 @@ function connectSqlite(file: string, limitMs: number | undefined): Database {
   });
 }
 
-/** SQLite would make the file readable for everybody; its companions (-wal, -shm) take over the file's mode. */
+/** Creates the file, because SQLite would make it readable for everyone; -wal and -shm get the same mode. */
 function createPrivately(dataDir: string, file: string): void {
-  // Below a file system that makes no directories, such as /proc, Node's recursive way does not come to an end.
+  // In a file system without mkdir, such as /proc, Node's recursive mkdir never returns.
   if (existsSync(dirname(dataDir))) makeDirectory(dataDir);
   else mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   closeSync(openSync(file, "a", 0o600));
 }
 
-/** Also when another process makes it at the same moment. */
+/** Creates a directory; another process may create it at the same moment. */
 function makeDirectory(path: string): void {
   try {
     mkdirSync(path, { mode: 0o700 });

@@ -4,7 +4,7 @@ import { type Migration, MIGRATIONS } from "./migrations.ts";
 import type { Schema } from "./schema.ts";
 import { retryWhileBusy, StoreError } from "./store-error.ts";
 
-/** The versions of a database: how many migrations it had taken before, and has now. */
+/** Versions of a database, as numbers of applied migrations: before and after. */
 export interface MigrationResult {
   readonly before: number;
   readonly after: number;
@@ -14,23 +14,23 @@ interface VersionTable {
   readonly parley_schema: { readonly version: number };
 }
 
-/** Of PostgreSQL's locks that mean what their users agree on, the one for the schema. */
+/** Number of PostgreSQL's advisory lock for migrations. */
 const LOCK_NUMBER = 7_165_421;
-/** How long another process may take to migrate. */
-const LOCK_PATIENCE = "60s";
+/** Limit for waiting for another process's migration. */
+const LOCK_TIMEOUT = "60s";
 
 /**
- * Brings the database up to this program's version, in one transaction that keeps other processes out. Throws a
- * StoreError, and changes nothing, when the database is newer than the program.
+ * Migrates the database to this program's version, in one transaction that excludes other processes. When the database is
+ * newer than the program, throws a StoreError and changes nothing.
  *
- * `connectUnlimited` gives a connection for it where a step may take as long as it needs.
+ * `connectUnlimited` opens a connection without a limit for statements, for long migrations.
  */
 export async function migrate(
   database: Database,
   connectUnlimited: () => Promise<Database>,
   migrations: readonly Migration[] = MIGRATIONS,
 ): Promise<MigrationResult> {
-  // The usual case needs no lock: a short-lived command must not wait for a busy server.
+  // Usually nothing is to do, and no lock is taken: a short command must not wait for a busy server.
   const before = await retryWhileBusy(() => readVersion(database.kind, database.query));
   if (checkVersion(before, migrations.length) === migrations.length) return { before, after: before };
   const unlimited = await connectUnlimited();
@@ -48,7 +48,7 @@ async function takeSteps(
   migrations: readonly Migration[],
 ): Promise<void> {
   if (kind === "postgres") {
-    await sql`select set_config('lock_timeout', ${LOCK_PATIENCE}, true)`.execute(transaction);
+    await sql`select set_config('lock_timeout', ${LOCK_TIMEOUT}, true)`.execute(transaction);
     await sql`select pg_advisory_xact_lock(${sql.lit(LOCK_NUMBER)})`.execute(transaction);
   }
   const versions = transaction as unknown as Kysely<VersionTable>;
@@ -60,7 +60,7 @@ async function takeSteps(
   await versions.insertInto("parley_schema").values({ version: migrations.length }).execute();
 }
 
-/** How many migrations the database has taken: none when it has never seen one. */
+/** Number of applied migrations; 0 for a new database. */
 async function readVersion(kind: Database["kind"], query: Kysely<Schema>): Promise<number> {
   const table =
     kind === "postgres"

@@ -20,7 +20,7 @@ export async function openDatabase(
   }
 }
 
-/** What is wrong with the database, and what to do about it. */
+/** Makes a StoreError that describes the failure and its remedy. */
 export function explainOpening(where: string, error: unknown): StoreError {
   if (!(error instanceof StoreError))
     return new StoreError(`${where} cannot be opened: ${describe(error)}`, { cause: error });
@@ -31,12 +31,12 @@ const REASONS: Readonly<Record<string, string>> = {
   EACCES: "this user may not write there; change its owner or choose another data_dir",
   EEXIST: "the data_dir is not a directory",
   EISDIR: "it is a directory",
-  ENOENT: "no directory can be made there; choose another data_dir",
+  ENOENT: "no directory can be created there; choose another data_dir",
   ENOSPC: "the disk is full",
   ENOTDIR: "the data_dir is not a directory",
   EPERM: "this user may not write there; change its owner or choose another data_dir",
   EROFS: "the file system is read-only; choose another data_dir",
-  "55P03": "another process has been migrating it for a minute; wait for it, or look for what keeps it",
+  "55P03": "another process has been migrating it for a minute; wait for it, or find out what blocks it",
   "42501": "this user may not make tables there; grant it the right to create in the schema",
 };
 

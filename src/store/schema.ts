@@ -1,6 +1,6 @@
 /**
- * The tables as the migrations leave them, the same on both databases. Times are Unix milliseconds, money is in millionths
- * of a US dollar, yes and no are 1 and 0, and lists are JSON.
+ * The tables after all migrations, the same on both databases. Times are Unix milliseconds, money is micro-USD, booleans are
+ * 1 and 0, lists are JSON.
  */
 export interface Schema {
   readonly accounts: AccountRow;
@@ -20,7 +20,7 @@ export interface Schema {
   readonly replicas: ReplicaRow;
 }
 
-/** Null means not limited. */
+/** Null: no limit. */
 export interface LimitColumns {
   readonly requests_per_minute: number | null;
   readonly tokens_per_minute: number | null;
@@ -48,17 +48,17 @@ export interface KeyRow extends LimitColumns {
   /** A list of model IDs; null for all. */
   readonly models: string | null;
   readonly capabilities: string;
-  /** A list of what requests may ask of providers; null for the default. */
+  /** A list of provider options; null for the default. */
   readonly options: string | null;
   readonly created_at_ms: number;
   readonly expires_at_ms: number | null;
   readonly revoked_at_ms: number | null;
-  /** The key that a rotation made in its place. */
+  /** The key that replaced it in a rotation. */
   readonly replaced_by: string | null;
   readonly last_used_at_ms: number | null;
-  /** The first key of those that rotations made one from the other; null for that one itself. */
+  /** The first key of its family; null for the first key itself. */
   readonly line_id: string | null;
-  /** Whether an administrator has restricted it, which a member cannot lift. */
+  /** Whether an administrator has restricted it; a member cannot lift that. */
   readonly limited_by_administrator: number;
 }
 
@@ -108,7 +108,7 @@ export interface SecurityEventRow {
   readonly actor_id: string | null;
   readonly account_id: string | null;
   readonly network: string | null;
-  /** An object of texts. */
+  /** A JSON object of texts. */
   readonly details: string;
 }
 
@@ -136,7 +136,7 @@ export interface CompletionRow {
   readonly first_content_ms: number | null;
   readonly partial: number;
   readonly estimated: number;
-  /** Null where there was no limit, and in rows of before it was kept. */
+  /** Null without a limit, and in rows older than this column. */
   readonly request_limit: number | null;
   readonly request_limit_remaining: number | null;
   readonly request_limit_reset_ms: number | null;
@@ -145,18 +145,18 @@ export interface CompletionRow {
   readonly token_limit_reset_ms: number | null;
 }
 
-/** Entries that are durable and not in the tables yet: as JSON, because nobody looks for one of them here. */
+/** Durable entries that are not in the tables yet, as JSON, because they are never queried one by one. */
 export interface LedgerSegmentRow {
   readonly id: number;
   readonly entries: string;
 }
 
-/** What the completions of one kind come to that started in one hour. */
+/** Sums of the completions that started in one hour, by account, key, model and outcome. */
 export interface UsageHourRow {
   readonly hour_ms: number;
   readonly account_id: string;
   readonly key_id: string;
-  /** The one that answered, or the requested one when none did. */
+  /** The served model, or the requested one when none answered. */
   readonly model: string;
   readonly outcome: string;
   readonly completions: number;
@@ -170,7 +170,7 @@ export interface UsageHourRow {
   readonly cost_micro_usd: number;
 }
 
-/** What a key or an account has spent in a month, and what is held for completions under way. */
+/** Spending of a key family or an account in a month, and money held for completions in flight. */
 export interface SpendingRow {
   /** `key:…` or `account:…`. */
   readonly subject: string;
@@ -180,7 +180,7 @@ export interface SpendingRow {
   readonly held_micro_usd: number;
 }
 
-/** What one completion holds of one subject's budget; counted in the subject's `held_micro_usd`. */
+/** Money that one completion holds of one subject's budget; included in the subject's `held_micro_usd`. */
 export interface BudgetHoldRow {
   readonly id: string;
   readonly subject: string;
@@ -193,7 +193,7 @@ export interface RateStateRow {
   readonly subject: string;
   /** JSON; null before the first decision. */
   readonly state: string | null;
-  /** From then on the row says nothing that a missing one does not. */
+  /** From then on the row is equivalent to a missing one. */
   readonly idle_at_ms: number;
 }
 

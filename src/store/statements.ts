@@ -5,32 +5,37 @@ import type { Schema } from "./schema.ts";
  * thread, which would have to load it, and building the statement costs more than SQLite takes to run it.
  */
 
-/** What a statement may be given, and what it answers. */
+/** Type of parameters and results. */
 export type SqlValue = string | number | null;
 
 /** Runs the statements of one transaction. */
 export interface Statements {
   readonly kind: "sqlite" | "postgres";
-  /** Runs one statement, in which a `?` stands for each parameter, and answers its rows. */
+  /** Runs one statement with a `?` for each parameter, and answers its rows. */
   run<R>(sql: string, parameters: readonly SqlValue[]): Promise<readonly R[]>;
 }
 
-/** SQLite prepares each text once: of every statement there are two, for so many things and for one. */
+/**
+ * Batch size on SQLite, which caches prepared statements by text: each statement has two texts, for a full batch and for one
+ * item.
+ */
 const SQLITE_BATCH = 16;
 
-/** Lists of as many things as one statement should name. To PostgreSQL every statement is a journey. */
+/**
+ * Splits items into the batches of one statement each. On PostgreSQL each statement is a round trip, so batches are large.
+ */
 export function batchesOf<T>({ kind }: Pick<Statements, "kind">, items: readonly T[]): T[][] {
   if (kind === "postgres") return chunksOf(items);
   const inFull = items.length - (items.length % SQLITE_BATCH);
   return [...chunksOf(items.slice(0, inFull), SQLITE_BATCH), ...chunksOf(items.slice(inFull), 1)];
 }
 
-/** So many parameters in parentheses: `(?, ?, ?)`. */
+/** Placeholders in parentheses: `(?, ?, ?)`. */
 export function listOf(count: number): string {
   return `(${"?, ".repeat(count - 1)}?)`;
 }
 
-/** Inserts rows in their order. `ending` is what follows their values: what to do about conflicts, and what to answer. */
+/** Inserts rows in order. `ending` follows their values: an `on conflict` or `returning` clause. */
 export async function insertRows<T extends keyof Schema, R>(
   statements: Statements,
   { into, rows, ending = "" }: { readonly into: T; readonly rows: readonly Schema[T][]; readonly ending?: string },
@@ -49,13 +54,16 @@ export async function insertRows<T extends keyof Schema, R>(
   return answered;
 }
 
-/** Ends a query whose rows are to be kept for this transaction. SQLite's transactions have the whole file to themselves. */
+/**
+ * Clause that locks the rows of a query for this transaction. Empty for SQLite, whose write transactions lock the whole
+ * file.
+ */
 export function forUpdate({ kind }: Pick<Statements, "kind">, others: "wait" | "skip locked" = "wait"): string {
   if (kind === "sqlite") return "";
   return others === "wait" ? "for update" : "for update skip locked";
 }
 
-/** The time that all who share the database agree on, in Unix milliseconds: the server's clock, or the machine's. */
+/** Time shared by all processes on the database, in Unix milliseconds: the server's clock, or the machine's with SQLite. */
 export async function nowMs(statements: Statements): Promise<number> {
   if (statements.kind === "sqlite") return Date.now();
   const sql = "select (extract(epoch from clock_timestamp()) * 1000)::bigint as now";
@@ -63,7 +71,7 @@ export async function nowMs(statements: Statements): Promise<number> {
   return row!.now;
 }
 
-/** Lists of at most this many: databases limit the parameters of a statement. */
+/** Splits a list into chunks, because databases limit the parameters of a statement. */
 export function chunksOf<T>(items: readonly T[], size = 500): T[][] {
   const chunks: T[][] = [];
   for (let start = 0; start < items.length; start += size) chunks.push(items.slice(start, start + size));

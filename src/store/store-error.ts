@@ -1,25 +1,25 @@
 import { setTimeout as delay } from "node:timers/promises";
 
-/** The database cannot be used. The message is for the operator and says what to do about it. */
+/** The database cannot be used. The message tells the operator what to do. */
 export class StoreError extends Error {
   override readonly name = "StoreError";
 }
 
-/** SQLite's number for "another process holds the lock"; the extended codes have it in their low byte. */
+/** SQLite's code for a lock held by another process; extended codes have it in their low byte. */
 const SQLITE_BUSY = 5;
 
-/** PostgreSQL's words for "another transaction was in the way": serialization failure and deadlock. */
+/** PostgreSQL's codes for conflicts with another transaction: serialization failure and deadlock. */
 const POSTGRES_BUSY = new Set(["40001", "40P01"]);
 
-const PATIENCE_MS = 5_000;
+const RETRY_LIMIT_MS = 5_000;
 const MAX_PAUSE_MS = 60;
 
 /**
- * Runs the operation again while another process is in its way, without keeping this one from its work. Gives up with a
- * StoreError after five seconds. The operation must change nothing when it fails: one statement, or a transaction.
+ * Repeats the operation while another process conflicts with it. Gives up with a StoreError after RETRY_LIMIT_MS. A failed
+ * operation must have changed nothing: it is one statement or a transaction.
  */
 export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promise<T> {
-  const giveUpAtMs = performance.now() + PATIENCE_MS;
+  const giveUpAtMs = performance.now() + RETRY_LIMIT_MS;
   for (;;) {
     try {
       return await operation();
@@ -28,7 +28,7 @@ export async function retryWhileBusy<T>(operation: () => T | Promise<T>): Promis
       if (performance.now() > giveUpAtMs) {
         throw new StoreError("The database is locked by another process for too long.", { cause: error });
       }
-      // Random, so that processes that met once do not meet again.
+      // Random, so that two processes do not collide again.
       await delay(Math.random() * MAX_PAUSE_MS);
     }
   }

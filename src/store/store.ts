@@ -18,7 +18,7 @@ import type { MigrationResult } from "./migrate.ts";
 import { openDatabase } from "./open-database.ts";
 import type { KeyListener } from "./postgres/key-listener.ts";
 
-/** The database of one process, open and up to date. */
+/** The opened and migrated database of one process. */
 export interface Store {
   readonly kind: "sqlite" | "postgres";
   readonly keys: KeyStore;
@@ -27,15 +27,17 @@ export interface Store {
   readonly ledger: LedgerStore;
   readonly usage: UsageStore;
   readonly budgets: BudgetStore;
-  /** Rates and concurrency that all processes share. A bucket of requests holds what comes in during `burstMs`. */
+  /** Rates and concurrency shared by all processes. A request bucket holds the requests of `burstMs`. */
   createRates(options: { readonly burstMs: number }): RateStore;
-  /** With PostgreSQL of the changes of all processes that share it, else of this process only. */
+  /** With PostgreSQL, the key changes of all processes that share it, else of this process only. */
   readonly keyChanges: KeyChangeFeed;
-  /** How it can be reached. */
+  /** Reachability of the database. */
   health(): StoreHealth;
-  /** What opening it has done. */
+  /** Versions before and after opening it. */
   readonly versions: MigrationResult;
-  /** What is damaged in SQLite's file, in its own words; empty when nothing is. Reads all of it. */
+  /**
+   * Damage that SQLite finds in its file, as its messages; empty without damage, and for PostgreSQL. Reads the whole file.
+   */
   findDamage(): Promise<readonly string[]>;
   close(): Promise<void>;
 }
@@ -43,14 +45,13 @@ export interface Store {
 export interface StoreHealth {
   /** Whether the last statement reached the database. */
   readonly up: boolean;
-  /** Whether keys that other processes change are heard of at once; undefined where there are none to listen to. */
+  /** Whether LISTEN for key changes is active; undefined where it is not used. */
   readonly listening: boolean | undefined;
 }
 
 /**
- * Opens the database and migrates it. Without a URL it is the SQLite file `parley.db` in the data directory, and both are
- * made when they are missing (readable for this user only). Several processes may have it open. Throws a StoreError that
- * says what to do.
+ * Opens the database and migrates it. Without a URL it is the SQLite file `parley.db` in the data directory; both are
+ * created when missing, readable only by this user. Several processes may open it. Throws a StoreError that says what to do.
  */
 export async function openStore(location: DatabaseLocation): Promise<Store> {
   const { database, versions } = await openDatabase(location);
@@ -71,7 +72,7 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
     createRates: (options) => createRateStore(database, options),
     keyChanges: {
       subscribe(changed) {
-        // Only who keeps keys in memory needs to hear of them: a command that ends at once does not.
+        // Connects on the first subscription: a short command without a key cache needs no listener.
         listener ??= listen?.();
         return changes.subscribe(changed);
       },
@@ -87,18 +88,21 @@ export async function openStore(location: DatabaseLocation): Promise<Store> {
   };
 }
 
-/** What begins to hear of keys that other processes change; undefined with SQLite, which has no way to tell. */
+/**
+ * Returns a function that starts listening for key changes of other processes; undefined with SQLite, which has no
+ * notifications.
+ */
 async function keyListenerOf(
   { databaseUrl }: DatabaseLocation,
   changes: KeyChanges,
 ): Promise<(() => KeyListener) | undefined> {
   if (databaseUrl === undefined) return undefined;
-  // Loaded only where there is PostgreSQL.
+  // Imported only where PostgreSQL is used.
   const { KeyListener } = await import("./postgres/key-listener.ts");
   return () => new KeyListener(databaseUrl, changes);
 }
 
-/** What SQLite finds wrong with its file; nothing for PostgreSQL, which looks after itself. Closes the database. */
+/** Runs SQLite's integrity check; empty for PostgreSQL. Closes the database. */
 async function findDamage(database: Database): Promise<readonly string[]> {
   try {
     if (database.kind === "postgres") return [];

@@ -3,9 +3,9 @@ import { appendSegment, compactJournal } from "./ledger/ledger-journal.ts";
 import type { Statements } from "./statements.ts";
 
 /**
- * The transactions that every completion waits for. They have names so that they can be asked for in one message to
- * SQLite's thread, and run there: with their statements sent one by one, most of their cost would be in the messages. What
- * they take and answer can be sent to a thread, and they wait for nothing but their statements.
+ * Transactions on the path of every completion. Named, so that one message to SQLite's thread runs a whole transaction:
+ * sending its statements one by one would cost more than running them. Their inputs and answers can be sent to a thread, and
+ * they wait only for their statements.
  */
 const TRANSACTIONS = { appendSegment, compactJournal, holdBudgets, cancelHolds, reapHolds };
 
@@ -13,10 +13,10 @@ export type TransactionName = keyof typeof TRANSACTIONS;
 export type TransactionInput<N extends TransactionName> = Parameters<(typeof TRANSACTIONS)[N]>[1];
 export type TransactionAnswer<N extends TransactionName> = Awaited<ReturnType<(typeof TRANSACTIONS)[N]>>;
 
-/** Asks for a transaction by its name: all of it happens, or nothing. */
+/** Runs a transaction by its name, atomically. */
 export type Perform = <N extends TransactionName>(name: N, input: TransactionInput<N>) => Promise<TransactionAnswer<N>>;
 
-/** What happens inside the transaction of this name. */
+/** The statements of the transaction with this name. */
 export function runTransaction<N extends TransactionName>(
   statements: Statements,
   name: N,

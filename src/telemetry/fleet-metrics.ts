@@ -1,22 +1,22 @@
 import { AggregatorRegistry, collectDefaultMetrics, Counter, Gauge, Registry } from "prom-client";
 import type { MetricsSnapshot } from "./metrics.ts";
 
-/** The processes that serve, as numbers. */
+/** Counts of the fleet's worker processes. */
 export interface FleetGauges {
   /** Workers that serve now. */
   readonly ready: () => number;
-  /** Workers that had to be replaced so far. */
+  /** Workers that ended unexpectedly and were replaced so far. */
   readonly replaced: () => number;
 }
 
 /**
- * The numbers of several processes as if they were one: counts and sizes are added up; what is high when something is wrong
- * is the highest. A process that is gone keeps its counts, as they were last asked for: a sum that fell would be read as a
- * restart of everything. The asking process is in the sums of `nodejs_*` and `process_*`.
+ * Metrics of several processes merged into one set: counters and sizes are summed; gauges where high means trouble take the
+ * maximum. A process that ended keeps its last collected counters: a falling sum would be read as a counter reset. The
+ * collecting process is included in the sums of `nodejs_*` and `process_*`.
  */
 export class FleetMetrics {
   readonly #own = new Registry();
-  /** As last heard of each process that is there, by its name. */
+  /** Last snapshot of each live process, by its name. */
   readonly #last = new Map<string, MetricsSnapshot>();
   #gone: MetricsSnapshot = [];
 
@@ -32,7 +32,7 @@ export class FleetMetrics {
     });
     const deaths = new Counter({
       name: "parley_workers_replaced_total",
-      help: "Worker processes that ended unasked and were replaced.",
+      help: "Worker processes that ended unexpectedly and were replaced.",
       registers: [],
       collect() {
         this.reset();
@@ -47,19 +47,19 @@ export class FleetMetrics {
     return this.#own.contentType;
   }
 
-  /** What a process says of itself, until it says something else or is gone. */
+  /** Stores the latest snapshot of a process; it counts until the next one or until `forget`. */
   note(name: string, snapshot: MetricsSnapshot): void {
     this.#last.set(name, snapshot);
   }
 
-  /** The process has ended. */
+  /** Removes a process that has ended; its counters stay in the sum. */
   async forget(name: string): Promise<void> {
     const last = this.#last.get(name);
     if (last === undefined) return;
     this.#last.delete(name);
     const counts = last.filter(({ type }) => COUNTS.has(String(type)));
     const before = this.#gone;
-    // At once, so that a question that comes in between misses nothing.
+    // Assigned before the await, so that a collection meanwhile misses nothing.
     this.#gone = [...before, ...counts];
     this.#gone = await sum([before, counts]).getMetricsAsJSON();
   }
@@ -67,14 +67,14 @@ export class FleetMetrics {
   /** The text for `/metrics`. */
   async text(): Promise<string> {
     const own = (await this.#own.getMetricsAsJSON()).map((metric) =>
-      // When it began says something of the asking process only.
+      // The start time is that of the collecting process only.
       metric.name === "process_start_time_seconds" ? { ...metric, aggregator: "first" as const } : metric,
     );
     return sum([own, this.#gone, ...this.#last.values()]).metrics();
   }
 }
 
-/** The library's words for what only ever grows. */
+/** prom-client's types of metrics that only grow. */
 const COUNTS: ReadonlySet<string> = new Set(["counter", "histogram"]);
 
 function sum(snapshots: readonly MetricsSnapshot[]): Registry {

@@ -1,18 +1,18 @@
 import { write, writeSync } from "node:fs";
 
-/** Pipes take so many bytes as a whole or not at all. */
+/** Largest write that a pipe takes atomically (PIPE_BUF). */
 const WHOLE_BYTES = 4096;
 
-/** Lines are written together when they are so long, or after so many milliseconds: a system call costs more than a line. */
+/** A batch is written at `BATCH_CHARS` or after `BATCH_MS`: a system call costs more than a line. */
 const BATCH_CHARS = 64 * 1024;
 const BATCH_MS = 100;
 
-/** More than this does not wait for a reader that has stopped reading. */
+/** Limit of the buffer when the reader has stopped reading; further lines are dropped. */
 const MAX_WAITING_CHARS = 16 * 1024 * 1024;
 
 /**
- * Writes lines to an open file, many at a time and in their order, and waits for none of it. What is left at the end of the
- * process is written then. What cannot be written is lost: a reader of the log that went away takes nobody with it.
+ * Writes lines to an open file in order, in batches and without blocking. The remaining lines are written when the process
+ * exits. Lines that cannot be written are dropped: a closed log reader must not stop the process.
  */
 export class LineBatches {
   readonly #descriptor: number;
@@ -23,7 +23,7 @@ export class LineBatches {
   #timer: NodeJS.Timeout | undefined;
   #writing = false;
 
-  /** Where other processes write into the same file, lines are not mixed with theirs: at most 4 KiB are written at once. */
+  /** `isShared`: other processes write into the same file, so at most 4 KiB are written at once to keep lines whole. */
   constructor(descriptor: number, { isShared = false }: { readonly isShared?: boolean } = {}) {
     this.#descriptor = descriptor;
     this.#isShared = isShared;
@@ -31,7 +31,7 @@ export class LineBatches {
     process.once("exit", () => this.#writeAll());
   }
 
-  /** The line, its line feed included. */
+  /** Appends a line, which includes its line feed. */
   write(line: string): void {
     if (this.#size > MAX_WAITING_CHARS) return;
     this.#lines.push(line);
@@ -56,7 +56,7 @@ export class LineBatches {
     return Buffer.from(text);
   }
 
-  /** How many lines the file takes as a whole; a longer one goes by itself. */
+  /** Number of lines that fit into one atomic write; a longer line is written alone. */
   #countWhole(): number {
     let bytes = 0;
     const first = this.#lines.findIndex((line) => (bytes += Buffer.byteLength(line)) > WHOLE_BYTES);
@@ -69,7 +69,7 @@ export class LineBatches {
       const rest = error === null ? bytes.subarray(written) : bytes;
       if (error !== null && error.code !== "EAGAIN") this.#written();
       else if (rest.length === 0) this.#written();
-      // A pipe that is full: its reader has some time.
+      // EAGAIN: the pipe is full. Retry after BATCH_MS.
       else if (error !== null) setTimeout(() => this.#write(rest), BATCH_MS).unref();
       else this.#write(rest);
     });
@@ -85,7 +85,7 @@ export class LineBatches {
     try {
       while (this.#lines.length > 0) writeSync(this.#descriptor, this.#take());
     } catch {
-      // There is nobody left to tell.
+      // The log file itself failed; there is nowhere to report it.
     }
   }
 }

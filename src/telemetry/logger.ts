@@ -4,15 +4,15 @@ import { LineBatches } from "./line-batches.ts";
 /** The log of one process. */
 export interface Logger extends Pino {
   /**
-   * One line of what there is one of for each request, at a quarter of the cost of `info`: its fields are written as they
-   * are, and none is looked for that should not be there. To be given what is of our own making.
+   * Writes one per-request line without pino's formatters and redaction, at a quarter of the cost of `info`. Pass only
+   * fields built by this program.
    */
   line(level: "info" | "error", fields: object, message: string): void;
 }
 
 /**
- * JSON lines on standard error, which leaves standard output to people. Never blocks; what is lost when the process is
- * killed is the lines of the last tenth of a second. Each line says whose process it is, and a worker's its number.
+ * JSON lines on standard error; standard output is for people. Never blocks: when the process is killed, the lines of the
+ * last 100 ms are lost. Each line has the process ID, and in a worker its number.
  */
 export function createLogger(level: string, worker?: number): Logger {
   const batches = new LineBatches(2, { isShared: worker !== undefined });
@@ -24,8 +24,8 @@ export function createLogger(level: string, worker?: number): Logger {
       base: null,
       timestamp: time,
       formatters: { level: (label) => ({ level: label }) },
-      // Nothing secret is ever handed to the logger; this is for the day somebody does it by mistake. Whole paths only:
-      // wildcards cost more than the rest of a line.
+      // No secret is passed to the logger on purpose; this catches mistakes. Whole paths only: wildcards cost more than the
+      // rest of a line.
       redact: {
         paths: ["authorization", "apiKey", "api_key", "key", "secret", "headers", "config", "env"],
         censor: "[redacted]",
@@ -41,7 +41,7 @@ function hideKeys(line: string): string {
   return line.includes("sk_parley_") ? line.replaceAll(/sk_parley_[0-9A-Za-z]+/g, "sk_parley_[redacted]") : line;
 }
 
-/** Adds `line` to a logger that writes its lines to `lines`, each with the `time`. */
+/** Adds `line` to a logger that writes to `lines`; `time` is the JSON fragment that starts each line. */
 export function withLines(
   log: Pino,
   { lines, time = timestamps() }: { readonly lines: DestinationStream; readonly time?: () => string },
@@ -55,7 +55,7 @@ export function withLines(
   });
 }
 
-/** The time, and what is in every line, as a piece of its JSON: written once for all lines of a millisecond. */
+/** Returns a JSON fragment with the time and `more`, built once per millisecond. */
 function timestamps(more = ""): () => string {
   let atMs = 0;
   let text = "";

@@ -8,20 +8,22 @@ import {
   Registry,
 } from "prom-client";
 
-/** The numbers of one process, in Prometheus' format. Labels come from closed sets: configuration and our own words. */
+/**
+ * Metrics of one process in Prometheus' format. Label values come from closed sets: the configuration and our own constants.
+ */
 export interface Metrics {
-  /** One completion is over. */
+  /** Records a completion that has ended. */
   completion(of: CompletionSample): void;
-  /** A request was refused before it became one. */
+  /** Records a request that was refused before it became a completion. */
   refusal(entrance: string, code: string): void;
   /** The text for `/metrics`. */
   text(): Promise<string>;
   readonly contentType: string;
-  /** The same as data, to be added up with those of other processes: see `FleetMetrics`. */
+  /** The same as data, to be merged with those of other processes: see `FleetMetrics`. */
   snapshot(): Promise<MetricsSnapshot>;
 }
 
-/** All numbers of one process at one moment; JSON can hold it. */
+/** All metrics of one process at one moment; can be serialised as JSON. */
 export type MetricsSnapshot = readonly MetricObjectWithValues<MetricValue<string>>[];
 
 export interface CompletionSample {
@@ -38,28 +40,28 @@ export interface CompletionSample {
   readonly attempts: readonly { readonly model: string; readonly outcome: string; readonly durationMs: number }[];
 }
 
-/** Values that are read when the numbers are asked for. */
+/** Values that are read at collection time. */
 export interface Gauges {
   readonly activeCalls: () => number;
   /** By `provider/upstream model`: `closed`, `open` or `half_open`. */
   readonly breakers: () => ReadonlyMap<string, string>;
   /** Ledger entries that are not written yet. */
   readonly ledgerWaiting: () => number;
-  /** Whether this process counts rates alone, because what it shares them through is away. */
+  /** Whether this process counts rates by itself because the shared store (Redis, database or parent) is unavailable. */
   readonly ratesLocal: () => boolean;
-  /** Requests that were decided on so, or because the shared state was slow once. */
+  /** Requests that were decided on by local counts, because the shared store was unavailable or slow. */
   readonly ratesDecidedLocally: () => number;
-  /** How many replicas share the rates, as last seen. Default: not told. */
+  /** Number of replicas that share the rates, as last seen. Default: the metric is omitted. */
   readonly replicas?: () => number;
-  /** How the database can be reached, and whether changed keys are heard of. Default: not told. */
+  /** Whether the database is reachable, and whether LISTEN for changed keys works. Default: the metrics are omitted. */
   readonly database?: () => { readonly up: boolean; readonly listening: boolean | undefined };
-  /** What this program is, as labels. Default: not told. */
+  /** Versions of the program and the schema, as labels. Default: the metric is omitted. */
   readonly info?: { readonly version: string; readonly schema: string };
-  /** Completions that wait to be begun. */
+  /** Completions that wait for admission. */
   readonly admissionWaiting: () => number;
-  /** Completions that were not begun because of overload, by reason. */
+  /** Completions that were refused because of overload, by reason. */
   readonly shed: () => Readonly<Record<string, number>>;
-  /** Connections that were closed because there were too many. */
+  /** Connections that were closed because too many were open. */
   readonly connectionsRefused: () => number;
 }
 
@@ -81,7 +83,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   collectDefaultMetrics({ register: registry });
   const completions = new Counter({
     name: "parley_completions_total",
-    help: "Completions, by how they ended.",
+    help: "Completions, by outcome.",
     labelNames: ["entrance", "model", "outcome", "streamed"],
     registers,
   });
@@ -119,7 +121,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const attempts = new Counter({
     name: "parley_attempts_total",
-    help: "Calls of upstream models, by how they ended.",
+    help: "Calls of upstream models, by outcome.",
     labelNames: ["model", "outcome"],
     registers,
   });
@@ -132,7 +134,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const calls = new Gauge({
     name: "parley_active_calls",
-    help: "Calls under way.",
+    help: "Calls in flight.",
     registers: [],
     collect() {
       this.set(activeCalls());
@@ -140,7 +142,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const breakerStates = new Gauge({
     name: "parley_breaker_open",
-    help: "1 while an upstream model rests after failures, 0.5 when its next call is a probe.",
+    help: "Circuit breaker of an upstream model: 1 open, 0.5 half-open (the next call is a probe), 0 closed.",
     labelNames: ["upstream"],
     aggregator: "max",
     registers: [],
@@ -160,7 +162,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const local = new Gauge({
     name: "parley_rates_local",
-    help: "1 while this process counts its share of the rates alone, because Redis or the database is away.",
+    help: "1 while this process enforces its share of the rate limits locally, because Redis or the database is unavailable.",
     aggregator: "max",
     registers: [],
     collect() {
@@ -169,7 +171,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const decidedLocally = new Counter({
     name: "parley_rates_local_decisions_total",
-    help: "Requests that were decided on by this process's share of the rates, because what is shared was away or slow.",
+    help: "Requests that were decided on by this process's local share of the rate limits, because the shared store was unavailable or slow.",
     registers: [],
     collect() {
       this.reset();
@@ -178,7 +180,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const entering = new Gauge({
     name: "parley_admission_waiting",
-    help: "Completions that wait to be begun.",
+    help: "Completions that wait for admission.",
     registers: [],
     collect() {
       this.set(admissionWaiting());
@@ -196,7 +198,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   });
   const refusedConnections = new Counter({
     name: "parley_connections_refused_total",
-    help: "Connections that were closed because too many were open, in all or of one address.",
+    help: "Connections that were closed because too many were open, in total or from one address.",
     registers: [],
     collect() {
       this.reset();
@@ -208,7 +210,7 @@ export function createMetrics(gauges: Gauges): Metrics {
   if (replicas !== undefined) {
     const seen = new Gauge({
       name: "parley_replicas",
-      help: "Processes that share the rates, as last seen: by how many limits are divided while they cannot be counted together.",
+      help: "Processes that share the rate limits, as last seen; each enforces its fraction while the shared store is unavailable.",
       aggregator: "max",
       registers: [],
       collect() {
@@ -229,7 +231,7 @@ export function createMetrics(gauges: Gauges): Metrics {
     });
     const listening = new Gauge({
       name: "parley_key_changes_heard",
-      help: "0 while changed keys are not heard of at once, but within five seconds: PostgreSQL's LISTEN is lost.",
+      help: "0 while PostgreSQL's LISTEN is lost: changed keys take effect within five seconds instead of at once.",
       aggregator: "min",
       registers: [],
       collect() {

@@ -4,13 +4,13 @@ import type { Metrics } from "./metrics.ts";
 
 export interface OperationsOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0 takes a free port. */
   readonly port: number;
   readonly metrics: Pick<Metrics, "text" | "contentType">;
   readonly readiness: () => Readiness | Promise<Readiness>;
 }
 
-/** What `/readyz` says: whether new work is taken, and the facts behind it. */
+/** Body of `/readyz`: whether new work is accepted, and the facts behind it. */
 export interface Readiness {
   readonly ready: boolean;
   readonly [fact: string]: unknown;
@@ -22,12 +22,12 @@ export interface OperationsServer {
   close(): void;
 }
 
-/** All that is served there. */
+/** All paths of the operations port. */
 export const OPERATIONS_PATHS = ["/metrics", "/healthz", "/readyz"] as const;
 
 type OperationsPath = (typeof OPERATIONS_PATHS)[number];
 
-/** Starts the port for operators, with `OPERATIONS_PATHS`. Without authentication: it belongs on a private address. */
+/** Starts the operations port with `OPERATIONS_PATHS`. It has no authentication: bind it to a private address. */
 export async function startOperationsServer({
   host,
   port,
@@ -50,11 +50,11 @@ export async function startOperationsServer({
       "/readyz": () =>
         void Promise.resolve(readiness()).then(
           (facts) => json(facts.ready ? 200 : 503, facts),
-          () => json(500, { error: "readiness could not be asked for" }),
+          () => json(500, { error: "the readiness could not be determined" }),
         ),
     };
     const path = OPERATIONS_PATHS.find((one) => one === request.url);
-    if (path === undefined) json(404, { error: `here are only ${OPERATIONS_PATHS.join(", ")}` });
+    if (path === undefined) json(404, { error: `not found; this port serves only ${OPERATIONS_PATHS.join(", ")}` });
     else answers[path]();
   });
   await new Promise<void>((resolve, reject) => {

@@ -1,7 +1,7 @@
-/** What one process can ask of another: by name, what it is given and what it answers. Plain data that JSON can hold. */
+/** Calls that one process can make to another: name, input and output. Plain data that JSON can hold. */
 export type Calls = Readonly<Record<string, { readonly input: unknown; readonly output: unknown }>>;
 
-/** Answers each of them. What is thrown is told to whoever asked, by its message. */
+/** Handles each of the calls. The message of a thrown error is sent to the caller. */
 export type Handlers<C> = {
   readonly [Name in keyof C]: C[Name] extends { input: infer Input; output: infer Output }
     ? (input: Input) => Output | Promise<Output>
@@ -25,13 +25,13 @@ type Message =
   | { readonly call: string; readonly id?: number; readonly input: unknown }
   | { readonly answer: number; readonly output?: unknown; readonly error?: string };
 
-/** One end of the channel between a parent and a worker. Messages arrive in the order in which they were sent. */
+/** One end of the channel between a parent and a worker. Messages arrive in the order they were sent. */
 export class Channel<Theirs extends Calls> {
   readonly #peer: Peer;
   readonly #pending = new Map<number, Pending>();
   #lastId = 0;
 
-  /** `handlers` answer what the other process asks. */
+  /** `handlers` answer the calls of the other process. */
   constructor(peer: Peer, handlers: Readonly<Record<string, (input: never) => unknown>>) {
     this.#peer = peer;
     const known = new Map(Object.entries(handlers));
@@ -39,7 +39,7 @@ export class Channel<Theirs extends Calls> {
     peer.once("disconnect", () => this.#lose());
   }
 
-  /** Rejects when the other process fails to do it or is gone, and after `limitMs`, if it is given. */
+  /** Rejects when the call fails, when the other process is gone, and after `limitMs`, if given. */
   ask<Name extends keyof Theirs & string>(
     call: Name,
     input: Theirs[Name]["input"],
@@ -63,13 +63,13 @@ export class Channel<Theirs extends Calls> {
     });
   }
 
-  /** Asks, and waits for no answer; without effect when the other process is gone. */
+  /** Calls without waiting for an answer; has no effect when the other process is gone. */
   tell<Name extends keyof Theirs & string>(call: Name, input: Theirs[Name]["input"]): void {
     if (this.#peer.connected) this.#send({ call, input });
   }
 
   #send(message: Message): void {
-    // An error means that the other end has just gone, which is heard of in any case.
+    // An error means that the other end has just gone; the "disconnect" event reports that.
     this.#peer.send?.(message, () => undefined);
   }
 

@@ -16,21 +16,21 @@ export interface FleetOptions {
 
 interface Place {
   readonly number: number;
-  readonly pause: GrowingPause;
+  readonly pause: RestartBackoff;
   member: Member | undefined;
   cancelStart: () => void;
 }
 
-/** So many workers in a row that did not come to serve, while none serves, and it is given up. */
+/** Consecutive failed starts, while no worker serves, after which the fleet gives up. */
 const MAX_FAILED_STARTS = 5;
 
-/** Some worker processes, each of which is replaced when it ends unasked. */
+/** A fixed number of worker processes, each replaced when it ends unexpectedly. */
 export class Fleet {
-  /** Resolves with the reason when no worker comes up any more. */
+  /** Resolves with the reason when the fleet has given up starting workers. */
   readonly failed: Promise<Error>;
   readonly #options: FleetOptions;
   readonly #places: readonly Place[];
-  /** All whose processes live; also those that have been replaced and let their last calls end. */
+  /** All members whose processes live, including replaced ones that are still draining. */
   readonly #living = new Set<Member>();
   #fail: (reason: Error) => void = () => undefined;
   #isEnding = false;
@@ -43,34 +43,34 @@ export class Fleet {
     this.failed = new Promise((resolve) => (this.#fail = resolve));
     this.#places = Array.from({ length: options.size }, (_, index) => ({
       number: index + 1,
-      pause: new GrowingPause(),
+      pause: new RestartBackoff(),
       member: undefined,
       cancelStart: () => undefined,
     }));
   }
 
-  /** The workers that serve. */
+  /** The workers that serve now. */
   get serving(): readonly Member[] {
     return this.#places.flatMap(({ member }) => (member?.serves === undefined ? [] : [member]));
   }
 
-  /** How many have been replaced. */
+  /** Number of workers that were replaced. */
   get replaced(): number {
     return this.#replaced;
   }
 
-  /** What all of them are; undefined before the first one serves. */
+  /** Ports and pages, the same for all workers; undefined before the first one serves. */
   get ports(): Started | undefined {
     return this.#ports;
   }
 
-  /** Starts all at once, and answers when all serve. Rejects with what keeps one from that, and leaves it to `end` to end them. */
+  /** Starts all workers at once; resolves when all serve. Rejects with the first failure; the caller then calls `end`. */
   async start(): Promise<Started> {
     const started = await Promise.all(this.#places.map((place) => this.#launch(place).start()));
     return (this.#ports = started[0]!);
   }
 
-  /** Asks all that serve, and leaves out those that do not answer in time. */
+  /** Calls all workers that serve; omits those that do not answer within `limitMs`. */
   async askAll<Name extends keyof WorkerCalls>(
     call: Name,
     input: WorkerCalls[Name]["input"],
@@ -81,29 +81,29 @@ export class Fleet {
     return answers.flatMap((answer) => (answer.status === "fulfilled" ? [answer.value] : []));
   }
 
-  /** Tells all that serve but one. */
+  /** Sends a call to all workers that serve, except `self`. */
   tellOthers<Name extends keyof WorkerCalls>(self: Member, call: Name, input: WorkerCalls[Name]["input"]): void {
     for (const member of this.serving) if (member !== self) member.tell(call, input);
   }
 
-  /** Takes over a changed configuration in all that live. Rejects with what one says against it. */
+  /** Applies a changed configuration in all workers that serve. Rejects with the first worker's error. */
   async reload(next: InForce): Promise<void> {
     await Promise.all(
       this.serving.map((member) =>
         member.ask("reload", next).catch((reason: unknown) => {
-          // One that is gone has a successor, which begins with the new one.
+          // A worker that has ended meanwhile is replaced, and its successor starts with the new configuration.
           if (this.#living.has(member)) throw reason;
         }),
       ),
     );
   }
 
-  /** Lets all end what they have under way; answers when all processes have ended, after `limitMs` by force. */
+  /** Drains all workers; resolves when all processes have ended. Kills them after `limitMs`. */
   async drain(limitMs: number): Promise<void> {
     this.#stopReplacing();
     const timer = setTimeout(() => {
       for (const { name, pid } of this.#living)
-        this.#options.log.error({ worker: name, pid }, "a worker does not end; it is killed");
+        this.#options.log.error({ worker: name, pid }, "the worker did not end in time and is killed");
       this.#killAll();
     }, limitMs);
     await Promise.all(
@@ -120,12 +120,12 @@ export class Fleet {
     clearTimeout(timer);
   }
 
-  /** Ends calls under way at once. */
+  /** Ends calls in flight at once. */
   abort(): void {
     for (const member of this.#living) member.tell("abort", null);
   }
 
-  /** Ends what is left by force. */
+  /** Kills all remaining processes. */
   async end(): Promise<void> {
     this.#stopReplacing();
     const endings = [...this.#living].map(({ ended }) => ended);
@@ -166,7 +166,7 @@ export class Fleet {
     this.#replace(place, member);
   }
 
-  /** Starts the next one at this place, unless that has been done. */
+  /** Starts a successor in this place, unless that has been done. */
   #replace(place: Place, member: Member): void {
     if (place.member !== member) return;
     place.member = undefined;
@@ -185,8 +185,8 @@ export class Fleet {
     try {
       const started = await member.start();
       this.#failedStarts = 0;
-      if (!listensLike(started, this.#ports!)) throw new Error("it listens elsewhere");
-      log.info({ of: place.number, pid: member.pid }, "a worker serves");
+      if (!listensLike(started, this.#ports!)) throw new Error("it listens on other ports than the first worker");
+      log.info({ of: place.number, pid: member.pid }, "the replacement worker is ready");
     } catch (error) {
       member.serves = undefined;
       member.kill();
@@ -196,10 +196,10 @@ export class Fleet {
 
   #noteFailedStart({ number }: Place, reason: string): void {
     if (this.#isEnding) return;
-    this.#options.log.error({ of: number, reason }, "a worker does not come to serve");
+    this.#options.log.error({ of: number, reason }, "the worker failed to start");
     this.#failedStarts += 1;
     if (this.serving.length === 0 && this.#failedStarts >= MAX_FAILED_STARTS)
-      this.#fail(new Error(`no worker comes to serve any more; the last one: ${reason}`));
+      this.#fail(new Error(`no worker can be started; last error: ${reason}`));
   }
 }
 
@@ -207,16 +207,16 @@ function listensLike(one: Started, other: Started): boolean {
   return one.httpPort === other.httpPort && one.grpcPort === other.grpcPort;
 }
 
-/** A worker that has lived so long has proved itself. */
+/** A worker that lived this long resets the pause. */
 const STEADY_MS = 60_000;
 const FIRST_MS = 200;
 const MAX_MS = 30_000;
 
-/** How long a worker's successor waits: not at all, and longer each time when one after the other dies young. */
-export class GrowingPause {
+/** Restart backoff of one place: none at first, then doubling from `FIRST_MS` to `MAX_MS` while workers end early. */
+export class RestartBackoff {
   #youngDeaths = 0;
 
-  /** After a life of so many milliseconds. */
+  /** Returns the pause after a worker that lived `livedMs`. */
   next(livedMs: number): number {
     if (livedMs >= STEADY_MS) this.#youngDeaths = 0;
     const earlier = this.#youngDeaths++;

@@ -5,7 +5,7 @@ import { fileURLToPath } from "node:url";
 import type { Assignment, ParentCalls, Started, WorkerCalls } from "./calls.ts";
 import { Channel, type Handlers } from "./channel.ts";
 
-/** How a process ended: by itself with a code, or by a signal. Both null: it could not even be started. */
+/** How a process ended: by itself with a code, or by a signal. Both null: it could not be started. */
 export interface Ending {
   readonly code: number | null;
   readonly signal: NodeJS.Signals | null;
@@ -14,21 +14,21 @@ export interface Ending {
 // The published program is JavaScript, the sources are not.
 const PROGRAM = fileURLToPath(new URL(`./worker-program${extname(import.meta.url)}`, import.meta.url));
 
-/** One worker process, as its parent sees it. */
+/** One worker process, as seen by its parent. */
 export class Member {
-  /** Unlike its number never used again. */
+  /** Unique over the life of the parent, unlike the worker's number. */
   readonly name: string;
   readonly assignment: Assignment;
   readonly pid: number | undefined;
-  /** When its last words have been heard, too. */
+  /** Resolves after the process has exited and its last message has been received. */
   readonly ended: Promise<Ending>;
   readonly startedAtMs = performance.now();
-  /** What it is; undefined until it serves. */
+  /** The started worker; undefined until it serves. */
   serves: Started | undefined;
   readonly #process: Worker["process"];
   readonly #channel: Channel<WorkerCalls>;
 
-  /** Starts the process. `handlers` answer what it asks. */
+  /** Starts the process. `handlers` answer its calls. */
   constructor(assignment: Assignment, handlers: (member: Member) => Handlers<ParentCalls>) {
     this.assignment = assignment;
     cluster.setupPrimary({ exec: PROGRAM, args: [String(assignment.number)] });
@@ -41,7 +41,7 @@ export class Member {
     this.#channel = new Channel<WorkerCalls>(worker.process, handlers(this));
   }
 
-  /** Lets it begin to serve. Rejects with what keeps it from that. */
+  /** Makes the process serve. Rejects with the reason when it cannot. */
   async start(): Promise<Started> {
     const started = this.#channel.ask("start", this.assignment);
     const ended = this.ended.then((ending): never => {
@@ -55,7 +55,7 @@ export class Member {
 
   readonly tell: Channel<WorkerCalls>["tell"] = (...call) => this.#channel.tell(...call);
 
-  /** Lets it end by itself: nothing is left for it to do. */
+  /** Disconnects the channel, which lets a drained process exit. */
   release(): void {
     if (this.#process.connected) this.#process.disconnect();
   }
@@ -66,7 +66,7 @@ export class Member {
 }
 
 async function endingOf(worker: Worker): Promise<Ending> {
-  // The system may have no room for another process: then there is no exit either.
+  // fork() can fail for want of resources; then there is no exit event.
   const notBegun = new Promise<Ending>((resolve) => {
     worker.on("error", () => {
       if (worker.process.pid === undefined) resolve({ code: null, signal: null });
@@ -78,20 +78,20 @@ async function endingOf(worker: Worker): Promise<Ending> {
   return ending;
 }
 
-/** In words, for the log and for people. */
+/** Describes an ending for the log and for people. */
 export function describeEnding({ code, signal }: Ending): string {
   if (signal !== null) return `by ${signal}`;
-  return code === null ? "before it began: the system starts no more processes" : `with code ${code}`;
+  return code === null ? "before it began: the operating system could not start the process" : `with code ${code}`;
 }
 
-/** How node:cluster says that a connection comes with a message. */
+/** The message by which node:cluster hands a connection to a worker. */
 interface Handover {
   readonly cmd: "NODE_CLUSTER";
   readonly act: "newconn";
   readonly seq: number;
 }
 
-/** A connection that nobody reads. */
+/** Handle of a connection that no process reads yet. */
 interface Connection {
   close(): void;
 }
@@ -99,26 +99,26 @@ interface Connection {
 type Send = (message: object, connection?: Connection, ...rest: readonly unknown[]) => boolean;
 
 /**
- * Closes the connections that were on their way to a worker when it died. node:cluster keeps them open in the parent and
- * forgets them: their callers would wait until their patience is over, and the parent would run out of file descriptors.
- * Looks at the library's own messages, for want of another way; should they change, this does nothing.
+ * Closes connections that were being handed to a worker when it died. node:cluster keeps them open in the parent and forgets
+ * them: their callers would wait until their timeout, and the parent would run out of file descriptors. Depends on
+ * node:cluster's internal messages, for want of an API; if they change, this has no effect.
  */
 function closeWhenLost(worker: Worker): void {
-  const underWay = new Map<number, Connection>();
+  const inTransit = new Map<number, Connection>();
   const child = worker.process;
   const send = child.send.bind(child) as unknown as Send;
   const noting: Send = (message, connection, ...rest) => {
-    if (connection !== undefined && isHandover(message)) underWay.set(message.seq, connection);
+    if (connection !== undefined && isHandover(message)) inTransit.set(message.seq, connection);
     return send(message, connection, ...rest);
   };
   child.send = noting as typeof child.send;
   child.on("internalMessage", ({ ack }: { readonly ack?: number }) => {
-    // From here on it is the worker's, or goes to another one.
-    if (ack !== undefined) underWay.delete(ack);
+    // Acknowledged: the worker has it, or node:cluster offers it to another one.
+    if (ack !== undefined) inTransit.delete(ack);
   });
   const close = (): void => {
-    for (const connection of underWay.values()) connection.close();
-    underWay.clear();
+    for (const connection of inTransit.values()) connection.close();
+    inTransit.clear();
   };
   worker.once("disconnect", close);
   worker.once("exit", close);

@@ -1,37 +1,37 @@
 import type { Clock } from "../core/clock.ts";
 import { createMemoryRates } from "../limits/memory.ts";
 import type { RateDemand, RateStore } from "../limits/rates.ts";
-import { addDecision, RateListener, type RateMessage, type RateReply, type RateReturn } from "./rate-messages.ts";
+import { addDecision, RateDecoder, type RateMessage, type RateReply, type RateReturn } from "./rate-messages.ts";
 
-/** What the parent knows of one worker. */
-interface Customer {
-  readonly listener: RateListener;
-  /** What it has taken and not given back, by the worker's own numbers. */
+/** The parent's state of one worker. */
+interface WorkerState {
+  readonly decoder: RateDecoder;
+  /** Reservations not yet released, by the worker's own numbers. */
   readonly taken: Map<string, RateDemand>;
 }
 
 /**
- * The rates of all workers, in the parent's memory: decided on at one moment for all of them, and without a round trip to a
- * disk. What a worker that is gone had under way keeps no place.
+ * Rates of all workers, counted in the parent's memory: one decision for all of them without a round trip to a disk. When a
+ * worker ends, its reserved slots are freed.
  */
 export class ParentRates {
   readonly #store: RateStore;
-  readonly #customers = new Map<string, Customer>();
+  readonly #workers = new Map<string, WorkerState>();
 
   constructor(options: { readonly clock: Clock; readonly burstMs: number }) {
     this.#store = createMemoryRates(options);
   }
 
-  /** Does what a worker says, in its order. */
+  /** Performs the steps of a worker's message in order. */
   async perform(worker: string, message: RateMessage): Promise<RateReply> {
-    const { listener, taken } = this.#customer(worker);
+    const { decoder, taken } = this.#workerState(worker);
     const reply: number[] = [];
-    for (const step of listener.read(message)) {
+    for (const step of decoder.read(message)) {
       if ("release" in step) {
         await this.#release(taken, step.release);
         continue;
       }
-      // Numbers are the worker's own; IDs are everybody's.
+      // A worker numbers its own takes; the prefix makes the ID unique among workers.
       const demand = { ...step.take, id: `${worker}/${step.take.id}` };
       const decision = await this.#store.take(demand);
       if (decision.admitted) taken.set(step.take.id, demand);
@@ -40,9 +40,9 @@ export class ParentRates {
     return reply;
   }
 
-  /** Holds the places of a worker for another lease. */
+  /** Renews the lease of the concurrency slots that a worker holds. */
   async renew(worker: string): Promise<void> {
-    const { taken } = this.#customer(worker);
+    const { taken } = this.#workerState(worker);
     const held = [...taken.values()].flatMap(({ id, subjects }) =>
       subjects
         .filter(({ concurrentRequests }) => concurrentRequests !== undefined)
@@ -51,26 +51,26 @@ export class ParentRates {
     await this.#store.renew({ replica: worker, held });
   }
 
-  /** The worker is gone: its places are free at once; what it has taken of rates stays taken. */
+  /** Removes a worker that has ended: frees its concurrency slots; requests and tokens it has taken stay taken. */
   async leave(worker: string): Promise<void> {
-    const { taken } = this.#customer(worker);
-    this.#customers.delete(worker);
+    const { taken } = this.#workerState(worker);
+    this.#workers.delete(worker);
     for (const [id, { tokens }] of taken) await this.#release(taken, { id, usedTokens: tokens });
   }
 
   async #release(taken: Map<string, RateDemand>, { id, ...used }: RateReturn): Promise<void> {
     const demand = taken.get(id);
-    // What was never admitted has nothing to give back.
+    // A refused take has nothing to release.
     if (demand === undefined) return;
     taken.delete(id);
     await this.#store.release({ id: demand.id, subjects: demand.subjects, reservedTokens: demand.tokens, ...used });
   }
 
-  #customer(worker: string): Customer {
-    let customer = this.#customers.get(worker);
-    if (customer === undefined) {
-      this.#customers.set(worker, (customer = { listener: new RateListener(), taken: new Map<string, RateDemand>() }));
+  #workerState(worker: string): WorkerState {
+    let state = this.#workers.get(worker);
+    if (state === undefined) {
+      this.#workers.set(worker, (state = { decoder: new RateDecoder(), taken: new Map<string, RateDemand>() }));
     }
-    return customer;
+    return state;
   }
 }

@@ -1,45 +1,45 @@
 import { sizeOf, UNITS } from "../limits/bucket.ts";
 import type { BucketLevel, RateDecision, RateDemand, RateLimit, RateRelease, RateSubject } from "../limits/rates.ts";
 
-/** One thing to be done with rates. What was taken is given back by its ID alone: the parent remembers the rest. */
+/** One operation on rates. A release names only the ID of its take: the parent keeps the rest. */
 export type RateStep = { readonly take: RateDemand } | { readonly release: RateReturn };
 
 export type RateReturn = Pick<RateRelease, "id" | "usedTokens" | "usedRequests">;
 
 /**
- * Steps as they cross the channel, once or twice for each request: as numbers, because JSON with names in it costs as much
- * as everything else that is done for rates. A subject is described once, and has a number from then on.
+ * Steps as sent over the channel, once or twice per request: as numbers, because JSON with names costs as much as the rest
+ * of the rate check. A subject is described once and has a number from then on.
  */
 export interface RateMessage {
-  /** Subjects that were not mentioned before: they get the next numbers. */
-  readonly subjects: readonly SubjectWords[];
-  /** All that were mentioned before are forgotten first. */
+  /** Subjects not mentioned before; they get the next numbers. */
+  readonly subjects: readonly SubjectRow[];
+  /** Clears all subjects mentioned before, before the new ones are added. */
   readonly forget: boolean;
   /**
-   * One after the other. A take: its own number, tokens, how many subjects there are, and their numbers. A release: the
-   * take's number, negative, tokens used, requests used.
+   * Steps in order. A take: its own number, tokens, count of subjects, numbers of the subjects. A release: the take's
+   * number, negated, tokens used, requests used.
    */
   readonly steps: readonly number[];
 }
 
-/** Name, requests a minute, tokens a minute, places; null for no limit. */
-export type SubjectWords = readonly [string, number | null, number | null, number | null];
+/** Name, requests a minute, tokens a minute, concurrent requests; null for no limit. */
+export type SubjectRow = readonly [string, number | null, number | null, number | null];
 
 /**
- * Decisions, in the order of the takes: 1 for admitted, or 0 and which of the subjects refuses, by which limit, and for how
- * long; then the levels of all buckets of all subjects, requests before tokens.
+ * Decisions in the order of the takes: 1 if admitted, or 0, index of the refusing subject, index of the limit in `LIMITS`,
+ * retry-after in ms; then the levels of all buckets of all subjects, requests before tokens.
  */
 export type RateReply = readonly number[];
 
 const LIMITS: readonly RateLimit[] = ["requests", "tokens", "concurrency"];
-/** So many subjects have a number at a time. */
+/** Subjects numbered at a time; above this all are forgotten and numbered again. */
 const MAX_SUBJECTS = 10_000;
 
-/** The worker's side of it. */
-export class RateSpeaker {
+/** The worker's side: encodes steps and decodes replies. */
+export class RateEncoder {
   readonly #burstMs: number;
   readonly #subjects = new Map<string, number>();
-  /** The numbers of what was taken and not given back. */
+  /** Numbers of the takes not yet released. */
   readonly #taken = new Map<string, number>();
   #last = 0;
 
@@ -50,7 +50,7 @@ export class RateSpeaker {
   toMessage(all: readonly RateStep[]): RateMessage {
     const forget = this.#subjects.size > MAX_SUBJECTS;
     if (forget) this.#subjects.clear();
-    const subjects: SubjectWords[] = [];
+    const subjects: SubjectRow[] = [];
     const steps: number[] = [];
     for (const step of all) {
       if ("take" in step) this.#take(step.take, steps, subjects);
@@ -59,17 +59,17 @@ export class RateSpeaker {
     return { subjects, forget, steps };
   }
 
-  /** An answer for each step; null for a release. */
+  /** Returns a decision for each step; null for a release. */
   readReply(all: readonly RateStep[], reply: RateReply): (RateDecision | null)[] {
     const numbers = reply.values();
     return all.map((step) => ("take" in step ? this.#readDecision(step.take, numbers) : null));
   }
 
-  #take({ id, tokens, subjects }: RateDemand, steps: number[], fresh: SubjectWords[]): void {
+  #take({ id, tokens, subjects }: RateDemand, steps: number[], fresh: SubjectRow[]): void {
     this.#taken.set(id, ++this.#last);
     steps.push(this.#last, tokens, subjects.length);
     for (const { subject, requestsPerMinute, tokensPerMinute, concurrentRequests } of subjects) {
-      // Limits change, and a changed one is another subject here.
+      // A subject with changed limits gets a new number.
       const key = `${requestsPerMinute} ${tokensPerMinute} ${concurrentRequests} ${subject}`;
       let number = this.#subjects.get(key);
       if (number === undefined) {
@@ -108,17 +108,17 @@ export class RateSpeaker {
   }
 }
 
-/** What the parent remembers of what one worker has said, to understand it. */
-export class RateListener {
+/** The parent's side: decodes the messages of one worker, with the subjects it has described. */
+export class RateDecoder {
   #subjects: RateSubject[] = [];
 
-  /** The steps of a message; the ID of a take is its number. */
+  /** Returns the steps of a message; the ID of a take is its number. */
   read({ subjects, forget, steps: numbers }: RateMessage): RateStep[] {
     if (forget) this.#subjects = [];
     for (const [subject, requests, tokens, places] of subjects) {
       this.#subjects.push({
         subject,
-        // All of them are kept in one memory.
+        // Not used: the parent counts all accounts in one memory.
         accountId: "",
         requestsPerMinute: requests ?? undefined,
         tokensPerMinute: tokens ?? undefined,
@@ -141,7 +141,7 @@ export class RateListener {
   }
 }
 
-/** Adds a decision on a demand to a reply. */
+/** Appends a decision to a reply. */
 export function addDecision(reply: number[], { subjects }: RateDemand, decision: RateDecision): void {
   if (decision.admitted) reply.push(1);
   else {

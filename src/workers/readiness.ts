@@ -1,10 +1,10 @@
 import type { Readiness } from "../telemetry/operations.ts";
 import { mergeOverload, type OverloadFacts, sum } from "../gateway/overload.ts";
 
-/** The breaker of the worker that suffers most is the one to show. */
+/** Breaker states from best to worst; the worst of all workers is shown. */
 const BREAKER_STATES = ["closed", "half_open", "open"];
 
-/** What a worker's `/readyz` would say: of a gateway, or of a front. */
+/** Body of a worker's `/readyz`: of a gateway or of a front. */
 interface Facts extends Readiness {
   readonly active_calls: number;
   readonly rates?: { readonly counted_in: string; readonly alone: boolean };
@@ -15,7 +15,7 @@ interface Facts extends Readiness {
   readonly overload?: OverloadFacts;
 }
 
-/** What several processes say of themselves as if they were one: sums, and the worst that any of them says. */
+/** Merges the readiness of several processes: sums of counts, and the worst state of each. */
 export function mergeReadiness(answers: readonly Readiness[]): Readiness {
   const all = answers as readonly Facts[];
   const [first] = all;

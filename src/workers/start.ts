@@ -12,14 +12,15 @@ import { Fleet } from "./fleet.ts";
 import { ParentRates } from "./parent-rates.ts";
 import { mergeReadiness } from "./readiness.ts";
 
-/** How long a worker may take to say how it is: one that is busy for longer is not counted as ready. */
+/** Limit for a worker's answer about its readiness or metrics; a slower one is not counted as ready. */
 const FACTS_MS = 1_000;
-/** What a worker needs to close after its drain. */
+/** Time a worker needs to close after its drain. */
 const CLOSING_MS = 15_000;
 
 /**
- * A gateway of several worker processes behind the same addresses. This process accepts connections and hands them out in
- * turn, watches the workers, counts rates where they are counted in memory, and has the operations port and the simulator.
+ * Starts a gateway of several worker processes behind the same addresses. This process accepts connections and hands them
+ * out round-robin, watches the workers, counts rates where they are counted in memory, and runs the operations port and the
+ * simulator.
  */
 export function startWorkers(config: Config, log: Logger, role: Role): Promise<Gateway> {
   return undoneOnFailure((teardown) => assemble(config, log, { ...teardown, role }));
@@ -38,7 +39,7 @@ async function assemble(
   });
   let inForce = await toInForce(config);
   const rates = new ParentRates({ clock: systemClock, burstMs: config.limits.burstMs });
-  /** Where a free port was asked for, the one that was found: nobody keeps it while no worker listens. */
+  /** Listen addresses. A port chosen by the system (0) is kept for successors only while a worker listens on it. */
   let listens: Pick<Config, "http" | "grpc"> = config;
   const fleet: Fleet = new Fleet({
     size: config.workers,

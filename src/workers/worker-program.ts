@@ -1,4 +1,4 @@
-// One of the processes behind the same addresses. It does what its parent says, and ends when that is gone.
+// Entry point of a worker process. It is controlled by its parent and ends when the parent is gone.
 import { createLogger } from "../telemetry/logger.ts";
 import type { MemberGateway } from "../gateway/gateway.ts";
 import type { Assignment, ParentCalls, WorkerCalls } from "./calls.ts";
@@ -39,8 +39,8 @@ const handlers: Handlers<WorkerCalls> = {
   },
 };
 
-// A terminal and a service manager signal the whole group of processes. The parent says what it means. (Without a
-// listener for SIGUSR1 Node opens its inspector, to every local user.)
+// A terminal and a service manager signal the whole process group; only the parent acts on signals. (Without a listener for
+// SIGUSR1 Node opens its inspector to every local user.)
 for (const signal of ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1"] as const) process.on(signal, () => undefined);
 const parent = new Channel<ParentCalls>(process, handlers);
 
@@ -48,7 +48,7 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
   const log = createLogger(config.log.level, number);
   simulatorUrl = url ?? undefined;
   process.on("uncaughtException", (error: Error) => {
-    // It can no longer be trusted, but what it is doing may end.
+    // The process can no longer be trusted with new work, but its calls in flight may end.
     log.fatal({ cause: String(error), stack: error?.stack }, "unexpected fault");
     parent.tell("leaving", null);
     process.exitCode = 1;
@@ -72,7 +72,7 @@ async function start({ config, role, number, simulatorUrl: url }: Assignment): P
   });
 }
 
-/** Whatever becomes of the drain. */
+/** Drains and exits, whether or not the drain succeeds. */
 async function leave(): Promise<void> {
   await drain().catch(() => undefined);
   process.exit(1);

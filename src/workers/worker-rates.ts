@@ -2,24 +2,24 @@ import { type RateDecision, type RateStore, RateStoreError } from "../limits/rat
 import { Batcher } from "../store/batcher.ts";
 import type { ParentCalls } from "./calls.ts";
 import type { Channel } from "./channel.ts";
-import { type RateReturn, RateSpeaker, type RateStep } from "./rate-messages.ts";
+import { type RateReturn, RateEncoder, type RateStep } from "./rate-messages.ts";
 
-/** How long a request waits for the parent's decision: after that the worker's share of the limits will do. */
+/** Limit for the parent's decision; after that the worker decides with its share of the limits. */
 const LIMIT_MS = 1_000;
 
-/** The rates that the parent counts for all workers, as a worker asks for them. Rejects with a RateStoreError. */
+/** Rates counted by the parent for all workers, as used in a worker. Rejects with a RateStoreError. */
 export function createWorkerRates(parent: Channel<ParentCalls>, { burstMs }: { readonly burstMs: number }): RateStore {
-  const speaker = new RateSpeaker(burstMs);
+  const encoder = new RateEncoder(burstMs);
   const toError = (message: string, cause?: unknown): Error => new RateStoreError(message, { cause });
   const batcher = new Batcher<RateStep, RateDecision | null>({
-    decide: async (steps) => speaker.readReply(steps, await parent.ask("rates", speaker.toMessage(steps))),
-    // A message wakes up another process, which costs more than what it says: all that one turn of the event loop brings
-    // goes into one.
+    decide: async (steps) => encoder.readReply(steps, await parent.ask("rates", encoder.toMessage(steps))),
+    // A message wakes another process, which costs more than its content: send all steps of one turn of the event loop at
+    // once.
     gather: () => new Promise((resolve) => void setImmediate(resolve)),
     limitMs: LIMIT_MS,
     toError,
     onLate(step, decision) {
-      // Nothing of it was ever begun.
+      // The caller has stopped waiting and has not begun the request.
       if ("take" in step && decision?.admitted) giveBack({ id: step.take.id, usedTokens: 0, usedRequests: 0 });
     },
   });
@@ -29,7 +29,7 @@ export function createWorkerRates(parent: Channel<ParentCalls>, { burstMs }: { r
   return {
     async take(demand) {
       if (demand.subjects.length === 0) return { admitted: true, levels: [] };
-      // A demand is always decided on.
+      // Null only for a release; this step is a take.
       return (await batcher.ask({ take: demand }))!;
     },
     async release({ id, usedTokens, usedRequests, subjects }) {
@@ -40,7 +40,7 @@ export function createWorkerRates(parent: Channel<ParentCalls>, { burstMs }: { r
       try {
         return await parent.ask("renewRates", null, LIMIT_MS);
       } catch (cause) {
-        throw toError("The parent cannot be asked.", cause);
+        throw toError("The parent process did not answer.", cause);
       }
     },
     async close() {

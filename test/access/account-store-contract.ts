@@ -9,7 +9,7 @@ import type {
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 
-/** What a store under test is made of: fresh, with nothing but what every installation begins with. */
+/** The fresh stores under test, with only the rows that every installation begins with. */
 export interface StoreUnderTest {
   readonly accounts: AccountStore;
   readonly throttles: ThrottleStore;
@@ -62,7 +62,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
   afterEach(() => under.close?.());
 
   describe(`accounts in ${name}`, () => {
-    it("begin with the default account, which nobody can sign in to", async () => {
+    it("contain only the default account at first, without sign-in", async () => {
       const [first, ...others] = await store.list();
       expect(others).toEqual([]);
       expect(first).toMatchObject({
@@ -74,7 +74,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(first?.disabledAtMs).toBeUndefined();
     });
 
-    it("come back as they were inserted, oldest first", async () => {
+    it("are read as they were inserted, oldest first", async () => {
       const limits = { ...NO_LIMITS, requestsPerMinute: 5, monthlyBudgetMicroUsd: 9_000_000_000_000 };
       const younger = account("acct_b", { createdAtMs: NOW_MS + 5, name: "Ünïcode 🦜", limits });
       const older = account("acct_a", { role: "administrator", disabledAtMs: NOW_MS });
@@ -87,7 +87,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.findByEmail("none@example.com")).toBeUndefined();
     });
 
-    it("are listed page by page, also those of the same moment", async () => {
+    it("are listed in pages, also with equal times", async () => {
       const ids = ["acct_a", "acct_b", "acct_c", "acct_d"];
       for (const id of ids.toReversed()) await store.insert(account(id));
       const first = await store.list({ limit: 3 });
@@ -97,7 +97,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect([...first, ...second]).toEqual(await store.list());
     });
 
-    it("have no owner until somebody has a password", async () => {
+    it("have no owner until one has a password", async () => {
       expect(await store.isClaimed()).toBe(false);
       await store.insert(account("acct_a", { passwordHash: undefined }));
       expect(await store.isClaimed()).toBe(false);
@@ -105,13 +105,13 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.isClaimed()).toBe(true);
     });
 
-    it("have an address of their own, also when two are inserted at once", async () => {
+    it("have unique addresses, also when two are inserted at once", async () => {
       const both = ["acct_a", "acct_b"].map((id) => store.insert(account(id, { email: "one@example.com" })));
       expect((await Promise.all(both)).filter(Boolean)).toHaveLength(1);
       expect(await store.list()).toHaveLength(2);
     });
 
-    it("keep what a change does not name", async () => {
+    it("keep fields that a change omits", async () => {
       await store.insert(account("acct_a"));
       expect(await store.update("acct_a", { disabledAtMs: NOW_MS })).toBe(true);
       expect(await store.update("acct_a", { role: "administrator", name: "new" })).toBe(true);
@@ -122,7 +122,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.update("acct_none", { name: "x" })).toBe(false);
     });
 
-    it("are only changed while they have the expected password, where one is expected", async () => {
+    it("are changed only while they have the expected password hash, if one is given", async () => {
       await store.insert(account("acct_a"));
       expect(await store.update("acct_a", { passwordHash: "2" }, { passwordHash: "other" })).toBe(false);
       expect((await store.find("acct_a"))?.passwordHash).toBe("$argon2id$1");
@@ -147,7 +147,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       });
     });
 
-    it("keep the default account from being claimed once anybody has a password, disabled or not", async () => {
+    it("refuse claims of the default account once any account, also a disabled one, has a password", async () => {
       await store.insert(account("acct_a", { disabledAtMs: NOW_MS }));
       expect(await store.claimDefault({ email: "b@example.com", name: "b", passwordHash: "x" })).toBe(false);
     });
@@ -159,7 +159,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       await store.insert(account("acct_b"));
     });
 
-    it("are found with their account as it is now", async () => {
+    it("are found with the current state of their account", async () => {
       await store.insertSession(session("h1", "acct_a"));
       await store.update("acct_a", { role: "administrator" });
       const expected = { session: session("h1", "acct_a"), account: account("acct_a", { role: "administrator" }) };
@@ -167,7 +167,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.findSession("h2")).toBeUndefined();
     });
 
-    it("are touched in part", async () => {
+    it("are touched field by field", async () => {
       await store.insertSession(session("h1", "acct_a"));
       await store.touchSession("h1", { lastSeenAtMs: NOW_MS + 5 });
       await store.touchSession("h1", { authenticatedAtMs: NOW_MS + 7 });
@@ -176,7 +176,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect((await store.findSession("h1"))?.session).toEqual(expected);
     });
 
-    it("are listed by their last use, of one account and so many", async () => {
+    it("are listed for one account by their last use, up to a limit", async () => {
       await store.insertSession(session("h1", "acct_a"));
       await store.insertSession(session("h2", "acct_a", { lastSeenAtMs: NOW_MS + 5, network: undefined }));
       await store.insertSession(session("h3", "acct_b"));
@@ -199,7 +199,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.findSession("h4")).toBeDefined();
     });
 
-    it("are pruned by their age and by their last use", async () => {
+    it("are pruned by age and by last use", async () => {
       await store.insertSession(session("old", "acct_a", { createdAtMs: NOW_MS - 10 }));
       await store.insertSession(session("idle", "acct_a", { lastSeenAtMs: NOW_MS - 10 }));
       await store.insertSession(session("used", "acct_a"));
@@ -231,7 +231,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.accountsOfBrowser("none")).toEqual([]);
     });
 
-    it("are at most so many of an account, the latest", async () => {
+    it("are limited to the latest ones of an account", async () => {
       await keep("other", "acct_b");
       for (const at of [1, 2, 3, 4]) await keep(`b${at}`, "acct_a", { at, most: 2 });
       const known = await Promise.all(["b1", "b2", "b3", "b4", "other"].map((hash) => store.accountsOfBrowser(hash)));
@@ -266,7 +266,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
   });
 
   describe(`invitations in ${name}`, () => {
-    it("come back as they were inserted, newest first", async () => {
+    it("are read as they were inserted, newest first", async () => {
       const [older, newer] = [
         invitation("inv_a", { email: "x@example.com" }),
         invitation("inv_b", { createdAtMs: NOW_MS + 1 }),
@@ -278,7 +278,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.findInvitation("none")).toBeUndefined();
     });
 
-    it("make one account each, whoever is first", async () => {
+    it("make one account each when used at the same time", async () => {
       await store.insertInvitation(invitation("inv_a"));
       const uses = ["acct_a", "acct_b"].map((id) => store.acceptInvitation("hash of inv_a", account(id), NOW_MS + 3));
       expect((await Promise.all(uses)).filter(Boolean)).toHaveLength(1);
@@ -330,7 +330,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.events({ limit: 10, accountId: "acct_a" })).toMatchObject([events[1]!]);
     });
 
-    it("are listed page by page, also those of the same moment", async () => {
+    it("are listed in pages, also with equal times", async () => {
       for (const type of ["one", "two", "three", "four", "five"]) await store.record(event(type, NOW_MS));
       const first = await store.events({ limit: 3 });
       const second = await store.events({ limit: 3, before: first.at(-1)! });
@@ -344,7 +344,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await store.events({ limit: 10 })).toHaveLength(1);
     });
 
-    it("are pruned by number where they are about no account", async () => {
+    it("are pruned by number when they name no account", async () => {
       await store.insert(account("acct_a"));
       for (const at of [1, 2, 3, 4]) await store.record(event("unknown", NOW_MS + at));
       await store.record(event("known", NOW_MS, "acct_a"));
@@ -364,7 +364,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
   });
 
   describe(`throttles in ${name}`, () => {
-    it("are changed at one moment for all", async () => {
+    it("are updated atomically", async () => {
       const add = () =>
         under.throttles.update("account:a", (state) => ({
           count: (state?.count ?? 0) + 1,
@@ -378,7 +378,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await under.throttles.find("account:a")).toEqual({ count: 20, blockedUntilMs: 5, changedAtMs: NOW_MS });
     });
 
-    it("are forgotten when they are removed or old", async () => {
+    it("are removed by name and by age", async () => {
       const states = { new: NOW_MS, old: NOW_MS - 5, older: NOW_MS - 9 };
       for (const [subject, changedAtMs] of Object.entries(states)) {
         await under.throttles.update(subject, () => ({ count: 1, blockedUntilMs: 0, changedAtMs }));
@@ -391,7 +391,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(await under.throttles.find("new")).toBeDefined();
     });
 
-    it("are removed with all below them, and with nothing else", async () => {
+    it("are removed with the subjects below them, and no others", async () => {
       const subjects = ["account:a", "account:a/x", "account:a/y", "account:ab", "account:b/x"];
       for (const subject of subjects)
         await under.throttles.update(subject, () => ({ count: 1, blockedUntilMs: 0, changedAtMs: NOW_MS }));
@@ -400,7 +400,7 @@ export function describeAccountStore(name: string, open: () => Promise<StoreUnde
       expect(left.map((state) => state !== undefined)).toEqual([false, false, false, true, true]);
     });
 
-    it("are bounded in number: the lowest counts go first, of these the oldest", async () => {
+    it("are bounded in number: the lowest counts are removed first, then the oldest", async () => {
       const states = {
         high: [9, NOW_MS],
         older: [1, NOW_MS + 1],

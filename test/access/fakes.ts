@@ -3,14 +3,14 @@ import { keyState } from "../../src/access/keys.ts";
 import type { Clock } from "../../src/core/clock.ts";
 import { NO_LIMITS } from "../../src/core/principal.ts";
 
-/** A clock that stands still until it is told. */
+/** A clock that moves only by `advance`. */
 export function fakeClock(): Clock & { advance(byMs: number): void } {
   let elapsedMs = 0;
   return {
     now: () => 1_700_000_000_000 + elapsedMs,
     monotonic: () => elapsedMs,
     after: () => {
-      throw new Error("nothing here waits");
+      throw new Error("this clock has no timers");
     },
     advance: (byMs) => {
       elapsedMs += byMs;
@@ -30,7 +30,7 @@ export function pageOf<T extends { readonly createdAtMs: number; readonly id: st
   return sorted.filter((row) => after === undefined || compare(row, after as never) > 0).slice(0, limit);
 }
 
-/** Keys in memory, as the port promises them. */
+/** An in-memory KeyStore. */
 export function memoryKeyStore(): KeyStore & { readonly rows: Map<string, NewKey> } {
   const rows = new Map<string, NewKey>();
   const change = (id: string, isAllowed: (record: KeyRecord) => boolean, changes: Partial<KeyRecord>): boolean => {

@@ -41,7 +41,7 @@ describe("authentication", () => {
     });
   });
 
-  it("says when there is no key, or something that cannot be one, without asking the store", async () => {
+  it("refuses a missing or malformed key without asking the store", async () => {
     const { authenticator, findByHash } = world;
     await expect(authenticator.authenticate(undefined)).rejects.toThrow("An API key is required");
     await expect(authenticator.authenticate("")).rejects.toThrow("An API key is required");
@@ -49,7 +49,7 @@ describe("authentication", () => {
     expect(findByHash).not.toHaveBeenCalled();
   });
 
-  it("answers unknown, revoked and expired keys alike", async () => {
+  it("refuses unknown, revoked and expired keys with the same text", async () => {
     const { authenticator, keys, clock } = world;
     const revoked = await createKey(keys, { name: "a" });
     await revokeKey(keys, revoked.record.id);
@@ -63,7 +63,7 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(revoked.secret)).rejects.toThrow(invalid);
   });
 
-  it("asks the store once for any number of requests at a time, and then not for five seconds", async () => {
+  it("asks the store once for simultaneous requests, and again after five seconds", async () => {
     const { authenticator, keys, clock, findByHash } = world;
     const { secret } = await createKey(keys, { name: "a" });
     await Promise.all(Array.from({ length: 100 }, () => authenticator.authenticate(secret)));
@@ -75,7 +75,7 @@ describe("authentication", () => {
     expect(findByHash).toHaveBeenCalledTimes(2);
   });
 
-  it("asks about all keys that are in use before they are five seconds old, at once", async () => {
+  it("refreshes all keys in use with one query before they are five seconds old", async () => {
     const { authenticator, keys, clock, store, findByHash } = world;
     const findByHashes = vi.spyOn(store, "findByHashes");
     const made = await Promise.all(["a", "b", "c"].map((name) => createKey(keys, { name })));
@@ -97,7 +97,7 @@ describe("authentication", () => {
     expect(findByHash).toHaveBeenCalledTimes(1);
   });
 
-  it("refuses a key that is found to be revoked before anybody had to wait for that", async () => {
+  it("refuses a key that a refresh finds revoked", async () => {
     const { authenticator, keys, clock } = world;
     const { secret, record } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
@@ -108,28 +108,25 @@ describe("authentication", () => {
     await vi.waitFor(() => expect(authenticator.authenticate(secret)).rejects.toThrow(invalid));
   });
 
-  it.each(["this key", "any key"])(
-    "takes no early answer for news that is older than a change of %s that it was told of",
-    async (changed) => {
-      const { authenticator, keys, clock, store } = world;
-      const { secret, record } = await createKey(keys, { name: "a" });
-      const hash = hashApiKey(secret);
-      await authenticator.authenticate(secret);
-      const before = await store.findByHashes([hash]);
-      const answer = Promise.withResolvers<typeof before>();
-      vi.spyOn(store, "findByHashes").mockReturnValueOnce(answer.promise);
-      clock.advance(3_000);
-      await authenticator.authenticate(secret);
-      clock.advance(250);
-      await revokeKey(keys, record.id);
-      authenticator.invalidate(changed === "this key" ? hash : undefined);
-      answer.resolve(before);
-      await new Promise(setImmediate);
-      await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
-    },
-  );
+  it.each(["this key", "any key"])("ignores a refresh that began before a notified change of %s", async (changed) => {
+    const { authenticator, keys, clock, store } = world;
+    const { secret, record } = await createKey(keys, { name: "a" });
+    const hash = hashApiKey(secret);
+    await authenticator.authenticate(secret);
+    const before = await store.findByHashes([hash]);
+    const answer = Promise.withResolvers<typeof before>();
+    vi.spyOn(store, "findByHashes").mockReturnValueOnce(answer.promise);
+    clock.advance(3_000);
+    await authenticator.authenticate(secret);
+    clock.advance(250);
+    await revokeKey(keys, record.id);
+    authenticator.invalidate(changed === "this key" ? hash : undefined);
+    answer.resolve(before);
+    await new Promise(setImmediate);
+    await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
+  });
 
-  it("goes on with what it knows when nobody can say early", async () => {
+  it("keeps cached keys when a refresh fails", async () => {
     const { authenticator, keys, clock, store } = world;
     const { secret, record } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
@@ -154,7 +151,7 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
-  it("refuses a key at once that it has let in a moment ago and this process has revoked since", async () => {
+  it("refuses a cached key at once after this process has revoked it", async () => {
     const { authenticator, keys } = world;
     const { secret, record } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
@@ -163,7 +160,7 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
-  it("refuses a key that this process revoked at once, even with an older answer on its way", async () => {
+  it("refuses a key that this process has revoked at once, even with an older answer in flight", async () => {
     const { authenticator, keys, findByHash } = world;
     const { secret, record } = await createKey(keys, { name: "a" });
     const answer = Promise.withResolvers<FoundKey>();
@@ -176,7 +173,7 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
-  it("ends a key at its expiry although it is cached, and a rotated one after its grace", async () => {
+  it("refuses a cached key at its expiry, and a rotated one after its grace period", async () => {
     const { authenticator, keys, clock } = world;
     const { secret } = await createKey(keys, { name: "a", lifetimeMs: 1_000 });
     await authenticator.authenticate(secret);
@@ -197,7 +194,7 @@ describe("authentication", () => {
     await expect(authenticator.authenticate(secret)).resolves.toMatchObject({ keyName: "a" });
   });
 
-  it("remembers for a second that a key is unknown, and at most ten thousand of them", async () => {
+  it("caches unknown keys for a second, at most ten thousand of them", async () => {
     const { authenticator, clock, findByHash } = world;
     const guesses = Array.from({ length: 10_001 }, generateApiKey);
     for (const guess of guesses) await authenticator.authenticate(guess).catch(String);
@@ -211,7 +208,7 @@ describe("authentication", () => {
     expect(findByHash).toHaveBeenCalledTimes(10_003);
   });
 
-  it("never takes one key for another", async () => {
+  it("never confuses keys", async () => {
     const { authenticator, keys } = world;
     const made = await Promise.all(Array.from({ length: 500 }, (_, index) => createKey(keys, { name: `n${index}` })));
     const names = await Promise.all(made.map(async ({ secret }) => (await authenticator.authenticate(secret)).keyName));
@@ -219,8 +216,8 @@ describe("authentication", () => {
   });
 });
 
-describe("while the store cannot be asked", () => {
-  it("known keys go on for sixty seconds, and the store is left alone in between", async () => {
+describe("while the store is unavailable", () => {
+  it("known keys work for sixty seconds, and the store is asked once a second", async () => {
     const { authenticator, keys, clock, findByHash } = setUp();
     const { secret } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
@@ -234,7 +231,7 @@ describe("while the store cannot be asked", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(unavailable);
   });
 
-  it("known keys wait for it once, for half a second, and then not at all until it is back", async () => {
+  it("known keys wait for it once, for half a second, and then not until it answers again", async () => {
     const { authenticator, keys, clock, findByHash } = setUp();
     const { secret } = await createKey(keys, { name: "a" });
     await authenticator.authenticate(secret);
@@ -257,7 +254,7 @@ describe("while the store cannot be asked", () => {
     await expect(authenticator.authenticate(secret)).rejects.toThrow(invalid);
   });
 
-  it("unknown keys are told to come back, never that they are wrong", async () => {
+  it("keys that are not cached are refused as overloaded, not as invalid", async () => {
     const { authenticator, keys, findByHash } = setUp();
     const { secret } = await createKey(keys, { name: "a" });
     findByHash.mockRejectedValueOnce(new Error("disk"));

@@ -9,10 +9,10 @@ import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/store.ts";
 
 const SAMPLES = 1_500;
-/** Over a network nobody can tell less than this. */
+/** A smaller difference cannot be measured over a network. */
 const INDISTINGUISHABLE_MS = 0.05;
 
-it("takes as long to refuse a key that was revoked as one that never was", async () => {
+it("takes as long to refuse a key that was revoked as an unknown one", async () => {
   const dataDir = mkdtempSync(join(tmpdir(), "parley-timing-"));
   const store = await openStore({ dataDir, databaseUrl: undefined });
   onTestFinished(async () => {
@@ -34,7 +34,7 @@ it("takes as long to refuse a key that was revoked as one that never was", async
   };
   const times: Record<"revoked" | "unknown", number[]> = { revoked: [], unknown: [] };
   for (const secret of revoked) {
-    // One after the other, so that what else the machine does is the same for both.
+    // Alternating, so that other load on the machine affects both alike.
     times.unknown.push(await measure(generateApiKey()));
     times.revoked.push(await measure(secret));
   }

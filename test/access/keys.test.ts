@@ -44,7 +44,7 @@ describe("an API key", () => {
     (text) => expect(isApiKey(text)).toBe(false),
   );
 
-  it("is kept as its whole SHA-256 and shown by its ends", () => {
+  it("is stored as its whole SHA-256 and displayed by its ends", () => {
     const key = "sk_parley_abcdefghijklmnopqrstuvwxyz0123456789ABCD123456";
     expect(hashApiKey(key)).toMatch(/^[0-9a-f]{64}$/);
     expect(new Set(keys.map(hashApiKey)).size).toBe(keys.length);
@@ -77,7 +77,7 @@ describe("keys", () => {
     await expect(createKey(setUp().keys, request)).rejects.toMatchObject({ code: "invalid_request", param });
   });
 
-  it.each(Object.keys(GRACES) as Grace[])("rotated with a grace of %s work exactly that long", async (grace) => {
+  it.each(Object.keys(GRACES) as Grace[])("rotated with a grace period of %s work exactly that long", async (grace) => {
     const { keys, store, clock } = setUp();
     const old = await createKey(keys, { name: "ci", models: ["m"], lifetimeMs: 30 * DAY_MS });
     clock.advance(DAY_MS);
@@ -89,23 +89,23 @@ describe("keys", () => {
     expect(keyState(rotated, clock.now() + GRACES[grace])).toBe("expired");
   });
 
-  it("keep their line through rotations, so that limits and budgets do not begin anew", async () => {
+  it("keep their family through rotations, so that limits and budgets continue", async () => {
     const { keys } = setUp();
     const first = await createKey(keys, { name: "a" });
     const second = await rotateKey(keys, first.record.id, "0");
     const third = await rotateKey(keys, second.record.id, "24h");
-    const lines = [first, second, third].map(({ record }) => record.keyFamilyId);
-    expect(new Set(lines)).toEqual(new Set([first.record.id]));
+    const families = [first, second, third].map(({ record }) => record.keyFamilyId);
+    expect(new Set(families)).toEqual(new Set([first.record.id]));
   });
 
-  it("that expire soon are not prolonged by a rotation", async () => {
+  it("that expire soon keep their expiry in a rotation", async () => {
     const { keys, store, clock } = setUp();
     const { record } = await createKey(keys, { name: "ci", lifetimeMs: 1000 });
     await rotateKey(keys, record.id, "7d");
     expect((await store.find(record.id))?.expiresAtMs).toBe(clock.now() + 1000);
   });
 
-  it("cannot be rotated twice, nor once they have ended", async () => {
+  it("cannot be rotated twice, or after their expiry", async () => {
     const { keys, clock } = setUp();
     const rotated = await createKey(keys, { name: "a" });
     await rotateKey(keys, rotated.record.id, "24h");
@@ -116,7 +116,7 @@ describe("keys", () => {
     await expect(rotateKey(keys, "key_none", "0")).rejects.toThrow("there is no key key_none");
   });
 
-  it("are revoked once and for all", async () => {
+  it("are revoked once, for good", async () => {
     const { keys, store, clock } = setUp();
     const { record } = await createKey(keys, { name: "a" });
     await revokeKey(keys, record.id);
@@ -125,7 +125,7 @@ describe("keys", () => {
     await expect(revokeKey(keys, "key_none")).rejects.toThrow("there is no key key_none");
   });
 
-  it("end with the keys that they have replaced and that still work", async () => {
+  it("are revoked with the keys that they have replaced and that still work", async () => {
     const { keys, store, clock } = setUp();
     const first = await createKey(keys, { name: "a" });
     const second = await rotateKey(keys, first.record.id, "0");
@@ -140,7 +140,7 @@ describe("keys", () => {
           keyState((await store.find(id))!, clock.now()),
         ),
       );
-    // The first had ended by itself before, and the successor is what the rotation was for.
+    // The first had expired before; the successor stays active.
     expect(await states()).toEqual(["expired", "revoked", "revoked", "active"]);
   });
 
@@ -218,7 +218,7 @@ describe("permissions", () => {
     expiresAtMs: undefined,
   };
 
-  it("let through what the key has", () => {
+  it("permit the key's models and capabilities", () => {
     expect(() => permit(principal, { models: ["m1", "m2"], capability: "chat" })).not.toThrow();
     expect(() => permit({ ...principal, models: undefined }, { models: ["any"], capability: "chat" })).not.toThrow();
     expect(mayUse(principal, "M1")).toBe(false);
@@ -227,7 +227,7 @@ describe("permissions", () => {
   it.each([
     [{ models: ["m1", "m3"], capability: "chat" } as const, 'may not use the model "m3"'],
     [{ models: ["m1"], capability: "images" } as const, 'lacks the capability "images"'],
-  ])("name what is missing for %o", (permission, text) => {
+  ])("name the missing permission for %o", (permission, text) => {
     expect(() => permit(principal, permission)).toThrow(expect.objectContaining({ code: "permission_denied" }));
     expect(() => permit(principal, permission)).toThrow(text);
   });

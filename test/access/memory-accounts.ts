@@ -33,7 +33,7 @@ export interface MemoryAccounts extends AccountStore {
   readonly recorded: RecordedEvent[];
 }
 
-/** Accounts in memory, as the port promises them. */
+/** An in-memory AccountStore. */
 export function memoryAccountStore(): MemoryAccounts {
   const accounts = new Map([[DEFAULT_ACCOUNT_ID, DEFAULT_ACCOUNT]]);
   const sessions = new Map<string, SessionRecord>();
@@ -163,7 +163,7 @@ export function memoryAccountStore(): MemoryAccounts {
   };
 }
 
-/** Throttles in memory, as the port promises them. */
+/** An in-memory ThrottleStore. */
 export function memoryThrottleStore(): ThrottleStore & { readonly states: Map<string, ThrottleState> } {
   const states = new Map<string, ThrottleState>();
   return {

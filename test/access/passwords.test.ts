@@ -13,22 +13,22 @@ describe("a password's hash", () => {
     expect(await passwords.verify(`${PASSWORD} `, one)).toEqual({ matches: false, outdated: false });
   });
 
-  it("is the one that other programs compute", async () => {
-    // The reference implementation's: echo -n password | argon2 somesalt -id -t 2 -m 16 -p 1
+  it("agrees with the reference implementation", async () => {
+    // Made with: echo -n password | argon2 somesalt -id -t 2 -m 16 -p 1
     const encoded = "$argon2id$v=19$m=65536,t=2,p=1$c29tZXNhbHQ$CTFhFdXPJO1aFaMaO6Mm5c8y7cJHAph8ArZWb2GRPPc";
     const passwords = createPasswordHasher(CHEAP);
     expect(await passwords.verify("password", encoded)).toEqual({ matches: true, outdated: true });
     expect((await passwords.verify("passwore", encoded)).matches).toBe(false);
   });
 
-  it("never matches where there is none", async () => {
+  it("never matches when there is no hash", async () => {
     const passwords = createPasswordHasher(CHEAP);
     expect((await passwords.verify(PASSWORD, undefined)).matches).toBe(false);
     expect((await passwords.verify("", undefined)).matches).toBe(false);
     await expect(passwords.verify(PASSWORD, "plain text")).rejects.toThrow("cannot be read");
   });
 
-  it("is computed for 34 at most, and the others are told to come back", async () => {
+  it("is computed for at most 34 requests at a time; others are refused as overloaded", async () => {
     const passwords = createPasswordHasher(CHEAP);
     const all = await Promise.allSettled(Array.from({ length: 50 }, () => passwords.hash(PASSWORD)));
     const refused = all.filter((result) => result.status === "rejected");
@@ -51,13 +51,13 @@ describe("a password", () => {
     "пароль из слов",
     "nul\0byte inside",
     "x".repeat(64) + "y and more words",
-    // Three words that everybody knows are more than two.
+    // Three known words; MOST_WORDS is two.
     "monkeydragonfreedom",
     "correcthorsebattery",
     "four score and seven",
     "dog-8372-6251-9934-cat-73",
     "kahvipannu2026",
-  ])("may be choice %# of these", (text) => {
+  ])("is accepted: case %#", (text) => {
     expect(() => check(text)).not.toThrow();
   });
 
@@ -98,12 +98,12 @@ describe("a password", () => {
     ["a1s2d3f4g5h6", "too common"],
     ["nastyanastya", "too common"],
     ["Pa$$word-P@ssword", "too common"],
-  ])("may not be choice %# of these", (text, why) => {
+  ])("is refused: case %#", (text, why) => {
     expect(() => check(text)).toThrow(why);
     expect(() => check(text)).toThrow(expect.objectContaining({ code: "invalid_request", param: "password" }));
   });
 
-  it("is judged in a moment, whatever it is", async () => {
+  it("is checked within 200 ms, whatever it is", async () => {
     for (const unit of [
       "qwertyuiop",
       "ab",
@@ -121,13 +121,13 @@ describe("a password", () => {
     }
   });
 
-  it("never shows in the refusal", () => {
+  it("is not repeated in the error", () => {
     expect(() => check("Tr0ub4dor")).toThrow(
       expect.not.objectContaining({ message: expect.stringContaining("Tr0ub") }),
     );
   });
 
-  it("has 128 characters as people count them, and is never cut", async () => {
+  it("has up to 128 code points, and is never truncated", async () => {
     const long = "🦜".repeat(64) + "xo".repeat(32);
     expect(() => check(long)).not.toThrow();
     const passwords = createPasswordHasher(CHEAP);
@@ -135,7 +135,7 @@ describe("a password", () => {
     expect((await passwords.verify(toPassword(long.slice(0, -1)), encoded)).matches).toBe(false);
   });
 
-  it("is the same however its characters are composed, and only then", async () => {
+  it("is the same in every Unicode composition, and only then", async () => {
     const passwords = createPasswordHasher(CHEAP);
     const encoded = await passwords.hash(toPassword("caf\u00e9 au lait please"));
     expect((await passwords.verify(toPassword("cafe\u0301 au lait please"), encoded)).matches).toBe(true);

@@ -6,21 +6,21 @@ import { createThrottle } from "../../src/access/throttle.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 import { type MemoryAccounts, memoryAccountStore, memoryThrottleStore } from "./memory-accounts.ts";
 
-/** As cheap as argon2id can be: what it is worth is the business of its own tests. */
+/** The lowest cost of argon2id; its strength has tests of its own. */
 export const CHEAP: HashCost = { memoryKib: 8, passes: 1, parallelism: 1 };
 
-/** A password that may be one. */
+/** A valid password. */
 export const PASSWORD = "four unrelated words";
 
 export interface AccessUnderTest extends AccessContext {
   readonly store: MemoryAccounts;
   readonly throttles: ReturnType<typeof memoryThrottleStore>;
   readonly clock: FakeClock;
-  /** What the log was told. */
+  /** Events passed to the listener. */
   readonly logged: SecurityEvent[];
 }
 
-/** Everything about accounts on memory, a clock that stands still and cheap hashes, unless told otherwise. */
+/** An AccessContext on in-memory stores, a fake clock and cheap hashes, with `changes`. */
 export function setUpAccess(
   changes: Partial<Pick<AccessContext, "signUp" | "isExposed" | "passwords">> = {},
 ): AccessUnderTest {
@@ -42,7 +42,7 @@ export function setUpAccess(
   };
 }
 
-/** The `index`th of as many networks as one likes. */
+/** A distinct network for each index. */
 export function networkNumber(index: number): string {
   return `10.${index >> 8}.${index & 255}.0/24`;
 }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
 import type { Origin } from "../../src/access/context.ts";
-import { pruneAccess } from "../../src/access/housekeeping.ts";
+import { pruneAccess } from "../../src/access/prune-access.ts";
 import { rememberBrowser } from "../../src/access/known-browsers.ts";
 import { createPasswordHasher } from "../../src/access/password-hash.ts";
 import { changePassword, resetPassword } from "../../src/access/password-change.ts";
@@ -22,7 +22,7 @@ async function setUp(changes: Parameters<typeof setUpAccess>[0] = {}) {
   return { access, account };
 }
 
-/** What the caller sees of a sign-in that fails. */
+/** The parts of a failed sign-in's failure that the caller sees. */
 async function refusal(access: AccessUnderTest, credentials: { email: string; password: string }, network = "a") {
   const reason = await signIn(access, credentials, { network }).catch((error: unknown) => error);
   const { code, message, violations, retryAfterMs, detail } = reason as Record<string, unknown>;
@@ -30,7 +30,7 @@ async function refusal(access: AccessUnderTest, credentials: { email: string; pa
 }
 
 describe("signing in", () => {
-  it("gives a session of 256 random bits, of which only the hash is kept", async () => {
+  it("starts a session with an ID of 256 random bits, of which only the hash is stored", async () => {
     const { access, account } = await setUp();
     const { id } = await signIn(access, { email: " ADA@example.com", password: PASSWORD }, HERE);
     expect(id).toMatch(/^[A-Za-z0-9_-]{43}$/);
@@ -39,7 +39,7 @@ describe("signing in", () => {
     expect((await findSession(access, id))?.account.id).toBe(account.id);
   });
 
-  it("says the same of an unknown address, a wrong password and a disabled account", async () => {
+  it("fails alike for an unknown address, a wrong password and a disabled account", async () => {
     const { access } = await setUp();
     const bob = await createAccount(access, { email: "bob@example.com", name: "", role: "member", password: PASSWORD });
     await updateAccount(access, {
@@ -51,7 +51,7 @@ describe("signing in", () => {
     expect(wrong).toMatchObject({ code: "unauthenticated", message: "The e-mail address or the password is wrong." });
     expect(await refusal(access, { email: "nobody@example.com", password: PASSWORD })).toEqual(wrong);
     expect(await refusal(access, { email: "bob@example.com", password: PASSWORD })).toEqual(wrong);
-    // The account that nobody has claimed an address for.
+    // An account without an address.
     expect(await refusal(access, { email: "acct_default@x", password: "" })).toEqual(wrong);
   });
 
@@ -75,7 +75,7 @@ describe("signing in", () => {
     expect(unknown! / known!).toBeLessThan(3);
   });
 
-  it("makes the hash anew when it was made at another cost", async () => {
+  it("rehashes the password when the hash has another cost", async () => {
     const { access, account } = await setUp();
     const dearer = { ...access, passwords: createPasswordHasher({ ...CHEAP, passes: 2 }) };
     await signIn(dearer, ADA, HERE);
@@ -85,7 +85,7 @@ describe("signing in", () => {
     expect((await access.store.find(account.id))?.passwordHash).toBe(passwordHash);
   });
 
-  it("refuses what cannot be a password before anything is hashed", async () => {
+  it("refuses an overlong password before anything is hashed", async () => {
     const { access } = await setUp();
     const fail = () => expect.fail("hashed");
     const passwords = { hash: fail, verify: fail, requireRoom: fail };
@@ -93,7 +93,7 @@ describe("signing in", () => {
     await expect(signIn({ ...access, passwords }, { email: EMAIL, password }, HERE)).rejects.toThrow("at most 128");
   });
 
-  it("takes its session back when the password changes, or the account is disabled, meanwhile", async () => {
+  it("ends its session again when the password changes, or the account is disabled, meanwhile", async () => {
     const { access, account } = await setUp();
     const during = (change: () => Promise<unknown>): AccessUnderTest => ({
       ...access,
@@ -140,7 +140,7 @@ describe("the throttle", () => {
     for (let guess = 0; guess < 52; guess += 1) codes.push((await guessFrom(access, networkNumber(guess))).code);
     expect(codes).toEqual([...Array.from({ length: 50 }, () => "unauthenticated"), "rate_limited", "rate_limited"]);
     expect((await refusal(access, ADA, "b")).code).toBe("rate_limited");
-    // Those who were refused for the sake of others have not failed themselves.
+    // Attempts refused because of other networks do not count as this network's failures.
     access.clock.advance(1000);
     for (let attempt = 0; attempt < 4; attempt += 1) {
       expect((await guessFrom(access, "b")).code).toBe("unauthenticated");
@@ -169,7 +169,7 @@ describe("the throttle", () => {
     expect(await answers("nobody@example.com")).toEqual(known);
   });
 
-  it("counts attempts at once like attempts one after another", async () => {
+  it("counts simultaneous attempts like successive ones", async () => {
     const { access } = await setUp();
     const attempts = Array.from({ length: 30 }, () => guessFrom(access, "a"));
     const codes = (await Promise.all(attempts)).map(({ code }) => code);
@@ -177,7 +177,7 @@ describe("the throttle", () => {
     expect(codes.filter((code) => code === "rate_limited")).toHaveLength(25);
   });
 
-  it("refuses a network the right password too while it has to wait, and forgets after it was right", async () => {
+  it("refuses also the right password while a network has to wait, and clears the count after a success", async () => {
     const { access } = await setUp();
     for (let attempt = 0; attempt < 5; attempt += 1) await guessFrom(access, "a");
     expect(await refusal(access, ADA)).toMatchObject({ code: "rate_limited", retryAfterMs: 1000 });
@@ -187,7 +187,7 @@ describe("the throttle", () => {
       expect(await guessFrom(access, "a")).toMatchObject({ code: "unauthenticated" });
   });
 
-  it("counts no sign-in that worked, however many there are", async () => {
+  it("does not count successful sign-ins", async () => {
     const { access } = await setUp();
     for (let attempt = 0; attempt < 130; attempt += 1) await signIn(access, ADA, { network: "a" });
     expect([...access.throttles.states.values()].map(({ count }) => count)).toEqual([0, 0, 0]);
@@ -211,27 +211,27 @@ describe("the throttle", () => {
     const codes = [];
     for (const email of emails) codes.push((await guessFrom(access, "spray", email)).code);
     expect(codes.filter((code) => code === "unauthenticated")).toHaveLength(20);
-    // From then on a right password is as wrong as any other, there and nowhere else.
+    // From then on even the right password is refused in this network, and only there.
     expect(await refusal(access, ADA, "spray")).toMatchObject({ code: "rate_limited" });
     await signIn(access, ADA, HERE);
     access.clock.advance(60_000);
     await signIn(access, ADA, { network: "spray" });
   });
 
-  it("answers guesses at addresses without an account as exactly as often, and stops them at 120 a minute", async () => {
+  it("limits exact answers for addresses without an account alike, and stops guesses at 120 a minute", async () => {
     const { access } = await setUp();
     const seen = [];
     for (let guess = 0; guess < 121; guess += 1) seen.push(await guessFrom(access, "a", `nobody${guess}@example.com`));
     expect(seen.map(({ code }) => code).filter((code) => code === "unauthenticated")).toHaveLength(20);
-    // The work is done as long as the right password would still count, and not after that.
+    // Above 120 no password is compared any more.
     const passwords = { ...access.passwords, verify: () => expect.fail("compared") };
     const flooded = signIn({ ...access, passwords }, ADA, { network: "a" });
     await expect(flooded).rejects.toMatchObject({ code: "rate_limited" });
-    // Only the beginning is worth an event.
+    // Events are recorded only until the throttle refuses.
     expect(access.store.recorded.filter(({ type }) => type === "sign_in_failed")).toHaveLength(20);
   });
 
-  it("forgets failures after a day, and names nobody", async () => {
+  it("forgets failures after a day, and stores no address", async () => {
     const { access } = await setUp();
     for (let attempt = 0; attempt < 5; attempt += 1) await guessFrom(access, "a");
     expect(JSON.stringify([...access.throttles.states])).not.toContain("ada");
@@ -269,7 +269,7 @@ describe("a browser in which the account has signed in before", () => {
     const both = { network: "a", browserToken: await rememberBrowser(access, account.id, origin.browserToken) };
     await signIn(access, ADA, both);
     await signIn(access, { email: "bob@example.com", password: PASSWORD }, both);
-    // Its token is another one after each sign-in.
+    // Each sign-in replaces the token.
     expect(access.store.browsers.map(({ hash }) => hash)).not.toContain(hashToken(origin.browserToken));
   });
 
@@ -291,7 +291,7 @@ describe("a browser in which the account has signed in before", () => {
     expect(await pruneAccess(access)).toMatchObject({ browsers: 1 });
   });
 
-  it("is checked before those that are not known, also when so many of them wait that no more are taken", async () => {
+  it("is checked before unknown browsers, also when their queue is full", async () => {
     const passwords = createPasswordHasher({ memoryKib: 8192, passes: 2, parallelism: 1 });
     const encoded = await passwords.hash(PASSWORD);
     const order: string[] = [];
@@ -342,7 +342,7 @@ describe("a session", () => {
     expect(seen()).toBe(session.lastSeenAtMs + 60_000);
   });
 
-  it("ends when its owner signs out, and only that one", async () => {
+  it("ends when its owner signs out, without ending others", async () => {
     const { access } = await setUp();
     const [one, other] = [await signIn(access, ADA, HERE), await signIn(access, ADA, HERE)];
     expect(one.id).not.toBe(other.id);
@@ -360,7 +360,7 @@ describe("a session", () => {
   });
 
   it.each(["", "x", "a".repeat(42), `${"a".repeat(43)}\n`, "a".repeat(100_000), "' OR 1=1 --"])(
-    "is not looked up for text %# of these",
+    "is not looked up for a malformed ID: case %#",
     async (id) => {
       const { access } = await setUp();
       const store = { ...access.store, findSession: () => expect.fail("looked up") };
@@ -385,7 +385,7 @@ describe("a session", () => {
 });
 
 describe("changing the password", () => {
-  it("ends all sessions, and gives the one that did it a new ID", async () => {
+  it("ends all sessions, and starts a new one", async () => {
     const { access, account } = await setUp();
     const [mine, other] = [await signIn(access, ADA, HERE), await signIn(access, ADA, HERE)];
     const change = { signedIn: mine, current: PASSWORD, next: OTHER_PASSWORD };
@@ -427,11 +427,11 @@ describe("changing the password", () => {
       changePassword(access, { signedIn, current: "wrong", next: OTHER_PASSWORD }, HERE).catch((error) => error.code);
     for (let attempt = 0; attempt < 10; attempt += 1) expect(await guess()).toBe("invalid_request");
     expect(await guess()).toBe("rate_limited");
-    // What others guess is no business of the session's, and the other way round.
+    // The session's count does not affect sign-ins.
     await signIn(access, ADA, HERE);
   });
 
-  it("from the command line needs no old one, and ends the throttle and all sessions", async () => {
+  it("from the command line needs no old password, and clears the throttle and all sessions", async () => {
     const { access, account } = await setUp();
     const { id } = await startSession(access, account, { network: undefined });
     for (let attempt = 0; attempt < 5; attempt += 1) await refusal(access, { email: EMAIL, password: "wrong" });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { prepareSetup } from "../../src/access/setup-token.ts";
 import { createAccount, updateAccount } from "../../src/access/accounts.ts";
-import { pruneAccess } from "../../src/access/housekeeping.ts";
+import { pruneAccess } from "../../src/access/prune-access.ts";
 import { createInvitation, revokeInvitation } from "../../src/access/invitations.ts";
 import { DEFAULT_ACCOUNT_ID } from "../../src/access/key-store.ts";
 import { hashToken } from "../../src/access/secret-token.ts";
@@ -33,7 +33,7 @@ describe("the first person", () => {
     expect(await access.store.isClaimed()).toBe(true);
   });
 
-  it("is one of two who sign up at the same moment, a hundred times", async () => {
+  it("is exactly one of two who sign up at the same moment (100 rounds)", async () => {
     for (let round = 0; round < 100; round += 1) {
       const access = setUpAccess({ signUp: round % 2 === 0 ? "open" : "invited" });
       const both = await Promise.allSettled(["ada", "bob"].map((name) => signUp(access, application(name), HERE)));
@@ -63,7 +63,7 @@ describe("the first person", () => {
       await expect(attempt).rejects.toMatchObject({ code: "permission_denied" });
     }
     expect(await access.store.isClaimed()).toBe(false);
-    // Any of those that the processes of the installation have printed.
+    // Any of the tokens printed by processes of the installation is valid.
     const { account } = await signUp(access, { ...application("ada"), setupToken: two.token }, HERE);
     expect(account).toMatchObject({ id: DEFAULT_ACCOUNT_ID, role: "administrator" });
     expect(await prepareSetup(access)).toEqual({ hasAdministrator: true, token: undefined });
@@ -72,7 +72,7 @@ describe("the first person", () => {
     expect(JSON.stringify([access.store.recorded, access.logged])).not.toContain(one.token);
   });
 
-  it("is not whoever comes through a proxy that the configuration does not know of", async () => {
+  it("is not accepted through a proxy that is not configured", async () => {
     const access = setUpAccess();
     const forwarded = signUp(access, application("eve"), { ...HERE, isForwarded: true });
     await expect(forwarded).rejects.toMatchObject({ code: "permission_denied", message: /http\.public_url/ });
@@ -80,7 +80,7 @@ describe("the first person", () => {
     await signUp(access, application("bob"), { ...HERE, isForwarded: true });
   });
 
-  it("has seven days for its setup token", async () => {
+  it("has to use the setup token within seven days", async () => {
     const access = setUpAccess({ isExposed: true });
     const { token: setupToken } = await prepareSetup(access);
     access.clock.advance(7 * DAY_MS);
@@ -90,7 +90,7 @@ describe("the first person", () => {
     await signUp(access, { ...application("ada"), setupToken: another }, HERE);
   });
 
-  it("may come with an administrator's invitation in place of a setup token, and with no other", async () => {
+  it("may use an administrator's invitation in place of a setup token, and no other invitation", async () => {
     const access = setUpAccess({ signUp: "invited", isExposed: true });
     const invite = (role: "administrator" | "member", email?: string) =>
       createInvitation(access, { email, role, ...CLI });
@@ -101,7 +101,7 @@ describe("the first person", () => {
     expect((await signUp(access, application("ada", token), HERE)).account.id).toBe(DEFAULT_ACCOUNT_ID);
   });
 
-  it("leaves no invitation behind that was not needed", async () => {
+  it("removes an invitation that was not needed", async () => {
     const access = setUpAccess({ signUp: "invited" });
     const request = { email: undefined, role: "administrator", ...CLI } as const;
     const { token } = await createInvitation(access, request);
@@ -111,7 +111,7 @@ describe("the first person", () => {
 });
 
 describe("signing up after the first person", () => {
-  it("makes members where it is open, named after their address", async () => {
+  it("makes members in mode open, with a name from their address", async () => {
     const { access } = await setUp("open");
     const { account } = await signUp(access, application("bob"), HERE);
     expect(account).toMatchObject({ role: "member", name: "bob", email: "bob@example.com" });
@@ -119,7 +119,7 @@ describe("signing up after the first person", () => {
     await signIn(access, application("bob"), HERE);
   });
 
-  it("needs an invitation where it says so, and is impossible where it is closed", async () => {
+  it("needs an invitation in mode invited, and is impossible in mode closed", async () => {
     const invited = await setUp("invited");
     await expect(signUp(invited.access, application("bob"), HERE)).rejects.toThrow("requires an invitation");
     const closed = await setUp("closed");
@@ -127,7 +127,7 @@ describe("signing up after the first person", () => {
     await expect(closed.invite()).rejects.toThrow("Sign-up is closed");
   });
 
-  it("tells whether an address is taken only those who may sign up", async () => {
+  it("reveals that an address is taken only to those who may sign up", async () => {
     const open = await setUp("open");
     await expect(signUp(open.access, application("ada"), HERE)).rejects.toMatchObject({ param: "email" });
     for (const mode of ["invited", "closed"] as const) {
@@ -137,7 +137,7 @@ describe("signing up after the first person", () => {
     }
   });
 
-  it("is limited to 20 attempts a minute and network", async () => {
+  it("is limited to 20 attempts per minute and network", async () => {
     const { access } = await setUp("open");
     const codes = [];
     for (let each = 0; each < 25; each += 1) {
@@ -160,7 +160,7 @@ describe("signing up after the first person", () => {
 });
 
 describe("an invitation", () => {
-  it("makes one account, with its role, whoever is faster", async () => {
+  it("makes one account, with its role, when used at the same time", async () => {
     const { access, invite } = await setUp("invited");
     const { token, record } = await invite(undefined, "administrator");
     expect(JSON.stringify(record)).not.toContain(token);
@@ -180,7 +180,7 @@ describe("an invitation", () => {
     await expect(invite("bob@example.com")).rejects.toThrow("already has an account");
   });
 
-  it("ends after seven days, when it is revoked, and when whoever gave it may not any more", async () => {
+  it("ends after seven days, when it is revoked, and when its creator loses the right to invite", async () => {
     const { access, invite } = await setUp("invited");
     const use = (token: string) => signUp(access, application("bob", token), HERE);
     const { token, record } = await invite();
@@ -198,7 +198,7 @@ describe("an invitation", () => {
     await expect(use(late.token)).rejects.toThrow("not valid");
   });
 
-  it("cannot be guessed or made up", async () => {
+  it("is refused with an invalid token", async () => {
     const { access } = await setUp("open");
     for (const token of ["x", "a".repeat(43), "' OR 1=1"]) {
       await expect(signUp(access, application("bob", token), HERE)).rejects.toMatchObject({
@@ -247,7 +247,7 @@ describe("accounts", () => {
     await signIn(access, application("bob"), HERE);
   });
 
-  it("take only limits that can be", async () => {
+  it("accept only valid limits", async () => {
     const { access, first } = await setUp("open");
     const set = (limits: object) => {
       const all = { ...first.account.limits, ...limits };
@@ -259,14 +259,14 @@ describe("accounts", () => {
       update: { limits: { ...first.account.limits, requestsPerMinute: 5 } },
       actor: CLI,
     });
-    // What is as it was before is no change.
+    // Setting the same limits again is not recorded.
     expect(access.store.recorded.filter(({ type }) => type === "limits_changed")).toHaveLength(1);
     for (const limits of [{ requestsPerMinute: 0 }, { tokensPerMinute: 1.5 }, { monthlyBudgetMicroUsd: -1 }]) {
       await expect(set(limits)).rejects.toMatchObject({ code: "invalid_request" });
     }
   });
 
-  it("made by the command line begin with an administrator, who owns the first key", async () => {
+  it("made by the command line start with an administrator, who owns the default account", async () => {
     const access = setUpAccess();
     await expect(createAccount(access, member("bob"))).rejects.toThrow("has to be administrator");
     const first = await createAccount(access, { ...member("ada"), role: "administrator" });
@@ -276,7 +276,7 @@ describe("accounts", () => {
   });
 });
 
-describe("what is recorded", () => {
+describe("a security event", () => {
   it("holds no password, hash, session, token or address, here or in the log", async () => {
     const { access, first, invite } = await setUp("invited");
     const { token } = await invite("bob@example.com");
@@ -297,14 +297,14 @@ describe("what is recorded", () => {
     expect(access.logged.at(-1)).toMatchObject({ network: HERE.network, accountId: bob.account.id });
   });
 
-  it("does not stand in the way when it cannot be kept", async () => {
+  it("does not prevent the action when it cannot be stored", async () => {
     const { access } = await setUp("open");
     access.store.record = () => Promise.reject(new Error("the disk is full"));
     await signIn(access, application("ada"), HERE);
     expect(access.logged.at(-1)?.type).toBe("signed_in");
   });
 
-  it("goes away in time, with all else that has ended", async () => {
+  it("is pruned after its retention, with all other expired rows", async () => {
     const { access, invite } = await setUp("open");
     await invite();
     await signUp(access, application("ada"), { network: networkNumber(1) }).catch(() => undefined);

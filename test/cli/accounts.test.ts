@@ -16,7 +16,7 @@ beforeEach(async () => {
 });
 afterEach(() => rmSync(dataDir, { recursive: true }));
 
-/** Looks at what the commands have left in the database. */
+/** Reads the database after the commands. */
 async function look<T>(at: (accounts: AccountStore) => Promise<T>): Promise<T> {
   const store = await openStore({ dataDir, databaseUrl: undefined });
   try {
@@ -87,14 +87,14 @@ describe("accounts create", () => {
     ["accounts reset-password acct_default --password-stdin", 1, "has no e-mail address"],
     ["accounts reset-password a@example.com --password-stdin", 2, "there is no account a@example.com"],
     ["accounts disable acct_none", 2, "there is no account acct_none"],
-    ["accounts", 2, 'unknown command "accounts"; there are: accounts create, accounts list'],
+    ["accounts", 2, 'unknown command "accounts"; known commands: accounts create, accounts list'],
   ])("%j is refused with %i", async (line, expected, text) => {
     const { code, stdout, stderr } = await run(line);
     expect({ code, stdout }).toEqual({ code: expected, stdout: "" });
     expect(stderr).toContain(text);
   });
 
-  it.each(["", "\n", "two words\nin two lines", "short", "password1234"])("takes no password %j", async (input) => {
+  it.each(["", "\n", "two words\nin two lines", "short", "password1234"])("refuses the password %j", async (input) => {
     const { code, stderr } = await run("accounts create --email a@b --role administrator --password-stdin", input);
     expect(code).toBe(1);
     expect(stderr).toMatch(/standard input|password:/);
@@ -125,7 +125,7 @@ describe("accounts list, disable, enable and reset-password", () => {
     await createAdministrator();
     await run(`accounts limit ada@example.com --rpm 100 --budget 2.50`);
     const { stdout } = await run(`accounts limit ${DEFAULT_ACCOUNT_ID} --rpm none --concurrency 4`);
-    expect(stdout).toBe("acct_default is limited to: 4 at once, 2.5 USD/month.\n");
+    expect(stdout).toBe("acct_default has the limits: 4 at once, 2.5 USD/month.\n");
     expect(await look((accounts) => accounts.find(DEFAULT_ACCOUNT_ID))).toMatchObject({
       limits: { requestsPerMinute: undefined, concurrentRequests: 4, monthlyBudgetMicroUsd: 2_500_000 },
     });

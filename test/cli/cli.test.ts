@@ -52,13 +52,13 @@ describe("a wrong command line", () => {
   it.each([
     ["", "a command is missing"],
     ["serv", 'unknown command "serv"; did you mean "serve"?'],
-    ["keys", 'unknown command "keys"; there are: keys create, keys list'],
+    ["keys", 'unknown command "keys"; known commands: keys create, keys list'],
     ["keys creat --name a", 'unknown command "keys creat"; did you mean "keys create"?'],
     ["constructor", 'unknown command "constructor"'],
     ["serve --confg f", "unknown flag --confg; did you mean --config?"],
     ["serve -x", "unknown flag -x"],
-    ["serve --role back", "--role back: there are all, core and front"],
-    ["serve --role front", "a front needs its core: --role front --core HOST:PORT"],
+    ["serve --role back", "--role back: must be all, core or front"],
+    ["serve --role front", "--role front needs --core: --role front --core HOST:PORT"],
     ["serve --role front --core core", '--core: "core" is not HOST:PORT'],
     ["serve --role core --core core:50051", "--core is for --role front only"],
     ["serve --core core:50051", "--core is for --role front only"],
@@ -87,7 +87,7 @@ describe("a wrong command line", () => {
     ["simulate --listen 127.0.0.1:0 --chaos much", "--chaos is a whole number"],
     ["simulate --listen 127.0.0.1:0 --chaos 1 --chaos-percent 101", "--chaos-percent is a whole number from 1 to 100"],
     ["simulate --listen 127.0.0.1:0 --chaos-percent 5", "--chaos-percent needs --chaos"],
-  ])("%j ends with 2 and says what would be right", async (line, expected) => {
+  ])("%j ends with 2 and suggests a correction", async (line, expected) => {
     const { code, stdout, stderr } = await run(line);
     expect(stderr).toContain(expected);
     expect({ code, stdout }).toEqual({ code: 2, stdout: "" });
@@ -107,7 +107,7 @@ describe("help", () => {
   });
 
   it.each(["serve", "simulate", "config check", "models", "keys create", "keys list", "keys rotate", "keys revoke"])(
-    "explains %s, also beside a mistake",
+    "is printed for %s",
     async (name) => {
       const { code, stdout } = await run(`${name} --help`);
       expect(code).toBe(0);
@@ -115,14 +115,14 @@ describe("help", () => {
     },
   );
 
-  it("is not needed for the version", async () => {
+  it("does not include the version, which has its own command and flag", async () => {
     expect((await run("version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
     expect((await run("--version")).stdout).toMatch(/^\d+\.\d+\.\d+\n$/);
   });
 });
 
 describe("config check", () => {
-  it("accepts a good file, and shows all of it without secrets", async () => {
+  it("accepts a valid file, and prints all of it without secrets", async () => {
     const file = join(directory, "parley.yaml");
     writeFileSync(file, "providers: { alpha: { api_keys: [a-real-credential] } }");
     const plain = await run(`config check ${file}`);
@@ -132,7 +132,7 @@ describe("config check", () => {
     expect(json.stdout).not.toContain("a-real-credential");
   });
 
-  it("ends with 78 for a bad one, with the place and no stack", async () => {
+  it("ends with 78 for an invalid file, with the place and without a stack trace", async () => {
     const file = join(directory, "parley.yaml");
     writeFileSync(file, "http:\n  lisen: x\n");
     const { code, stdout, stderr } = await run(`config check ${file}`);
@@ -151,7 +151,7 @@ describe("models", () => {
 });
 
 describe("keys", () => {
-  it("are created, and only their hash is kept", async () => {
+  it("are created, and only their hash is stored", async () => {
     const made = await runJson<KeyJson>(
       "keys create --name ci --models beta-3-flash --capabilities chat --expires 30d",
     );
@@ -171,7 +171,7 @@ describe("keys", () => {
     expect(stdout).not.toContain(made.key);
   });
 
-  it("go alone to stdout, so that they can be piped", async () => {
+  it("are the only output on stdout, so that they can be piped", async () => {
     const { stdout, stderr } = await run("keys create --name ci");
     expect(isApiKey(stdout.trim())).toBe(true);
     expect(stderr).toMatch(/^Created key_\w+ \(ci\)\. Keep this key: it is not shown again\.\n$/);
@@ -190,7 +190,7 @@ describe("keys", () => {
     expect(Object.fromEntries(states)).toEqual({ [first.id]: "expired", [second.id]: "revoked" });
   });
 
-  it("are revoked with the keys that they have replaced, unless only one is meant", async () => {
+  it("are revoked with the keys that they have replaced, unless --only is given", async () => {
     const first = await runJson<KeyJson>("keys create --name ci");
     const second = await runJson<KeyJson>(`keys rotate ${first.id}`);
     const third = await runJson<KeyJson>(`keys rotate ${second.id}`);
@@ -207,7 +207,7 @@ describe("keys", () => {
     expect(changed).toMatchObject({ limited_by_administrator: true });
   });
 
-  it("leave security events of all that is done with them, without a secret", async () => {
+  it("cause a security event for each change, without a secret", async () => {
     const first = await runJson<KeyJson>("keys create --name ci");
     await run(`keys update ${first.id} --rpm 5`);
     const second = await runJson<KeyJson>(`keys rotate ${first.id}`);
@@ -235,7 +235,7 @@ describe("keys", () => {
     });
   });
 
-  it("cannot be made where the database cannot be opened", async () => {
+  it("cannot be listed when the database cannot be opened", async () => {
     writeFileSync(join(directory, "file"), "");
     const { code, stderr } = await run("keys create --name a", { env: { PARLEY_DATA_DIR: join(directory, "file") } });
     expect(code).toBe(1);
@@ -279,7 +279,7 @@ describe("serve", () => {
     expect(roles).toEqual([role]);
   });
 
-  it("hands the configuration over and ends with the server's exit code", async () => {
+  it("passes the configuration on and ends with the server's exit code", async () => {
     const ports: number[] = [];
     const { code } = await run("serve", {
       env: { PARLEY_HTTP_LISTEN: "127.0.0.1:1234" },
@@ -291,14 +291,14 @@ describe("serve", () => {
     expect({ code, ports }).toEqual({ code: 7, ports: [1234] });
   });
 
-  it("shows why it failed in one line", async () => {
+  it("prints the reason of a failure in one line", async () => {
     const serve = () => Promise.reject(new Error("port 8080 is in use"));
     expect(await run("serve", { serve })).toEqual({ code: 1, stdout: "", stderr: "parley: port 8080 is in use\n" });
   });
 });
 
 describe("simulate", () => {
-  it("answers until it is told to stop", async () => {
+  it("answers until it is stopped", async () => {
     let url = "";
     const { code } = await run("simulate --listen 127.0.0.1:0 --json", {
       stdout: { write: (text) => ({ url } = JSON.parse(text) as { url: string }) },
@@ -310,9 +310,9 @@ describe("simulate", () => {
     await expect(fetch(url)).rejects.toThrow(TypeError);
   });
 
-  it("says at its start how much goes wrong", async () => {
+  it("prints the share of faults at its start", async () => {
     const { stdout } = await run("simulate --listen 127.0.0.1:0 --chaos 7", { untilStopped: async () => {} });
-    expect(stdout).toMatch(/^The simulator listens on .*\nChaos 7: of a hundred requests about 20 meet a fault\./);
+    expect(stdout).toMatch(/^The simulator listens on .*\nChaos with seed 7: about 20 % of the requests get a fault\./);
     const { stdout: json } = await run("simulate --listen 127.0.0.1:0 --chaos 7 --chaos-percent 50 --json", {
       untilStopped: async () => {},
     });

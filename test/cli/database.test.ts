@@ -23,13 +23,13 @@ async function run(...argv: readonly string[]) {
 }
 
 describe("parley migrate", () => {
-  it("says what it has done, and the second time that there is nothing to do", async () => {
+  it("prints the versions before and after, or that the database is up to date", async () => {
     const version = MIGRATIONS.length;
     expect(await run("migrate")).toMatchObject({
       code: 0,
       stdout: `Migrated the database from version 0 to ${version}.\n`,
     });
-    expect(await run("migrate")).toMatchObject({ code: 0, stdout: `The database has version ${version} already.\n` });
+    expect(await run("migrate")).toMatchObject({ code: 0, stdout: `The database already has version ${version}.\n` });
     const { stdout } = await run("migrate", "--json");
     expect(JSON.parse(stdout)).toEqual({ version_before: version, version });
   });
@@ -52,7 +52,7 @@ describe("parley backup", () => {
     });
   });
 
-  it("says that there is nothing to copy", async () => {
+  it("reports a missing database", async () => {
     const { code, stderr } = await run("backup", join(directory, "copy.db"));
     expect(code).toBe(1);
     expect(stderr).toContain("There is no database");

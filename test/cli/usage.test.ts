@@ -58,11 +58,11 @@ describe("parley usage", () => {
     ["--since 24h", ["a"]],
     ["--since 60d --until 10d", ["b"]],
     ["--account acct_default --since 1d", ["a"]],
-  ])("%s tells them apart, the dearest first", async (flags, groups) => {
+  ])("%s groups the sums, the most expensive first", async (flags, groups) => {
     expect((await usage(flags)).usage.map(({ group }) => group)).toEqual(groups);
   });
 
-  it("adds up days in their order", async () => {
+  it("sums days in chronological order", async () => {
     const { since, by, usage: rows } = await usage("--by day --since 2020-01-01");
     expect({ since, by }).toEqual({ since: "2020-01-01T00:00:00.000Z", by: "day" });
     expect(rows.map((row) => row["cost_micro_usd"])).toEqual([4_500_000, 3_000_000, 1_500_000]);

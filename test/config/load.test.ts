@@ -38,7 +38,7 @@ describe("loading", () => {
   });
   afterAll(() => rmSync(directory, { recursive: true }));
 
-  it("reads the file that is named, else the one of PARLEY_CONFIG", () => {
+  it("reads the given file, else the file of PARLEY_CONFIG", () => {
     const file = join(directory, "good.yaml");
     const named = loadConfig({ file, env: { ALPHA_API_KEY: SECRET } });
     expect(named).toMatchObject({ file, log: { level: "warn" }, grpc: { listen: { host: "0.0.0.0" } } });
@@ -50,12 +50,12 @@ describe("loading", () => {
     ["missing.yaml", "there is no such file"],
     ["", "it is a directory"],
     ["latin1.yaml", "it is not UTF-8 text"],
-  ])("says why %j cannot be read", (name, reason) => {
+  ])("reports why %j cannot be read", (name, reason) => {
     expect(() => loadConfig({ file: join(directory, name), env: {} })).toThrow(ConfigError);
     expect(() => loadConfig({ file: join(directory, name), env: {} })).toThrow(reason);
   });
 
-  it("lets variables allow listening beyond loopback", () => {
+  it("can allow a public address by environment variables", () => {
     const load = (env: Record<string, string>) => loadConfig({ env });
     expect(load({ PARLEY_HTTP_LISTEN: "0.0.0.0:8080", PARLEY_HTTP_ALLOW_PUBLIC: "true" }).http.allowPublic).toBe(true);
     expect(() => load({ PARLEY_HTTP_LISTEN: "0.0.0.0:8080" })).toThrow("PARLEY_HTTP_ALLOW_PUBLIC=true");
@@ -78,7 +78,7 @@ describe("a redacted configuration", () => {
 });
 
 describe("any damage to a file", () => {
-  /** What is wrong with the refusal of a text: nothing for one that is accepted. */
+  /** Flaws of the error for a text; none when the text is accepted. */
   const flawsOf = (text: string): string[] => {
     try {
       parseConfig({ file: "parley.yaml", text, env: { ALPHA_API_KEY: SECRET } });
@@ -102,7 +102,7 @@ describe("any damage to a file", () => {
     );
   });
 
-  it("is found wherever the file was cut off", () => {
+  it("is reported with a place wherever the file is cut off", () => {
     for (let length = 1; length < GOOD.length; length += 7) expect(flawsOf(GOOD.slice(0, length))).toEqual([]);
   });
 
@@ -121,20 +121,20 @@ describe("any damage to a file", () => {
       `simulator: ${'{"a": '.repeat(3000)}1${"}".repeat(3000)}`,
       "nested too deeply",
     ],
-    ["a part within itself", "simulator: &a {enabled: true, more: *a}", "nested too deeply"],
-    ["a file of a megabyte and more", "#".repeat(1024 * 1024 + 1), "larger than 1 MiB"],
+    ["an alias inside its own part", "simulator: &a {enabled: true, more: *a}", "nested too deeply"],
+    ["a file of more than 1 MiB", "#".repeat(1024 * 1024 + 1), "larger than 1 MiB"],
   ])("such as %s is refused", (_, text, expected) => {
     expect(() => parseConfig({ file: "parley.yaml", text, env: {} })).toThrow(ConfigError);
     expect(() => parseConfig({ file: "parley.yaml", text, env: {} })).toThrow(expected);
   });
 
-  it.each(["\u007f", "\u009b31m", "\u202e", "\u001b]0;title\u0007"])("shows no %j to a terminal", (control) => {
+  it.each(["\u007f", "\u009b31m", "\u202e", "\u001b]0;title\u0007"])("does not print %j to a terminal", (control) => {
     const parse = () => parseConfig({ file: "f", text: JSON.stringify({ [`a${control}b`]: 1 }), env: {} });
     expect(parse).toThrow("unknown key");
     expect(parse).not.toThrow(control);
   });
 
-  it("to a key's name is always noticed", () => {
+  it("to a key's name is always reported with the nearest key", () => {
     const names = new Set(["https", "http", "alpha", "local", "small", "x"]);
     const keys = [...GOOD.matchAll(/\b([a-z_]{4,}):/g)].map(([, key]) => key ?? "").filter((key) => !names.has(key));
     expect(keys.length).toBeGreaterThan(30);

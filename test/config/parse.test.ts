@@ -39,7 +39,7 @@ describe("a configuration without a file", () => {
     ]);
   });
 
-  it("has the six models that clients are promised", () => {
+  it("has the six built-in models", () => {
     expect(config.models.map(({ id }) => id)).toEqual([
       "alpha-opus-4.5",
       "alpha-sonnet-4.5",
@@ -59,7 +59,7 @@ describe("a configuration without a file", () => {
     expect(config.models.filter(({ modalities }) => modalities.output.includes("image"))).toEqual([image]);
   });
 
-  it("fills every capability that core knows", () => {
+  it("sets every capability of core's type", () => {
     for (const model of config.models) {
       const capabilities: Capabilities = model.capabilities;
       expect(Object.values(capabilities)).not.toContain(undefined);
@@ -67,14 +67,14 @@ describe("a configuration without a file", () => {
     }
   });
 
-  it("cannot be changed by those who receive it", () => {
+  it("is frozen", () => {
     expect(() => Object.assign(config.models[0]!.timeouts, { totalMs: 0 })).toThrow(TypeError);
     expect(() => (config.providers as unknown[]).push("x")).toThrow(TypeError);
   });
 });
 
 describe("environment variables", () => {
-  it("send a provider's built-in models to the real service when its key is there", () => {
+  it("make a provider real when its key is set", () => {
     const config = parseConfig({ file: undefined, text: "", env: { ALPHA_API_KEY: KEY } });
     expect(config.providers[0]).toMatchObject({
       simulated: false,
@@ -83,7 +83,7 @@ describe("environment variables", () => {
     });
   });
 
-  it("leave out the other built-in models then, unless the file asks for the simulator beside", () => {
+  it("then leave out the other built-in models, unless the file enables the simulator", () => {
     const env = { ALPHA_API_KEY: KEY };
     const real = parseConfig({ file: undefined, text: "", env });
     expect(real.providers.map(({ name }) => name)).toEqual(["alpha"]);
@@ -104,7 +104,7 @@ describe("environment variables", () => {
     expect([config.http.listen, config.dataDir]).toEqual([{ host: "::1", port: 2 }, "/b"]);
   });
 
-  it("leave a provider alone that the file configures", () => {
+  it("do not change a provider that the file configures", () => {
     const config = parse(`providers: { alpha: { api_keys: [${KEY}] } }`, { ALPHA_API_KEY: "another-credential" });
     expect(config.providers[0]).toMatchObject({ apiKeys: [KEY] });
   });
@@ -119,7 +119,7 @@ describe("environment variables", () => {
     [{ PARLEY_GRPC_LISTEN: "0.0.0.0:50051" }, "PARLEY_GRPC_LISTEN: this address is not loopback"],
     [{ PARLEY_DATABASE_URL: "mysql://long-enough" }, "PARLEY_DATABASE_URL: must be an address such as"],
     [{ PARLEY_REDIS_URL: "changeme" }, "PARLEY_REDIS_URL: must be an address such as"],
-  ])("are refused by name, never by value: %o", (env: Environment, expected) => {
+  ])("are named in errors, without their values: %o", (env: Environment, expected) => {
     expect(() => parseConfig({ file: undefined, text: "", env })).toThrow(expected);
     expect(() => parseConfig({ file: undefined, text: "", env })).not.toThrow(/changeme|long-enough/);
   });
@@ -128,7 +128,7 @@ describe("environment variables", () => {
 describe("interpolation", () => {
   const text = 'providers:\n  alpha:\n    api_keys: ["${ALPHA_API_KEY}"]';
 
-  it("fills in variables", () => {
+  it("replaces variables", () => {
     expect(parse(text, { ALPHA_API_KEY: KEY }).providers[0]).toMatchObject({ apiKeys: [KEY] });
   });
 
@@ -138,14 +138,14 @@ describe("interpolation", () => {
     ["two\nlines-of-secret", "(from ${ALPHA_API_KEY}): the credential contains a line break"],
     ["two\r\nlines-of-secret", "(from ${ALPHA_API_KEY}): the credential contains a line break"],
     ["sk-1234", "this is a sample"],
-  ])("names the variable and the place, not the value: %j", (value, expected) => {
+  ])("reports the variable and the place, not the value: %j", (value, expected) => {
     const message = errorOf(text, { ALPHA_API_KEY: value });
     expect(message).toContain("parley.yaml:3:16: providers.alpha.api_keys[0]");
     expect(message).toContain(expected);
     expect(message).not.toMatch(/lines-of-secret|sk-1234/);
   });
 
-  it("refuses what only looks like a variable", () => {
+  it("refuses a malformed variable", () => {
     expect(errorOf("data_dir: ${not closed")).toContain("parley.yaml:1:11: data_dir: a variable is written ${NAME}");
   });
 });
@@ -154,7 +154,7 @@ describe("mistakes", () => {
   it.each([
     ["http: { lisen: x }", "1:9: http.lisen: unknown key; did you mean listen?"],
     ["http:\n  listen: 5", "2:11: http.listen: must be text, not a number"],
-    ["http:", "1:6: http: must be a map, but there is nothing"],
+    ["http:", "1:6: http: must be a map, but it is empty"],
     ["HTTP: {}", "1:1: HTTP: unknown key; did you mean http?"],
     ["htpp: {}", "1:1: htpp: unknown key; did you mean http?"],
     ["entirely_unknown: {}", "unknown key; known here: http, grpc"],
@@ -201,7 +201,7 @@ describe("mistakes", () => {
     expect(message).not.toMatch(/^\s+at /m);
   });
 
-  it("that leave a credential in the place of a key do not show it", () => {
+  it("with a credential in the place of a key do not show it", () => {
     const message = errorOf(`providers: { alpha: { api_keys: [x], ${KEY}-of-ours } }`);
     expect(message).toContain("1:38: providers.alpha.a-long-enoug…: unknown key");
     expect(message).not.toContain(KEY);
@@ -216,7 +216,7 @@ describe("mistakes", () => {
 const OF_LOCAL = "models: { tiny: { provider: local, upstream_model: t } }";
 
 describe("providers", () => {
-  it("that no model uses are a mistake when no other model is left", () => {
+  it("without any model left to serve are a mistake", () => {
     const text = "providers: { local: { dialect: openai, base_url: 'https://a.example/v1' } }";
     expect(errorOf(text)).toContain("models: no model is left: none uses local");
   });
@@ -233,7 +233,9 @@ describe("providers", () => {
     ["https://ollama:11434", "a name of a private network"],
   ])("at %s need allow_private", (baseUrl, reason) => {
     const entry = `dialect: openai, base_url: "${baseUrl}"`;
-    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(`${reason}; if it is meant, write allow_private`);
+    expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(
+      `${reason}; if that is intended, write allow_private`,
+    );
     const config = parse(`providers: { local: { ${entry}, allow_private: true } }\n${OF_LOCAL}`);
     expect(config.providers[0]).toMatchObject({ name: "local", baseUrl, allowPrivate: true, apiKeys: [] });
   });
@@ -263,7 +265,7 @@ describe("providers", () => {
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain(problem);
   });
 
-  it("have bounded connections, which all accounts share unless said otherwise", () => {
+  it("have bounded connections, shared by all accounts by default", () => {
     const entry = `dialect: openai, base_url: "https://a.example", api_keys: [${KEY}]`;
     const of = (connections: string) =>
       parse(`providers: { local: { ${entry}${connections} } }\n${OF_LOCAL}`).providers[0];
@@ -285,7 +287,7 @@ describe("providers", () => {
     });
   });
 
-  it("re-point the built-in models when only the provider is configured", () => {
+  it("redirect the built-in models when only the provider is configured", () => {
     const url = "https://proxy.example/anthropic/";
     const config = parse(`providers: { alpha: { base_url: "${url}", api_keys: [${KEY}], headers: { X-Team: a } } }`);
     expect(config.providers[0]).toMatchObject({
@@ -298,7 +300,7 @@ describe("providers", () => {
 });
 
 describe("models", () => {
-  it("of one's own server may have any credential, those of a public one no sample", () => {
+  it("of a private server may have any credential, those of a public one no sample", () => {
     const entry = "dialect: openai, base_url: 'https://a.example/v1', api_keys: [test]";
     expect(errorOf(`providers: { local: { ${entry} } }`)).toContain("local.api_keys[0]: this is a sample");
     expect(parse(`providers: { local: { ${entry}, allow_private: true } }\n${OF_LOCAL}`).providers[0]).toMatchObject({
@@ -306,7 +308,7 @@ describe("models", () => {
     });
   });
 
-  it("of a file change only what they state", () => {
+  it("of a file change only the settings they name", () => {
     const entry = "price: { input: 4.2, output: 9 }, capabilities: { seed: true }";
     const config = parse(`models: { alpha-opus-4.5: { ${entry} } }`);
     expect(config.models[0]).toMatchObject({
@@ -316,7 +318,7 @@ describe("models", () => {
     });
   });
 
-  it("have prices for writing to a prompt cache by their dialect, and those of the file before them", () => {
+  it("have prompt-cache write prices by their dialect, which the file overrides", () => {
     const priced = (entry: string, id: string): object | undefined =>
       parse(`models: { ${id}: { price: { input: 4, output: 9${entry} } } }`).models.find((model) => model.id === id)
         ?.price;
@@ -331,7 +333,7 @@ describe("models", () => {
     });
   });
 
-  it("take time limits from the nearest place that states one", () => {
+  it("take timeouts from the model, else the provider, else the general section", () => {
     const config = parse(
       [
         "timeouts: { connect_ms: 1, idle_ms: 1, total_ms: 1 }",
@@ -343,7 +345,7 @@ describe("models", () => {
     expect(flash?.timeouts).toEqual({ connectMs: 1, firstContentMs: 60_000, idleMs: 2, totalMs: 3, settleMs: 2_000 });
   });
 
-  it("are added with what their provider's dialect can do", () => {
+  it("are added with the capabilities of their provider's dialect", () => {
     const config = parse(
       [
         "providers: { local: { dialect: openai, base_url: 'http://127.0.0.1:1/v1', allow_private: true } }",
@@ -360,7 +362,7 @@ describe("models", () => {
     });
   });
 
-  it("lose what was known of them when they move to another provider", () => {
+  it("lose their built-in upstream name and capabilities at another provider", () => {
     const local = "local: { dialect: openai, base_url: 'https://a.example/v1' }";
     const config = parse(
       `providers: { ${local} }\nmodels: { beta-3-pro-image-preview: { provider: local, upstream_model: x } }`,
@@ -375,7 +377,7 @@ describe("models", () => {
 });
 
 describe("limits", () => {
-  it("are those of the documentation unless said otherwise", () => {
+  it("have the documented defaults", () => {
     expect(parse("{}").limits).toEqual({
       account: {
         requestsPerMinute: 600,
@@ -387,7 +389,7 @@ describe("limits", () => {
     });
   });
 
-  it("can be others, and none at all", () => {
+  it("can be changed, or unlimited", () => {
     const text = "limits: { requests_per_minute: unlimited, monthly_budget_usd: 12.5, burst_seconds: 1 }";
     expect(parse(text).limits).toMatchObject({
       account: { requestsPerMinute: undefined, monthlyBudgetMicroUsd: 12_500_000 },
@@ -397,7 +399,7 @@ describe("limits", () => {
 });
 
 describe("the addresses of PostgreSQL and Redis", () => {
-  it("come from the file or the environment, and are hidden where the configuration is shown", () => {
+  it("come from the file or the environment, and are redacted", () => {
     const config = parse("redis: { url: 'rediss://:the-password@r:6380/1' }", {
       PARLEY_DATABASE_URL: "postgres:///parley?host=/run/postgresql",
     });

@@ -11,7 +11,7 @@ const list = (file: object) => {
 };
 
 describe("the settings in force", () => {
-  it("are said as the configuration file says them", () => {
+  it("have the form of the configuration file", () => {
     const settings = list({
       http: { listen: "[::1]:9000", public_url: "https://parley.example.com", trusted_proxies: ["10.0.0.0/8", "::1"] },
       limits: { requests_per_minute: "unlimited", monthly_budget_usd: 12.5 },

@@ -48,11 +48,11 @@ describe("a configuration that is not safe", () => {
     [{ redis: { url: "redis://cache:6379" } }, ["redis.url"]],
     [{ redis: { url: "rediss://cache:6379" } }, []],
     [{ redis: { url: "redis://127.0.0.1:6379" } }, []],
-  ])("is told of for %j", (sections, expected) => {
+  ])("causes a warning for %j", (sections, expected) => {
     expect(settings(sections)).toEqual(expected);
   });
 
-  it("is told of when the file holds secrets and everybody may read it", () => {
+  it("causes a warning when the file holds secrets and every user may read it", () => {
     const provider = (changes: object) => ({
       providers: { local: { dialect: "openai", base_url: "https://api.example.com/v1", ...changes } },
       models: { m: { provider: "local", upstream_model: "m", context_window: 1000, max_output_tokens: 100 } },
@@ -75,7 +75,7 @@ describe("a configuration that is not safe", () => {
     expect(JSON.stringify(warning)).not.toContain(KEY);
   });
 
-  it("is told of when others may enter the data directory", () => {
+  it("causes a warning when other users may enter the data directory", () => {
     const dataDir = join(home, "data");
     mkdirSync(dataDir);
     for (const [mode, expected] of [
@@ -89,7 +89,7 @@ describe("a configuration that is not safe", () => {
     expect(listWarnings(load({}))[0]?.text).toContain(`chmod 700 ${dataDir}`);
   });
 
-  it("is valid all the same: config check says so on stdout, and warns on stderr", async () => {
+  it("is valid: config check reports that on stdout, and warns on stderr", async () => {
     load({ http: open });
     let [stdout, stderr] = ["", ""];
     const code = await runCli(["config", "check", file], {
@@ -112,7 +112,7 @@ describe("the dashboard", () => {
     [{ http: { listen: "0.0.0.0:8080", allow_public: true } }, true],
     [{ http: { public_url: "https://parley.example.com" } }, true],
     [{ http: { trusted_proxies: ["10.0.0.0/8"] } }, true],
-  ])("with %j is reached by others: %s", (sections, expected) => {
+  ])("with %j is exposed: %s", (sections, expected) => {
     expect(isExposed(load(sections))).toBe(expected);
   });
 });

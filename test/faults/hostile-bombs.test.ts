@@ -11,8 +11,6 @@ import { scale } from "./support/scale.ts";
 
 const INFLATED = scale(64, 1024) * MIB;
 const AT_ONCE = scale(4, 16);
-/** The largest message of a request, and what the runtime needs for a moment. */
-const MESSAGE_MIB = 32 + 64;
 
 const GRPC = { OK: "0", INVALID_ARGUMENT: "3", RESOURCE_EXHAUSTED: "8", UNIMPLEMENTED: "12", UNAUTHENTICATED: "16" };
 const FINISHED = { index: 0, message: { role: "assistant", content: "" }, finish_reason: "stop" };

@@ -1,21 +1,77 @@
+import { pino } from "pino";
 import { describe, expect, it } from "vitest";
 import type { Config } from "../../src/config/config.ts";
-import { type Job, jobsOf, startHousekeeping } from "../../src/gateway/housekeeping.ts";
+import { type Job, jobsOf, startJobs } from "../../src/gateway/jobs.ts";
 import type { Store } from "../../src/store/store.ts";
-import { createLogger } from "../../src/telemetry/logger.ts";
+import { createLogger, withLines } from "../../src/telemetry/logger.ts";
 import { FakeClock } from "../support/fake-clock.ts";
+
+function start(...jobs: Job[]) {
+  const clock = new FakeClock();
+  const lines: Record<string, unknown>[] = [];
+  const to = { write: (line: string) => void lines.push(JSON.parse(line) as Record<string, unknown>) };
+  const log = withLines(pino({}, to), { lines: to });
+  return { clock, lines, running: startJobs(jobs, { clock, log }) };
+}
+
+describe("jobs", () => {
+  it("runs each job at its interval, and logs a count above zero", async () => {
+    let runs = 0;
+    const { clock, lines, running } = start({
+      name: "tidy",
+      everyMs: 1_000,
+      run: async () => (runs++ === 1 ? 7 : 0),
+    });
+    await clock.pass(700);
+    expect(runs).toBe(0);
+    await clock.pass(10_000);
+    expect(runs).toBeGreaterThanOrEqual(10);
+    expect(runs).toBeLessThanOrEqual(14);
+    expect(lines).toMatchObject([{ job: "tidy", count: 7 }]);
+    await running.close();
+    const done = runs;
+    await clock.pass(10_000);
+    expect(runs).toBe(done);
+  });
+
+  it("logs a job that fails, and runs it at the next interval", async () => {
+    let runs = 0;
+    const failing = async (): Promise<number> => {
+      runs += 1;
+      throw new Error("away");
+    };
+    const { clock, lines, running } = start({ name: "tidy", everyMs: 1_000, run: failing });
+    await clock.pass(3_000);
+    expect(runs).toBeGreaterThanOrEqual(3);
+    expect(lines[0]).toMatchObject({ job: "tidy", cause: "Error: away" });
+    await running.close();
+  });
+
+  it("closes when the running jobs have ended", async () => {
+    const answer = Promise.withResolvers<number>();
+    const { clock, running } = start({ name: "tidy", everyMs: 1_000, run: () => answer.promise });
+    await clock.pass(1_000);
+    let closed = false;
+    const closing = running.close().then(() => (closed = true));
+    await clock.pass(10_000);
+    expect(closed).toBe(false);
+    answer.resolve(0);
+    await closing;
+    expect(clock.pending).toBe(0);
+  });
+});
 
 const DAY_MS = 86_400_000;
 const log = createLogger("silent");
 
-/** The ledger's job over a store from which `prune` removes. */
+/** The ledger's jobs on a store with this `prune`. */
 function pruning(clock: FakeClock, prune: (beforeMs: number) => Promise<number>): Job[] {
   const store = { ledger: { prune } } as unknown as Store;
   const config = { ledger: { retentionMs: 400 * DAY_MS } } as Config;
   return jobsOf(config, { store, clock }).filter(({ name }) => name.includes("ledger"));
 }
 
-describe("housekeeping", () => {
+describe("the gateway's jobs", () => {
   it("removes ledger entries past their retention, a bounded number at a time until none is left", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     const left = [1_000, 1_000, 7, 0];
@@ -24,9 +80,9 @@ describe("housekeeping", () => {
       asked.push(beforeMs);
       return left.shift()!;
     });
-    const housekeeping = startHousekeeping(jobs, { clock, log });
+    const running = startJobs(jobs, { clock, log });
     await clock.pass(600_000);
-    await housekeeping.close();
+    await running.close();
     expect(left).toEqual([]);
     expect(asked).toHaveLength(4);
     expect(Math.floor(asked[0]! / DAY_MS)).toBe(100);
@@ -35,7 +91,7 @@ describe("housekeeping", () => {
   it.each([
     [400, 800],
     [900, 900],
-  ])("keeps sums of usage where entries are kept %i days for %i", async (entryDays, usageDays) => {
+  ])("with a ledger retention of %i days, keeps usage sums for %i days", async (entryDays, usageDays) => {
     const clock = new FakeClock(1_000 * DAY_MS);
     const asked: number[] = [];
     const prune = async (beforeMs: number): Promise<number> => {
@@ -48,28 +104,28 @@ describe("housekeeping", () => {
     expect(asked).toEqual([(1_000 - usageDays) * DAY_MS]);
   });
 
-  it("does not keep a gateway from ending, however much is left to remove", async () => {
+  it("stops between two removals when the gateway closes", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;
     const jobs = pruning(clock, async () => {
       asked += 1;
-      // Would go on for ever.
+      // Never reports that nothing is left.
       await new Promise((resolve) => setImmediate(resolve));
       return 1_000;
     });
-    const housekeeping = startHousekeeping(jobs, { clock, log });
+    const running = startJobs(jobs, { clock, log });
     await clock.pass(600_000);
     expect(asked).toBeGreaterThan(0);
-    await housekeeping.close();
+    await running.close();
     const atClose = asked;
     await new Promise((resolve) => setImmediate(resolve));
     expect(asked).toBe(atClose);
   });
 
-  it("does a job again after it has failed", async () => {
+  it("runs a job again after it has failed", async () => {
     const clock = new FakeClock(500 * DAY_MS);
     let asked = 0;
-    const housekeeping = startHousekeeping(
+    const running = startJobs(
       pruning(clock, async () => {
         asked += 1;
         throw new Error("away");
@@ -78,7 +134,7 @@ describe("housekeeping", () => {
     );
     await clock.pass(600_000);
     await clock.pass(600_000);
-    await housekeeping.close();
+    await running.close();
     expect(asked).toBe(2);
   });
 });

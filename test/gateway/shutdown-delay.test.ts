@@ -4,14 +4,14 @@ import { FakeClock } from "../support/fake-clock.ts";
 
 function begin(shutdownDelayMs: number) {
   const clock = new FakeClock();
-  const notice = new ShutdownDelay(clock, shutdownDelayMs);
+  const delay = new ShutdownDelay(clock, shutdownDelayMs);
   const seen = { over: false };
-  const wait = (): Promise<void> => notice.wait().then(() => void (seen.over = true));
-  return { clock, notice, seen, wait };
+  const wait = (): Promise<void> => delay.wait().then(() => void (seen.over = true));
+  return { clock, delay, seen, wait };
 }
 
-describe("the notice before a drain", () => {
-  it("lasts as long as it is configured to", async () => {
+describe("the shutdown delay", () => {
+  it("lasts for the configured time", async () => {
     const { clock, seen, wait } = begin(5_000);
     void wait();
     await clock.pass(4_999);
@@ -20,16 +20,16 @@ describe("the notice before a drain", () => {
     expect(seen.over).toBe(true);
   });
 
-  it("is over at once when there is none, when it is cut short, and when it was cut before", async () => {
+  it("ends at once when it is 0, when it is cut short, and when it was cut before", async () => {
     const none = begin(0);
     await none.wait();
     const cut = begin(5_000);
     const waiting = cut.wait();
-    cut.notice.cut();
+    cut.delay.cut();
     await waiting;
     expect(cut.clock.pending).toBe(0);
     const before = begin(5_000);
-    before.notice.cut();
+    before.delay.cut();
     await before.wait();
     expect(before.seen.over).toBe(true);
   });

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { Batcher } from "../../src/store/batcher.ts";
 
-/** A batcher whose batches are decided when the test says so. */
+/** A batcher whose batches the test decides. */
 function createControlled(limitMs = 60_000, onLate?: (demand: number, answer: string) => void) {
   const batches: { readonly demands: readonly number[]; decide(): void; fail(error: Error): void }[] = [];
   const batcher = new Batcher<number, string>({
@@ -16,7 +16,7 @@ function createControlled(limitMs = 60_000, onLate?: (demand: number, answer: st
   return { batcher, batches };
 }
 
-/** Asks until it is not refused at once; the answer is on its way. */
+/** Asks until the demand is not refused at once; returns the pending answer. */
 async function untilAsked(batcher: Batcher<number, string>, demand: number): Promise<{ answer: Promise<string> }> {
   for (;;) {
     const answer = batcher.ask(demand);
@@ -32,7 +32,7 @@ async function untilAsked(batcher: Batcher<number, string>, demand: number): Pro
 }
 
 describe("a batcher", () => {
-  it("decides together what came while it was deciding", async () => {
+  it("decides demands together that arrive during a transaction", async () => {
     const { batcher, batches } = createControlled();
     const first = [1, 2].map((demand) => batcher.ask(demand));
     await expect.poll(() => batches.length).toBe(1);
@@ -48,7 +48,7 @@ describe("a batcher", () => {
     ]);
   });
 
-  it("rejects all of a batch that fails, and goes on with the next", async () => {
+  it("rejects all demands of a failed batch, and continues with the next", async () => {
     const { batcher, batches } = createControlled();
     const failing = Promise.allSettled([batcher.ask(1), batcher.ask(2)]);
     await expect.poll(() => batches.length).toBe(1);
@@ -64,7 +64,7 @@ describe("a batcher", () => {
     expect(await next).toBe("n3");
   });
 
-  it("keeps nobody waiting for longer than its limit, and leaves out who has gone", async () => {
+  it("rejects demands after the limit, and omits them from the next batch", async () => {
     const { batcher, batches } = createControlled(50);
     const first = batcher.ask(1);
     await expect.poll(() => batches.length).toBe(1);
@@ -79,12 +79,12 @@ describe("a batcher", () => {
     expect(await third.answer).toBe("n3");
   });
 
-  it("refuses at once behind a transaction that takes too long, until that has ended", async () => {
+  it("rejects at once while a transaction is overdue", async () => {
     const { batcher, batches } = createControlled(100);
     const first = batcher.ask(1);
     await expect.poll(() => batches.length).toBe(1);
     await expect(first).rejects.toThrow("does not answer in time");
-    // Each of these would wait for its limit: they are done with before one limit is over.
+    // Waiting for its limit (100 ms), each would take 10 s in total.
     const startedAtMs = performance.now();
     for (let count = 0; count < 100; count++) await expect(batcher.ask(2)).rejects.toThrow("does not answer in time");
     expect(performance.now() - startedAtMs).toBeLessThan(5_000);
@@ -94,7 +94,7 @@ describe("a batcher", () => {
     expect(await next.answer).toBe("n3");
   });
 
-  it("tells of an answer for which nobody waits any more", async () => {
+  it("passes a late answer to onLate", async () => {
     const late: [number, string][] = [];
     const { batcher, batches } = createControlled(50, (...answered) => void late.push(answered));
     const asked = batcher.ask(1);
@@ -107,18 +107,18 @@ describe("a batcher", () => {
     expect(late).toHaveLength(1);
   });
 
-  it("takes an answer that has come while this process was busy", async () => {
+  it("accepts an answer that arrived while the process was busy", async () => {
     const { batcher, batches } = createControlled(20);
     const asked = batcher.ask(1);
     await expect.poll(() => batches.length, { interval: 1 }).toBe(1);
-    // What is read from a socket comes after the timers that are due.
+    // I/O events are handled after due timers.
     setTimeout(() => batches[0]!.decide(), 30);
     const untilMs = performance.now() + 50;
     while (performance.now() < untilMs);
     expect(await asked).toBe("n1");
   });
 
-  it("refuses more than can wait", async () => {
+  it("rejects demands beyond MAX_WAITING", async () => {
     const { batcher, batches } = createControlled();
     const waiting = Promise.allSettled(Array.from({ length: 10_000 }, (_, index) => batcher.ask(index)));
     await expect(batcher.ask(-1)).rejects.toThrow("Too many");

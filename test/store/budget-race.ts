@@ -7,17 +7,17 @@ const PROCESSES = 3;
 const DEMANDS = 100;
 
 export interface RaceResult {
-  /** How many demands, of all processes. */
+  /** Admitted demands of all processes. */
   readonly admitted: number;
-  /** What the key and the account have spent, or hold, at the end. */
+  /** Spent and held money of the key and of the account at the end. */
   readonly taken: readonly number[];
   readonly exitCodes: readonly (number | null)[];
 }
 
-/** How it ends when nothing is given away twice, and nothing that is free is refused. */
+/** The result when the budget is used up exactly: neither exceeded nor refused while available. */
 export const EXACT: RaceResult = { admitted: 50, taken: [5000, 5000], exitCodes: [0, 0, 0] };
 
-/** Has three processes ask at once for three times as many places as there are, and settle half of what they get. */
+/** Lets three processes demand six times the budget at once, and settle half of their admitted demands. */
 export async function raceForBudget(location: DatabaseLocation): Promise<RaceResult> {
   const program = join(import.meta.dirname, "hold-budgets.ts");
   const racers = Array.from({ length: PROCESSES }, () =>

@@ -19,6 +19,6 @@ describe("SQLite", () => {
   });
 });
 
-describe("the memory that other tests use", () => {
+describe("the in-memory stores of other tests", () => {
   describeKeyStore(() => Promise.resolve({ keys: memoryKeyStore() }));
 });

@@ -1,4 +1,4 @@
-// Run as a process of its own by store.test.ts: makes keys in the database of the given data directory.
+// Program run by store.test.ts: makes keys in the database of the given data directory.
 import { createKey } from "../../src/access/keys.ts";
 import { systemClock } from "../../src/core/clock.ts";
 import { openStore } from "../../src/store/store.ts";

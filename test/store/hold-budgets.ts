@@ -1,5 +1,5 @@
-// Run as a process of its own: asks for a budget of 5000 as often as it is told, 100 at a time, and prints how often it
-// was admitted. The half of what it was admitted for is settled by the ledger at once, for what was held.
+// Program: makes the given number of demands of 100 on a budget of 5000, and prints how many were admitted. Demands with an
+// even index are settled in the ledger at once, at the held amount.
 import type { DatabaseLocation } from "../../src/store/database.ts";
 import { openStore } from "../../src/store/store.ts";
 import { demand } from "./contracts/demands.ts";

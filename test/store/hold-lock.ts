@@ -1,8 +1,8 @@
-// Run as a process of its own: holds SQLite's write lock for as many milliseconds as it is told.
+// Program: holds SQLite's write lock for the given number of milliseconds.
 import { DatabaseSync } from "node:sqlite";
 
 const [file = "", ms = "0"] = process.argv.slice(2);
-// Whoever writes at this moment is waited for.
+// Waits for a current writer.
 const database = new DatabaseSync(file, { timeout: 5_000 });
 database.exec("begin immediate");
 process.stdout.write("locked\n");

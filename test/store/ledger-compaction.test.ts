@@ -5,8 +5,8 @@ import { createLedgerCompaction, type LedgerCompaction } from "../../src/store/l
 beforeEach(() => vi.useFakeTimers());
 afterEach(() => vi.useRealTimers());
 
-/** A compaction whose transactions take so long each, and when each of them began. */
-function startFolding(tookMs: number): { compaction: LedgerCompaction; begunMs: number[] } {
+/** A compaction whose transactions take `tookMs`, and the times at which they began. */
+function startCompaction(tookMs: number): { compaction: LedgerCompaction; begunMs: number[] } {
   const begunMs: number[] = [];
   const database = {
     kind: "sqlite",
@@ -20,9 +20,9 @@ function startFolding(tookMs: number): { compaction: LedgerCompaction; begunMs: 
   return { compaction: createLedgerCompaction(database as unknown as Database), begunMs };
 }
 
-describe("entries are folded", () => {
-  it("a quarter of a second after the first of few", async () => {
-    const { compaction, begunMs } = startFolding(5);
+describe("entries are compacted", () => {
+  it("250 ms after the first of few", async () => {
+    const { compaction, begunMs } = startCompaction(5);
     compaction.appended(1);
     await vi.advanceTimersByTimeAsync(200);
     compaction.appended(98);
@@ -30,8 +30,8 @@ describe("entries are folded", () => {
     expect(begunMs).toEqual([250]);
   });
 
-  it("at once when they are enough, and then no sooner than 40 ms after the last time", async () => {
-    const { compaction, begunMs } = startFolding(5);
+  it("at once from 100 pending ones on, and then at the earliest 40 ms after the last compaction", async () => {
+    const { compaction, begunMs } = startCompaction(5);
     for (let ms = 0; ms < 200; ms++) {
       compaction.appended(ms === 0 ? 100 : 4);
       await vi.advanceTimersByTimeAsync(1);
@@ -39,8 +39,8 @@ describe("entries are folded", () => {
     expect(begunMs).toEqual([0, 45, 90, 135, 180]);
   });
 
-  it("without a pause when they become too many", async () => {
-    const { compaction, begunMs } = startFolding(5);
+  it("without a pause from 500 pending ones on", async () => {
+    const { compaction, begunMs } = startCompaction(5);
     compaction.appended(100);
     await vi.advanceTimersByTimeAsync(10);
     compaction.appended(499);
@@ -49,8 +49,8 @@ describe("entries are folded", () => {
     expect(begunMs).toEqual([0, 10]);
   });
 
-  it("when the fold that was under way is over, however few came meanwhile", async () => {
-    const { compaction, begunMs } = startFolding(30);
+  it("250 ms after the running compaction when few came meanwhile", async () => {
+    const { compaction, begunMs } = startCompaction(30);
     compaction.appended(100);
     await vi.advanceTimersByTimeAsync(10);
     compaction.appended(1);
@@ -58,8 +58,8 @@ describe("entries are folded", () => {
     expect(begunMs).toEqual([0, 280]);
   });
 
-  it("by whoever closes it, and never afterwards", async () => {
-    const { compaction, begunMs } = startFolding(5);
+  it("when the compaction is closed, and never afterwards", async () => {
+    const { compaction, begunMs } = startCompaction(5);
     compaction.appended(1);
     const closed = compaction.close();
     await vi.advanceTimersByTimeAsync(1000);

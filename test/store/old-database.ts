@@ -8,7 +8,7 @@ import { migrate } from "../../src/store/migrate.ts";
 import { MIGRATIONS, usage } from "../../src/store/migrations.ts";
 import { openStore } from "../../src/store/store.ts";
 
-/** A key of the first version, as later ones see it. */
+/** A key of the first schema version, as this version reads it. */
 export const OLD_KEY: KeyRecord = {
   id: "key_old",
   keyFamilyId: "key_old",
@@ -28,8 +28,7 @@ export const OLD_KEY: KeyRecord = {
 };
 
 /**
- * Makes a database from before there were sums of usage, with these entries in it, and answers how many completions this
- * version counts by model.
+ * Makes a database without usage sums, inserts these entries, and returns the completions that this version counts by model.
  */
 export async function migrateOldEntries(
   location: DatabaseLocation,
@@ -50,7 +49,7 @@ export async function migrateOldEntries(
   }
 }
 
-/** Makes a database of the first version with one key in it, and answers what this version reads from it. */
+/** Makes a database of the first schema version with one key, and returns this version's reading of it. */
 export async function migrateOldKey(location: DatabaseLocation): Promise<KeyRecord | undefined> {
   const old = await connect(location);
   await migrate(old, () => connectUnlimited(location), MIGRATIONS.slice(0, 1));

@@ -1,5 +1,5 @@
-// Run as a process of its own: reads from a database that nobody else uses for as many milliseconds as it is told, and says
-// how long its event loop was kept waiting: only by the machine, for nothing else is there to wait for.
+// Program: reads for the given number of milliseconds from a database that no other process uses, and prints its event-loop
+// delay, which only other load on the machine can cause.
 import { openStore } from "../../src/store/store.ts";
 import { readWhile } from "./read-while.ts";
 

@@ -1,7 +1,7 @@
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import type { Store } from "../../src/store/store.ts";
 
-/** Reads from the store, one time after the other; how often, and how long the event loop was kept waiting (p99.9). */
+/** Reads from the store in a loop; returns the number of reads and the event-loop delay (p99.9). */
 export async function readWhile(
   { keys }: Store,
   goesOn: () => boolean,

@@ -26,8 +26,8 @@ afterAll(async () => {
   rmSync(dataDir, { recursive: true });
 });
 
-describe("a page of the log that few entries belong to", () => {
-  it("looks through so many and no more, and the next one goes on behind them", async () => {
+describe("a page of the log with few matching entries", () => {
+  it("examines at most the window, and the next page continues after it", async () => {
     const log = createRequestLog(database, { window: 40 });
     const query: LogQuery = { limit: 3, outcome: "failed", model: "beta-3-pro-image-preview" };
     const pages: number[] = [];
@@ -45,7 +45,7 @@ describe("a page of the log that few entries belong to", () => {
     expect(found).toEqual(all.map(({ completionId }) => completionId));
   });
 
-  it("ends where its time does", async () => {
+  it("ends at the beginning of its time span", async () => {
     const log = createRequestLog(database, { window: 40 });
     const sinceMs = [...historyOf(HISTORY)].at(-20)!.endedAtMs;
     const page = await log.list({ limit: 3, outcome: "internal", sinceMs });
@@ -53,7 +53,7 @@ describe("a page of the log that few entries belong to", () => {
   });
 });
 
-describe("every way to look into the log", () => {
+describe("every query of the log", () => {
   const steps = async (query: { compile(): CompiledQuery }): Promise<string[]> => {
     const { sql, parameters } = query.compile();
     const plan = CompiledQuery.raw(`explain query plan ${sql}`, [...parameters]);
@@ -70,10 +70,10 @@ describe("every way to look into the log", () => {
     [{ accountId: "a", after: AFTER, model: "m" }, "completions_account_end (account_id=? AND ended_at_ms>?"],
     [{ keyId: "k" }, "completions_key_end (key_id=? AND ended_at_ms>?)"],
     [{ keyId: "k", after: AFTER, outcome: "cancelled" }, "completions_key_end (key_id=? AND ended_at_ms>?"],
-  ] as const)("%o has an index, in whose order it reads", async (query, index) => {
+  ] as const)("%o reads in the order of an index", async (query, index) => {
     const [first = "", ...others] = await page(query);
     expect(first).toContain(`SEARCH completions USING INDEX ${index}`);
-    // Only what ended in the same millisecond is sorted.
+    // Only entries of the same millisecond are sorted.
     expect(others.filter((step) => !step.includes("LAST TERM OF ORDER BY"))).toEqual([]);
   });
 

@@ -45,14 +45,14 @@ describe("the thread of the database", () => {
     return { database, dialect };
   }
 
-  it("that dies takes with it what waits for it, and is replaced at the next query", async () => {
+  it("that dies rejects pending queries, and is replaced at the next query", async () => {
     const { database, dialect } = openThread();
     await sql`create table t (x integer)`.execute(database);
     const waiting = sql`insert into t values (1) returning x`.execute(database).then(
       () => "written",
       (error: Error) => error.message,
     );
-    // It begins with the next turn of promises, and the thread does not live to answer it.
+    // The query starts in the next microtask, and the thread is killed before it answers.
     await Promise.resolve();
     await dialect.killThread();
     expect(await waiting).toContain("has ended");
@@ -60,7 +60,7 @@ describe("the thread of the database", () => {
     expect((await sql<{ x: number }>`select x from t where x = 2`.execute(database)).rows).toEqual([{ x: 2 }]);
   });
 
-  it("that dies in a transaction takes all of it with it", async () => {
+  it("that dies in a transaction rolls it back", async () => {
     const { database, dialect } = openThread();
     await sql`create table t (x integer)`.execute(database);
     const work = database.transaction().execute(async (transaction) => {
@@ -72,7 +72,7 @@ describe("the thread of the database", () => {
     expect((await sql`select x from t`.execute(database)).rows).toEqual([]);
   });
 
-  it("that does not answer in time is given up", async () => {
+  it("that does not answer in time is replaced", async () => {
     const dialect = new SqliteThreadDialect({ file, limitMs: 300 });
     const database = new Kysely<never>({ dialect });
     opened.push({ close: () => database.destroy() });
@@ -83,7 +83,7 @@ describe("the thread of the database", () => {
     await expect.poll(() => ask().catch(() => "not yet"), { timeout: 20_000 }).toEqual([{ x: 1 }]);
   });
 
-  it("that is closed refuses those who still wait for it, and a transaction under way", async () => {
+  it("that is closed rejects waiting queries and a running transaction", async () => {
     const { database } = openThread();
     const began = Promise.withResolvers<void>();
     const goOn = Promise.withResolvers<void>();
@@ -100,7 +100,7 @@ describe("the thread of the database", () => {
     expect(await waiting).toBe("The database is closed.");
   });
 
-  it("says what SQLite said", async () => {
+  it("passes SQLite's errors on", async () => {
     const { database } = openThread();
     await expect(sql`select * from nowhere`.execute(database)).rejects.toMatchObject({
       message: "no such table: nowhere",
@@ -111,13 +111,13 @@ describe("the thread of the database", () => {
 });
 
 describe("a transaction in the thread of the database", () => {
-  it("leaves nothing behind when one of its statements fails, and can be asked for again", async () => {
+  it("is rolled back when one of its statements fails, and can be repeated", async () => {
     const { ledger } = await open();
     const other = new DatabaseSync(file);
     opened.push({ close: async () => other.close() });
     const written = entry();
     other.exec("alter table spending rename to elsewhere");
-    // It is durable, and waits for what it belongs to.
+    // The entry is durable as a segment, which cannot be compacted yet.
     await ledger.insert([written]);
     await expect(ledger.flush()).rejects.toThrow("no such table: spending");
     expect((await ledger.list({ limit: 9 })).entries).toEqual([]);
@@ -126,13 +126,13 @@ describe("a transaction in the thread of the database", () => {
   });
 });
 
-describe("the database in use by others", () => {
+describe("the database in use by other processes", () => {
   it("does not keep the event loop waiting while another process holds the write lock for two seconds", async () => {
     const store = await open();
     const { ledger, budgets } = store;
     await ledger.insert([entry()]);
     await budgets.hold(demand());
-    // What the machine does to a process that has no lock to wait for.
+    // Measures the delay of a process without a lock to wait for, on the same machine.
     const beside = startProcess(join(import.meta.dirname, "read-beside.ts"), join(dataDir, "beside"), "2000");
     await beside.line();
     const other = startProcess(join(import.meta.dirname, "hold-lock.ts"), file, "2000");
@@ -147,7 +147,7 @@ describe("the database in use by others", () => {
     const { reads, loopDelayMs } = await readWhile(store, () => !written);
     await writing;
     expect(performance.now() - startedAt).toBeGreaterThan(1000);
-    // Reads go on meanwhile: each waits for one short try of a write at most.
+    // Reads continue: each waits for at most one short write attempt.
     expect(reads).toBeGreaterThan(50);
     expect(loopDelayMs).toBeLessThan(20 + 3 * Number(await beside.line()));
     expect((await ledger.list({ limit: 9 })).entries).toHaveLength(4);
@@ -161,7 +161,7 @@ describe("the database in use by others", () => {
 });
 
 describe("a backup", () => {
-  it("is what was committed, readable for nobody else, and opens like the original", async () => {
+  it("is the committed state, readable for nobody else, and opens like the original", async () => {
     const store = await open();
     const { record } = await createKey({ store: store.keys, clock: systemClock }, { name: "kept" });
     const entries = Array.from({ length: 500 }, () => entry());
@@ -184,7 +184,7 @@ describe("a backup", () => {
     expect(sums?.sums.completions ?? 0).toBe(copied.length);
   });
 
-  it("overwrites nothing, and leaves nothing behind when it fails", async () => {
+  it("overwrites no file, and leaves none behind when it fails", async () => {
     await open();
     const target = join(dataDir, "copy.db");
     writeFileSync(target, "mine");
@@ -199,12 +199,12 @@ describe("a backup", () => {
 });
 
 describe("a damaged file", () => {
-  it("is told by looking for damage", async () => {
+  it("is detected by findDamage", async () => {
     const store = await open();
     expect(await store.findDamage()).toEqual([]);
     await store.ledger.insert(Array.from({ length: 2000 }, () => entry()));
     await opened.pop()?.close();
-    // All that was written is in the file itself, and then a part of it is not.
+    // Moves all data from the WAL into the file, and then cuts its end off.
     new DatabaseSync(file).exec("pragma wal_checkpoint(truncate)");
     truncateSync(file, statSync(file).size - 16_384);
     const damaged = await openStore(location).catch((error: Error) => error);

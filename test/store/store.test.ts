@@ -48,7 +48,7 @@ function query(sql: string): Record<string, unknown> | undefined {
 }
 
 describe("the data directory", () => {
-  it("is made for this user only, and so is everything in it", async () => {
+  it("is accessible to this user only, like all files in it", async () => {
     const { keys } = await open();
     await createKey({ store: keys, clock: systemClock }, { name: "a" });
     const modes = ["", "parley.db", "parley.db-wal", "parley.db-shm"].map(
@@ -69,7 +69,7 @@ describe("the data directory", () => {
     await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow("this user may not write there");
   });
 
-  it("with something else in place of the database is refused", async () => {
+  it("with another kind of file in place of the database is refused", async () => {
     await (await openStore({ dataDir, databaseUrl: undefined })).close();
     writeFileSync(join(dataDir, "parley.db"), "this is certainly not a database ".repeat(40));
     await expect(openStore({ dataDir, databaseUrl: undefined })).rejects.toThrow("file is not a database");
@@ -77,7 +77,7 @@ describe("the data directory", () => {
 });
 
 describe("the database", () => {
-  it("never loses what it has confirmed, and lets readers pass writers", () => {
+  it("is in WAL mode with full synchronisation and foreign keys", () => {
     dataDir = home;
     const database = openSqlite(join(home, "parley.db"));
     expect(database.prepare("PRAGMA journal_mode").get()).toEqual({ journal_mode: "wal" });
@@ -101,11 +101,11 @@ describe("the database", () => {
     expect(query("select version from parley_schema")).toEqual({ version: 99 });
   });
 
-  it("of an older version keeps what was stored in it", async () => {
+  it("of an older version keeps its rows", async () => {
     expect(await migrateOldKey({ dataDir, databaseUrl: undefined })).toEqual(OLD_KEY);
   });
 
-  it("from before there were sums of usage has them of all its entries", async () => {
+  it("from before the usage sums gets the sums of all its entries", async () => {
     const entries = [entry({ costMicroUsd: 99 }), entry(), entry({ servedModel: undefined, requestedModel: "n" })];
     expect(await migrateOldEntries({ dataDir, databaseUrl: undefined }, entries)).toEqual([
       ["m", 2],
@@ -113,7 +113,7 @@ describe("the database", () => {
     ]);
   });
 
-  it("takes only the steps that it has not taken, all or none", async () => {
+  it("applies only new migrations, all or none", async () => {
     const location = { dataDir, databaseUrl: undefined };
     const database = await connect(location);
     const migrateTo = (migrations: readonly Migration[]) =>
@@ -149,7 +149,7 @@ describe("keys in the database", () => {
     await expect(createKey(context, { name: "a", accountId: "acct_none" })).rejects.toThrow("FOREIGN KEY");
   });
 
-  it("are all kept when two processes make them while a third uses them", async () => {
+  it("are all stored when two processes make them while a third uses them", async () => {
     const workers = ["15", "15"].map((count) =>
       spawn(process.execPath, [join(import.meta.dirname, "create-keys.ts"), dataDir, count], {
         stdio: ["ignore", "pipe", "inherit"],
@@ -177,7 +177,7 @@ describe("keys in the database", () => {
     expect(await store.list()).toHaveLength(30);
   }, 20_000);
 
-  it("are stored although another process holds the lock for a while, without stopping this one", async () => {
+  it("are stored after another process releases its lock, without blocking reads meanwhile", async () => {
     const { keys: store } = await open();
     const other = new DatabaseSync(join(dataDir, "parley.db"));
     other.exec("begin immediate");

@@ -17,7 +17,7 @@ const createWorker = (breaker: string) =>
 const overTheChannel = async (snapshot: Promise<MetricsSnapshot>): Promise<MetricsSnapshot> =>
   JSON.parse(JSON.stringify(await snapshot)) as MetricsSnapshot;
 
-it("adds up what processes count, and keeps the counts of those that are gone", async () => {
+it("sums the metrics of processes, and keeps the counters of those that have ended", async () => {
   const [one, other] = [createWorker("open"), createWorker("closed")];
   const fleet = new FleetMetrics({ ready: () => 2, replaced: () => 0 });
   one.refusal("http", "unauthenticated");

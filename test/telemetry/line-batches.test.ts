@@ -10,7 +10,7 @@ const folder = mkdtempSync(join(tmpdir(), "parley-lines-"));
 afterAll(() => rmSync(folder, { recursive: true }));
 
 describe("lines of a log", () => {
-  it("are all written, in their order, whether they are many or one", async () => {
+  it("are all written in order, many lines or a single one", async () => {
     const file = join(folder, "many");
     const descriptor = openSync(file, "w");
     const lines = new LineBatches(descriptor);
@@ -44,11 +44,11 @@ describe("lines of a log", () => {
     for (const { time } of lines) expect(Date.parse(String(time))).toBeGreaterThan(Date.now() - 60_000);
   });
 
-  it("of several workers say whose they are, and are not mixed in one pipe", () => {
+  it("of several workers carry the worker's number and stay whole in a shared pipe", () => {
     const module = join(import.meta.dirname, "../../src/telemetry/logger.ts");
     const program = `import { createLogger } from ${JSON.stringify(module)};
       const log = createLogger("info", Number(process.argv[1]));
-      // Both together less than a pipe holds: at the end of a process nobody waits for a reader.
+      // Less than the pipe's capacity in total: an exiting process does not wait for a reader.
       for (let n = 0; n < 100; n++) log.line("info", { n, text: "x".repeat(n) }, "a line");`;
     const script = '{ "$0" --input-type=module -e "$1" 1 & "$0" --input-type=module -e "$1" 2 & wait; } 2>&1 | cat';
     const { stdout } = spawnSync("sh", ["-c", script, process.execPath, program], { encoding: "utf8" });
@@ -58,12 +58,12 @@ describe("lines of a log", () => {
     expect(workers.filter((worker) => worker === 2)).toHaveLength(100);
   });
 
-  it("are lost when nobody reads them any more, and nothing else is", async () => {
+  it("are dropped when their reader is gone, without stopping the process", async () => {
     const module = join(import.meta.dirname, "../../src/telemetry/logger.ts");
     const program = `import { createLogger } from ${JSON.stringify(module)};
       const log = createLogger("info");
       process.stdin.once("data", () => {
-        for (let n = 0; n < 20_000; n++) log.line("info", { n }, "a line that has nowhere to go");
+        for (let n = 0; n < 20_000; n++) log.line("info", { n }, "a line without a reader");
         setTimeout(() => { console.log("still here"); process.exit(); }, 300);
       });`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", program]);
@@ -75,12 +75,12 @@ describe("lines of a log", () => {
     expect([status, said]).toEqual([0, "still here\n"]);
   });
 
-  it("do not keep a process from its exit when their reader has gone away", async () => {
+  it("do not delay the exit of the process when their reader is gone", async () => {
     const module = join(import.meta.dirname, "../../src/telemetry/logger.ts");
     const program = `import { createLogger } from ${JSON.stringify(module)};
       const log = createLogger("info");
       process.stdin.once("data", () => {
-        log.line("info", {}, "a line that has nowhere to go");
+        log.line("info", {}, "a line without a reader");
         process.exit(3);
       });`;
     const child = spawn(process.execPath, ["--input-type=module", "-e", program]);

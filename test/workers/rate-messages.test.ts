@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { createMemoryRates } from "../../src/limits/memory.ts";
 import type { RateDecision, RateDemand } from "../../src/limits/rates.ts";
 import { ParentRates } from "../../src/workers/parent-rates.ts";
-import { RateSpeaker, type RateMessage, type RateStep } from "../../src/workers/rate-messages.ts";
+import { RateEncoder, type RateMessage, type RateStep } from "../../src/workers/rate-messages.ts";
 import { FakeClock } from "../support/fake-clock.ts";
 
 const BURST_MS = 60_000;
@@ -22,22 +22,22 @@ const demand = fc.record({
   ),
   tokens: fc.integer({ min: 0, max: 9 }),
 });
-/** Demands, and which of them are given back after the next one. */
+/** Demands, whether each is released at once, and the tokens it used. */
 const history = fc.array(fc.tuple(demand, fc.boolean(), fc.integer({ min: 0, max: 9 })), { maxLength: 30 });
 
 const overTheChannel = (message: RateMessage): RateMessage => JSON.parse(JSON.stringify(message)) as RateMessage;
 
 describe("rates that the parent counts", () => {
-  it("are decided on as in a process alone, whatever is asked", async () => {
+  it("are decided as by a single process, for any sequence of demands", async () => {
     await fc.assert(
       fc.asyncProperty(history, async (steps) => {
         const clock = new FakeClock();
         const alone = createMemoryRates({ clock, burstMs: BURST_MS });
         const parent = new ParentRates({ clock, burstMs: BURST_MS });
-        const speaker = new RateSpeaker(BURST_MS);
+        const encoder = new RateEncoder(BURST_MS);
         const say = async (step: RateStep): Promise<RateDecision | null> => {
-          const reply = await parent.perform("1.1", overTheChannel(speaker.toMessage([step])));
-          return speaker.readReply([step], reply)[0]!;
+          const reply = await parent.perform("1.1", overTheChannel(encoder.toMessage([step])));
+          return encoder.readReply([step], reply)[0]!;
         };
         for (const [index, [asked, isGivenBack, usedTokens]] of steps.entries()) {
           const take: RateDemand = { id: `id-${index}`, ...asked };
@@ -51,15 +51,15 @@ describe("rates that the parent counts", () => {
     );
   });
 
-  it("are free again where a worker that is gone had places, and only there", async () => {
+  it("free the concurrency slots of a worker that has ended, and no others", async () => {
     const clock = new FakeClock();
     const parent = new ParentRates({ clock, burstMs: BURST_MS });
-    const speakers = { "1.1": new RateSpeaker(BURST_MS), "2.2": new RateSpeaker(BURST_MS) };
-    const isAdmitted = async (worker: keyof typeof speakers, id: string): Promise<boolean> => {
+    const encoders = { "1.1": new RateEncoder(BURST_MS), "2.2": new RateEncoder(BURST_MS) };
+    const isAdmitted = async (worker: keyof typeof encoders, id: string): Promise<boolean> => {
       const limits = { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: 2 };
       const steps = [{ take: { id, tokens: 1, subjects: [{ subject: "key:a", accountId: "a", ...limits }] } }];
-      const reply = await parent.perform(worker, speakers[worker].toMessage(steps));
-      return speakers[worker].readReply(steps, reply)[0]!.admitted;
+      const reply = await parent.perform(worker, encoders[worker].toMessage(steps));
+      return encoders[worker].readReply(steps, reply)[0]!.admitted;
     };
     expect(await isAdmitted("1.1", "a")).toBe(true);
     expect(await isAdmitted("2.2", "b")).toBe(true);
@@ -69,14 +69,14 @@ describe("rates that the parent counts", () => {
     expect(await isAdmitted("2.2", "e")).toBe(false);
   });
 
-  it("go on for workers that have named more subjects than are remembered", async () => {
+  it("still work after more subjects than MAX_SUBJECTS", async () => {
     const clock = new FakeClock();
     const parent = new ParentRates({ clock, burstMs: BURST_MS });
-    const speaker = new RateSpeaker(BURST_MS);
+    const encoder = new RateEncoder(BURST_MS);
     const limits = { requestsPerMinute: 1, tokensPerMinute: undefined, concurrentRequests: undefined };
     const ask = async (subject: string, id: string): Promise<boolean> => {
       const steps = [{ take: { id, tokens: 0, subjects: [{ subject, accountId: "a", ...limits }] } }];
-      return speaker.readReply(steps, await parent.perform("1.1", speaker.toMessage(steps)))[0]!.admitted;
+      return encoder.readReply(steps, await parent.perform("1.1", encoder.toMessage(steps)))[0]!.admitted;
     };
     for (let index = 0; index < 10_002; index++) expect(await ask(`key:${index}`, `first ${index}`)).toBe(true);
     expect(await ask("key:0", "again")).toBe(false);

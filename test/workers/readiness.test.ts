@@ -10,7 +10,7 @@ const facts = (changes: object) => ({
   ...changes,
 });
 
-it("adds up what workers say, and says the worst that any of them says", () => {
+it("sums the workers' counts, and takes the worst state of each", () => {
   const other = facts({
     rates: { counted_in: "memory", alone: true },
     ledger: { waiting: 3, away: true },
@@ -30,7 +30,7 @@ it("is ready while one worker is, and not without any", () => {
   expect(mergeReadiness([])).toEqual({ ready: false, active_calls: 0 });
 });
 
-it("takes over what fronts say of their core", () => {
+it("keeps the fronts' state of their core", () => {
   const front = { ready: true, active_calls: 1, core: "READY" };
   expect(mergeReadiness([front, front])).toEqual({ ready: true, active_calls: 2, core: "READY" });
 });

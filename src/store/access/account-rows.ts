@@ -36,7 +36,7 @@ export function toAccountRecord(row: AccountRow): AccountRecord {
   };
 }
 
-/** Only what is named: `disabledAtMs: undefined` is named too, and enables the account. */
+/** Only the fields present in `changes`: `disabledAtMs: undefined` is present too, and enables the account. */
 export function toChangedAccountColumns(changes: AccountChanges): Partial<AccountRow> {
   return {
     ...(changes.name !== undefined && { name: changes.name }),

@@ -15,7 +15,7 @@ import {
 import { ANY_KEY, type KeyChanges } from "./key-changes.ts";
 import { createBrowsers, createInvitations, createSessions, createSetupTokens } from "./sign-in-store.ts";
 
-/** Accounts in the database. A change that matters to keys is told to those who keep keys in memory. */
+/** The AccountStore in the database. Changes that affect keys are announced to key caches. */
 export function createAccountStore(database: Database, changes: KeyChanges): AccountStore {
   const { query } = database;
   return {
@@ -66,7 +66,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
       const change = async (connection: Kysely<Schema>): Promise<boolean> => {
         let update = connection
           .updateTable("accounts")
-          // The ID as well: an update of nothing is not SQL.
+          // Sets the ID as well, because SQL has no update without columns.
           .set({ id, ...toChangedAccountColumns(wanted) })
           .where("id", "=", id);
         if (expected !== undefined) {
@@ -75,7 +75,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
         }
         return (await update.executeTakeFirst()).numUpdatedRows === 1n;
       };
-      // Of all else that can change, keys know nothing.
+      // Keys depend on no other field of the account.
       const concernsKeys = wanted.limits !== undefined || "disabledAtMs" in wanted;
       if (!concernsKeys) return retryWhileBusy(() => change(query));
       return changes.during(database, async (transaction) => ((await change(transaction)) ? [ANY_KEY] : []));
@@ -87,7 +87,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
         .updateTable("accounts")
         .set({ email: email ?? null, name, password_hash: passwordHash ?? null, role: "administrator" })
         .where("id", "=", DEFAULT_ACCOUNT_ID)
-        // Two at the same moment meet at this row: whoever comes second finds its password.
+        // Of two simultaneous claims, the second waits for this row and then finds its password.
         .where("password_hash", "is", null)
         .where((is) => is.not(is.exists(others.where("others.password_hash", "is not", null))))
         .where((is) =>
@@ -100,7 +100,7 @@ export function createAccountStore(database: Database, changes: KeyChanges): Acc
   };
 }
 
-/** The part of the account store that remembers what matters for security. */
+/** The security events of the account store. */
 function createEvents({ query }: Database): Pick<AccountStore, "record" | "events" | "pruneEvents"> {
   return {
     async record(event) {

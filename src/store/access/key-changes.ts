@@ -3,12 +3,12 @@ import type { KeyChangeFeed } from "../../access/key-store.ts";
 import type { Database } from "../database.ts";
 import type { Schema } from "../schema.ts";
 
-/** PostgreSQL's channel on which processes tell each other which keys they have changed. */
+/** PostgreSQL channel on which processes notify each other of changed keys. */
 export const KEY_CHANNEL = "parley_keys";
-/** In place of a hash: any key may have changed. */
+/** Sent in place of a hash when any key may have changed. */
 export const ANY_KEY = "*";
 
-/** Tells the caches of this process which keys have changed, and those of others where they share a server. */
+/** Notifies the caches of this process of changed keys, and with PostgreSQL those of other processes. */
 export class KeyChanges implements KeyChangeFeed {
   readonly #kind: Database["kind"];
   readonly #listeners = new Set<(hash: string | undefined) => void>();
@@ -24,17 +24,17 @@ export class KeyChanges implements KeyChangeFeed {
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Says it to the listeners of this process. `ANY_KEY` stands for all keys. */
+  /** Calls the listeners of this process. `ANY_KEY` stands for all keys. */
   announce(hash: string): void {
     for (const listener of this.#listeners) listener(hash === ANY_KEY ? undefined : hash);
   }
 
-  /** Says it to other processes, when the transaction is committed and not before. */
+  /** Notifies other processes when the transaction commits. */
   async notify(transaction: Kysely<Schema>, hash: string): Promise<void> {
     if (this.#kind === "postgres") await sql`select pg_notify(${KEY_CHANNEL}, ${hash})`.execute(transaction);
   }
 
-  /** Makes a change in a transaction: `work` answers the hashes of the keys that it has changed. */
+  /** Makes a change in a transaction and announces it: `work` answers the hashes of the keys that it has changed. */
   async during(
     database: Database,
     work: (transaction: Kysely<Schema>) => Promise<readonly string[]>,

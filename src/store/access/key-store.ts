@@ -8,12 +8,12 @@ import { retryWhileBusy } from "../store-error.ts";
 import { fromLimitColumns, toLimitColumns } from "./account-rows.ts";
 import type { KeyChanges } from "./key-changes.ts";
 
-/** Keys in the database. Every change is told to those who keep keys in memory; the ledger knows when they were used. */
+/** The KeyStore in the database. Every change is announced to key caches; the time of last use comes from the ledger. */
 export function createKeyStore(database: Database, changes: KeyChanges, compaction: LedgerCompaction): KeyStore {
   const { query } = database;
   return {
     async insert(key) {
-      // Told as well: the key may have been asked for, and remembered as unknown, a moment before.
+      // Announced as well: the key may have been cached as unknown a moment before.
       await changes.during(database, async (transaction) => {
         await transaction.insertInto("api_keys").values(toRow(key)).execute();
         return [key.hash];
@@ -22,7 +22,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
 
     insertFirst(key) {
       return database.transaction(async (transaction) => {
-        // Whoever else is about to do the same waits here.
+        // Locks the account's row, so that simultaneous calls wait here.
         const account = transaction.selectFrom("accounts").select("id").where("id", "=", key.record.accountId);
         await lockRows(database, account).execute();
         const existing = await transaction.selectFrom("api_keys").select("id").limit(1).executeTakeFirst();
@@ -139,7 +139,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
       return changes.during(database, async (transaction) => {
         let update = transaction
           .updateTable("api_keys")
-          // The ID as well: an update of nothing is not SQL.
+          // Sets the ID as well, because SQL has no update without columns.
           .set({ id, ...toChangedColumns(wanted) })
           .where("id", "=", id)
           .where("revoked_at_ms", "is", null);
@@ -151,7 +151,7 @@ export function createKeyStore(database: Database, changes: KeyChanges, compacti
   };
 }
 
-/** Keys, each with the end of its latest completion in the ledger. Its own row knows about when that was. */
+/** Keys, each with the end of its latest completion in the ledger. The key's own row has it only to the minute. */
 export function keysWithUse({ query }: Pick<Database, "query">) {
   return query
     .selectFrom("api_keys")
@@ -165,7 +165,7 @@ export function keysWithUse({ query }: Pick<Database, "query">) {
     );
 }
 
-/** Keys, each with what its account allows. */
+/** Keys, each with the limits and state of its account. */
 function keysWithAccount({ query }: Pick<Database, "query">) {
   return query
     .selectFrom("api_keys")

@@ -12,7 +12,7 @@ import {
 
 type Browsers = Pick<AccountStore, "accountsOfBrowser" | "keepBrowser" | "removeBrowsers" | "pruneBrowsers">;
 
-/** The part of the account store that keeps the browsers in which accounts have signed in. */
+/** The known browsers of the account store. */
 export function createBrowsers(database: Database): Browsers {
   const { query } = database;
   return {
@@ -69,7 +69,7 @@ type Sessions = Pick<
   | "pruneSessions"
 >;
 
-/** The part of the account store that knows who has signed in. */
+/** The sessions of the account store. */
 export function createSessions({ query }: Database): Sessions {
   return {
     async insertSession(session) {
@@ -141,7 +141,7 @@ export function createSessions({ query }: Database): Sessions {
 
 type SetupTokens = Pick<AccountStore, "insertSetupToken" | "findSetupToken" | "removeSetupTokens">;
 
-/** The part of the account store that keeps tokens for the first administrator. */
+/** The setup tokens of the account store. */
 export function createSetupTokens({ query }: Database): SetupTokens {
   return {
     async insertSetupToken({ hash, expiresAtMs }, nowMs) {
@@ -167,10 +167,10 @@ type Invitations = Pick<
   "insertInvitation" | "findInvitation" | "listInvitations" | "acceptInvitation" | "removeInvitation"
 >;
 
-/** Undoes the transaction: the invitation stays unused. */
+/** Rolls the transaction back, so that the invitation stays unused. */
 class AddressTaken extends Error {}
 
-/** The part of the account store that keeps invitations. */
+/** The invitations of the account store. */
 export function createInvitations(database: Database): Invitations {
   const { query } = database;
   return {

@@ -3,14 +3,14 @@ import { type Database, lockRows } from "../database.ts";
 import type { ThrottleRow } from "../schema.ts";
 import { retryWhileBusy, StoreError } from "../store-error.ts";
 
-/** Two processes can only be the first to make a row once. */
+/** A try fails only when another process has just inserted the row, which happens once per row. */
 const MAX_TRIES = 5;
 
-/** Counts of password attempts, in the database. */
+/** The ThrottleStore in the database. */
 export function createThrottleStore(database: Database): ThrottleStore {
   const { query } = database;
 
-  /** Undefined when another process has made the row meanwhile. */
+  /** Undefined when another process has inserted the row meanwhile. */
   const tryUpdate = (
     subject: string,
     change: (state: ThrottleState | undefined) => ThrottleState,

@@ -10,10 +10,10 @@ import type { Database } from "../database.ts";
 import { SHARES } from "../sqlite/percentiles.ts";
 import { retryWhileBusy } from "../store-error.ts";
 
-/** So many completions are looked at: more would take longer than somebody waits for a page. */
+/** Completions read per report, so that it takes no longer than a user waits for a page. */
 const MAX_COMPLETIONS = 50_000;
 
-/** Reads how long the latest completions took. */
+/** Reads the latency of the latest completions. */
 export function createLatency(reports: Database): UsageStore["latency"] {
   return async (query) => {
     const { rows } = await retryWhileBusy(() => latencyPoints(reports, query).execute(reports.query));
@@ -27,7 +27,7 @@ export function createLatency(reports: Database): UsageStore["latency"] {
 }
 
 interface PointRow {
-  /** Null for the whole time. */
+  /** Null for the whole span. */
   readonly step_ms: number | null;
   readonly since_ms: number;
   readonly served: number;
@@ -44,7 +44,7 @@ function toPoint({ step_ms, served, duration, first_content }: PointRow): Latenc
   };
 }
 
-/** One row for each step, and one for the whole time. */
+/** Query with one row for each step and one for the whole span. */
 export function latencyPoints(database: Database, { step, ...filter }: LatencyQuery): RawBuilder<PointRow> {
   const measures = sql`min(ended_at_ms) as since_ms, count(*) as served,
     ${percentilesOf(database, "duration_ms")} as duration, ${percentilesOf(database, "first_content_ms")} as first_content`;
@@ -61,7 +61,7 @@ export function latencyPoints(database: Database, { step, ...filter }: LatencyQu
     ${sql.join(points, sql` union all `)} order by 1`;
 }
 
-/** By what there is an index for: however few of them match, no more than these are read. */
+/** Reads the latest completions by an index: at most MAX_COMPLETIONS rows, however few of them match the other filters. */
 function newest({
   sinceMs,
   untilMs,
@@ -87,9 +87,9 @@ function matching({ accountId, model, outcome = "served" }: Omit<LatencyQuery, "
 }
 
 /**
- * The percentiles of a column as JSON text for `readPercentiles`; null where it has no values. Each is the nearest rank: a
- * value that there is. PostgreSQL has a function for it. With window functions, which both have, SQLite would take three
- * times as long as with ours.
+ * The percentiles of a column (nearest rank) as JSON text for `readPercentiles`; null without values. PostgreSQL has a
+ * function for it. Window functions, which both databases have, would take SQLite three times as long as its function
+ * `percentiles`.
  */
 function percentilesOf({ kind }: Pick<Database, "kind">, column: string): RawBuilder<string | null> {
   if (kind === "sqlite") return sql`percentiles(${sql.ref(column)})`;
@@ -97,7 +97,7 @@ function percentilesOf({ kind }: Pick<Database, "kind">, column: string): RawBui
   return sql`array_to_json(percentile_disc(array[${shares}]) within group (order by ${sql.ref(column)}))::text`;
 }
 
-/** What `percentilesOf` has found. */
+/** Parses the text of `percentilesOf`. */
 function readPercentiles(text: string | null): Percentiles | undefined {
   if (text === null) return undefined;
   const [p50, p95, p99] = JSON.parse(text) as [number, number, number];

@@ -6,18 +6,18 @@ import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../st
 import { toCompletionRow } from "./ledger-rows.ts";
 import { addUsage } from "./usage-hours.ts";
 
-/** A key's row says when it was last used to so many milliseconds: it has a page for itself, and the entry says it exactly. */
+/** Resolution of `last_used_at_ms` in a key's row, whose update costs a page; the ledger entry has the exact time. */
 const USE_NOTED_MS = 60_000;
 
-/** An entry and the row that it is written as. */
+/** An entry and its row. */
 interface Written {
   readonly entry: NewLedgerEntry;
   readonly row: CompletionRow;
 }
 
 /**
- * Writes the entries that are not there yet, settles what budgets hold for them, adds them to what their keys and accounts
- * have spent and to the usage of their hours, and notes when the keys were last used.
+ * Inserts entries that are not in the tables yet, releases their budget holds, adds them to the spending of their keys and
+ * accounts and to the usage of their hours, and updates when the keys were last used.
  */
 async function insertEntries(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<void> {
   const written = await insertNew(statements, entries);
@@ -27,7 +27,7 @@ async function insertEntries(statements: Statements, entries: readonly NewLedger
   const monthsHeld = await releaseHolds(statements, { ids, changes });
   for (const { entry } of written) {
     const { completionId, keyId, keyFamilyId = keyId, accountId, startedAtMs, costMicroUsd } = entry;
-    // The month whose budget let it in, where there is one: by the database's clock, and not by the replica's.
+    // The month of the hold, if there is one: by the database's clock, not the replica's.
     const month = monthsHeld.get(completionId) ?? monthOf(startedAtMs);
     for (const subject of [`key:${keyFamilyId}`, `account:${accountId}`])
       changes.add({ subject, month, spent_micro_usd: costMicroUsd, held_micro_usd: 0 });
@@ -38,7 +38,7 @@ async function insertEntries(statements: Statements, entries: readonly NewLedger
   await noteUse(statements, rows);
 }
 
-/** Answers which entries it has written: each once, in an order that all processes share. */
+/** Inserts entries, each once, in the same order in all processes, and answers which ones were new. */
 async function insertNew(statements: Statements, entries: readonly NewLedgerEntry[]): Promise<Written[]> {
   const distinct = new Map(entries.map((entry) => [entry.completionId, entry]));
   const sorted = [...distinct.values()].toSorted((a, b) => compare(a.completionId, b.completionId));
@@ -52,19 +52,22 @@ async function insertNew(statements: Statements, entries: readonly NewLedgerEntr
   return all.filter(({ row }) => ids.has(row.id));
 }
 
-/** Notes when keys were last used, for when their entries are forgotten. What cost nothing has changed no spending before, so that keys need an order of their own. */
+/**
+ * Updates the keys' time of last use, which outlives their entries. Keys are sorted here, because an entry without cost has
+ * locked no row of spending before.
+ */
 async function noteUse(statements: Statements, rows: readonly CompletionRow[]): Promise<void> {
   const latest = new Map<string, number>();
   for (const { key_id, ended_at_ms } of rows) latest.set(key_id, Math.max(latest.get(key_id) ?? 0, ended_at_ms));
   const sorted = [...latest].toSorted(([left], [right]) => compare(left, right));
   for (const batch of batchesOf(statements, sorted)) {
     const uses = batch.map(() => "(?, cast(? as bigint))").join(", ");
-    // Both databases call the columns of a list of values so.
+    // Both databases name the columns of a values list like this.
     const update = `update api_keys set last_used_at_ms = uses.column2 from (values ${uses}) as uses`;
     const isNews = `id = uses.column1 and (last_used_at_ms is null or last_used_at_ms <= uses.column2 - ${USE_NOTED_MS})`;
     if (statements.kind === "sqlite") await statements.run(`${update} where ${isNews}`, batch.flat());
     else {
-      // PostgreSQL updates in whatever order it finds them.
+      // PostgreSQL would update the rows in any order; locking them first keeps one order.
       const taken = `select id as taken_id from api_keys where id in ${listOf(batch.length)} order by id collate "C"`;
       const sql = `with taken as (${taken} ${forUpdate(statements)}) ${update}, taken where id = taken_id and ${isNews}`;
       await statements.run(sql, [...batch.map(([id]) => id), ...batch.flat()]);
@@ -73,25 +76,25 @@ async function noteUse(statements: Statements, rows: readonly CompletionRow[]): 
 }
 
 /*
- * The way into the ledger. An entry costs its tables and their indexes thirty times what it costs to be kept in one row
- * with all others of its batch, and only that row has to be durable before a caller sees the end of an answer. It locks
- * nothing that other processes write, while the sums of a key and an hour are the same rows for all of them, and kept
- * until the commit has reached the disk. Rows of entries ("segments") are folded into the tables a moment later, many at a
- * time, and before anybody reads them. The row goes in the transaction that writes its entries: whichever process does it,
- * and whenever it is killed, each is written once.
+ * The journal of the ledger. Inserting an entry into the tables and their indexes costs thirty times as much as storing it
+ * with its batch in one row (a "segment"), and only that row has to be durable before a caller sees the end of an answer.
+ * The segment locks no row that other processes write, while the sums of a key and an hour are the same rows for all
+ * processes and stay locked until the commit has reached the disk. Segments are compacted into the tables shortly
+ * afterwards, many at a time, and before any read. Each is deleted in the transaction that writes its entries, so that
+ * every entry is written once, whichever process does it and whenever it is killed.
  */
 
-/** How many segments one transaction folds at most: others wait meanwhile. */
+/** Segments compacted per transaction: other transactions wait meanwhile. */
 const MAX_SEGMENTS = 100;
 
-/** Keeps entries, given as the JSON of their list, as one segment. */
+/** Appends entries, given as the JSON of their list, as one segment. */
 export async function appendSegment(statements: Statements, entries: string): Promise<void> {
   await statements.run("insert into ledger_segments (entries) values (?)", [entries]);
 }
 
-/** Folds the oldest segments, and answers whether there may be more. */
+/** Compacts the oldest segments, and answers whether there may be more. */
 export async function compactJournal(statements: Statements): Promise<boolean> {
-  // A fold that is lost in a crash of the server leaves its segments, and is done again.
+  // A compaction lost in a crash of the server leaves its segments and is repeated.
   if (statements.kind === "postgres") await statements.run("set local synchronous_commit = off", []);
   const oldest = `select id from ledger_segments order by id limit ? ${forUpdate(statements)}`;
   const taken = `delete from ledger_segments where id in (${oldest}) returning entries`;
@@ -104,7 +107,7 @@ export async function compactJournal(statements: Statements): Promise<boolean> {
   return segments.length === MAX_SEGMENTS;
 }
 
-/** Folds all of them: whatever is to be decided by what was spent must know it. */
+/** Compacts all segments, before a decision that depends on spending. */
 export async function compactWholeJournal(statements: Statements): Promise<void> {
   while (await compactJournal(statements));
 }

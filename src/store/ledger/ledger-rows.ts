@@ -3,8 +3,8 @@ import type { LimitState } from "../../core/limiter.ts";
 import type { CompletionRow } from "../schema.ts";
 
 /**
- * An entry as it is written. Made so that no entry can be refused by a database: one that cannot be written would keep all
- * that follow it waiting. Some of the texts are the caller's, and PostgreSQL takes no NUL in a text.
+ * Makes the row of an entry. No entry may be refused by a database, because it would block all that follow it: some texts
+ * are the caller's, and PostgreSQL accepts no NUL in a text.
  */
 export function toCompletionRow(entry: LedgerEntry): CompletionRow {
   const { tokens, limits } = entry;
@@ -42,7 +42,7 @@ export function toCompletionRow(entry: LedgerEntry): CompletionRow {
   };
 }
 
-/** The entry of a row that `toCompletionRow` has made. */
+/** Makes the entry of a row. */
 export function toLedgerEntry(row: CompletionRow): LedgerEntry {
   return {
     completionId: row.id,

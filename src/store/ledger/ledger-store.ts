@@ -6,18 +6,18 @@ import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { createRequestLog } from "./request-log.ts";
 
-/** How many entries are removed at a time: others wait meanwhile. */
+/** Entries removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
 
-/** Where a ledger is. */
+/** Databases and compaction of a ledger. */
 export interface LedgerPlaces {
   readonly database: Database;
-  /** Where reading much does not keep others waiting; may be the same. */
+  /** Connections for long reads, so that short statements do not wait for them; may be the same. */
   readonly reports: Database;
   readonly compaction: LedgerCompaction;
 }
 
-/** The ledger in the database. */
+/** The LedgerStore in the database. */
 export function createLedgerStore({ database, reports, compaction }: LedgerPlaces): LedgerStore {
   const { query } = database;
   const log = createRequestLog(reports);
@@ -69,44 +69,47 @@ export function createLedgerStore({ database, reports, compaction }: LedgerPlace
   };
 }
 
-/** How long an entry may wait to be folded, unless somebody reads before. */
-const FOLD_AFTER_MS = 250;
-/** So many are worth a transaction, however young they are: what is written meanwhile waits for no more than these. */
-const ENOUGH = 100;
-/** From one fold to the next, so that what waited for the one does not wait for the other, too. Under load more are folded at once. */
+/** Delay of a compaction after the first pending entry, unless a reader asks for it before. */
+const COMPACT_AFTER_MS = 250;
+/**
+ * Compact as soon as this many entries are pending. Writers wait for the running compaction, so this also bounds their
+ * delay.
+ */
+const ENOUGH_PENDING = 100;
+/** Pause between compactions, so that a writer does not wait for two of them. Under load each compacts more. */
 const PAUSE_MS = 40;
-/** So many are folded without a pause: budgets and readers wait for no more than these. */
-const MAX_UNFOLDED = 500;
+/** Compact without a pause from this many pending entries on: it bounds the wait of budgets and readers. */
+const MAX_PENDING = 500;
 
-/** Brings what is in segments of the ledger into its tables. */
+/** Compacts the segments of the ledger's journal into its tables. */
 export interface LedgerCompaction {
-  /** Is told that a segment of so many entries was written. */
+  /** To be called after a segment with this many entries was written. */
   appended(entries: number): void;
   /**
-   * Resolves when all that was written before, by any process, can be read, and answers whether anything had to be folded
-   * for it. Rejects when that cannot be had.
+   * Resolves when all entries written before, by any process, are in the tables, and answers whether there were any to
+   * compact. Rejects when that fails.
    */
   flush(): Promise<boolean>;
-  /** The same for readers: never rejects, because the reading itself tells them what is wrong with the database. */
+  /** The same for readers: never rejects, because their query then fails with the database's error. */
   flushed(): Promise<void>;
-  /** Folds what this process has written, and plans nothing more. Never rejects. */
+  /** Compacts the entries of this process, and schedules nothing more. Never rejects. */
   close(): Promise<void>;
 }
 
-/** Folds by itself a moment after entries were written. */
+/** Creates a compaction that runs by itself shortly after entries were written. */
 export function createLedgerCompaction(database: Database): LedgerCompaction {
-  return new SegmentFolding(database);
+  return new JournalCompaction(database);
 }
 
-class SegmentFolding implements LedgerCompaction {
+class JournalCompaction implements LedgerCompaction {
   readonly #database: Database;
-  #uncompacted = 0;
+  #pending = 0;
   #timer: NodeJS.Timeout | undefined;
-  /** When the timer fires, and when the last fold was over. */
+  /** When the timer fires, and when the last compaction ended. */
   #dueMs = Infinity;
   #compactedMs = -Infinity;
   #latest: Promise<void> | undefined;
-  /** Begins when the latest has ended: what is written from now on is only in this one for certain. */
+  /** Begins when the latest has ended: the latest may have missed entries written since it began. */
   #next: Promise<void> | undefined;
   #closed = false;
 
@@ -116,16 +119,16 @@ class SegmentFolding implements LedgerCompaction {
 
   appended(entries: number): void {
     if (this.#closed) return;
-    this.#uncompacted += entries;
-    if (this.#uncompacted >= MAX_UNFOLDED) this.#compactUnasked();
-    else this.#plan();
+    this.#pending += entries;
+    if (this.#pending >= MAX_PENDING) this.#compactInBackground();
+    else this.#schedule();
   }
 
   async flush(): Promise<boolean> {
     const waiting = sql`select 1 from ledger_segments limit 1`;
     const { rows } = await retryWhileBusy(() => waiting.execute(this.#database.query));
     if (rows.length === 0) return false;
-    await this.#fold();
+    await this.#compact();
     return true;
   }
 
@@ -136,30 +139,32 @@ class SegmentFolding implements LedgerCompaction {
   async close(): Promise<void> {
     this.#closed = true;
     clearTimeout(this.#timer);
-    await this.#fold().catch(() => undefined);
+    await this.#compact().catch(() => undefined);
   }
 
-  /** Plans the next fold, unless an earlier one is planned or one is under way: its end plans the next. */
-  #plan(): void {
-    if (this.#uncompacted === 0 || this.#latest !== undefined || this.#closed) return;
+  /** Schedules the next compaction, unless an earlier one is scheduled or one is running, whose end schedules the next. */
+  #schedule(): void {
+    if (this.#pending === 0 || this.#latest !== undefined || this.#closed) return;
     const nowMs = performance.now();
-    const dueMs = this.#uncompacted < ENOUGH ? nowMs + FOLD_AFTER_MS : this.#compactedMs + PAUSE_MS;
+    const dueMs = this.#pending < ENOUGH_PENDING ? nowMs + COMPACT_AFTER_MS : this.#compactedMs + PAUSE_MS;
     if (dueMs >= this.#dueMs) return;
     clearTimeout(this.#timer);
     this.#dueMs = dueMs;
-    this.#timer = setTimeout(() => this.#compactUnasked(), Math.max(0, dueMs - nowMs)).unref();
+    this.#timer = setTimeout(() => this.#compactInBackground(), Math.max(0, dueMs - nowMs)).unref();
   }
 
-  /** Entries that cannot be folded now are kept, by their segments. Housekeeping says so in the log. */
-  #compactUnasked(): void {
-    this.#fold().catch(() => this.appended(1));
+  /**
+   * Compacts in the background. After a failure the segments stay and are tried again; the ledger's job logs the failure.
+   */
+  #compactInBackground(): void {
+    this.#compact().catch(() => this.appended(1));
   }
 
-  #fold(): Promise<void> {
-    if (this.#latest === undefined) return (this.#latest = this.#compactAll().finally(() => this.#folded()));
+  #compact(): Promise<void> {
+    if (this.#latest === undefined) return (this.#latest = this.#compactAll().finally(() => this.#onCompacted()));
     const again = (): Promise<void> => {
       this.#next = undefined;
-      return this.#fold();
+      return this.#compact();
     };
     return (this.#next ??= this.#latest.then(again, again));
   }
@@ -167,13 +172,13 @@ class SegmentFolding implements LedgerCompaction {
   async #compactAll(): Promise<void> {
     clearTimeout(this.#timer);
     this.#dueMs = Infinity;
-    this.#uncompacted = 0;
+    this.#pending = 0;
     while (await this.#database.perform("compactJournal", undefined));
   }
 
-  #folded(): void {
+  #onCompacted(): void {
     this.#latest = undefined;
     this.#compactedMs = performance.now();
-    this.#plan();
+    this.#schedule();
   }
 }

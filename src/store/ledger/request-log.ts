@@ -5,15 +5,15 @@ import type { CompletionRow, Schema } from "../schema.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { toLedgerEntry } from "./ledger-rows.ts";
 
-/** How many entries one page looks through for those that no index finds. */
+/** Entries that one page examines for filters without an index. */
 const WINDOW = 20_000;
 
-/** How many entries with the same request ID are looked through for one of an account. */
+/** Entries with the same request ID that are examined for one of an account. */
 const MAX_NAMESAKES = 1_000;
 
 type Selection<O> = SelectQueryBuilder<Schema, "completions", O>;
 
-/** The ledger as a list of single requests, and the way to one of them. */
+/** The ledger as a list of requests, and the look-up of one. */
 export function createRequestLog(
   database: Database,
   { window = WINDOW }: { readonly window?: number } = {},
@@ -49,17 +49,17 @@ function endOf({
   return { endedAtMs, completionId };
 }
 
-/** What ended at the window's end was looked at: no ID comes after none. */
+/** Position after all entries that ended at the window's end: the empty ID sorts before all others. */
 function windowPosition({ ended_at_ms }: Pick<CompletionRow, "ended_at_ms">): LogPosition {
   return { endedAtMs: ended_at_ms, completionId: "" };
 }
 
-/** Whether an index alone does not lead to what is asked for. */
+/** Whether no single index covers the filters. */
 function isNarrowed({ model, outcome, accountId, keyId }: LogQuery): boolean {
   return model !== undefined || outcome !== undefined || (accountId !== undefined && keyId !== undefined);
 }
 
-/** One page and, so that it is known whether another one follows, one entry more. */
+/** Query of one page, plus one entry that shows whether another page follows. */
 export function logPage(database: Database, query: LogQuery, fromMs = 0): Selection<CompletionRow> {
   const { limit, after, accountId, keyId, model, outcome } = query;
   let page = inTime(database.query.selectFrom("completions").selectAll(), query)
@@ -85,14 +85,14 @@ export function logPage(database: Database, query: LogQuery, fromMs = 0): Select
   return page;
 }
 
-/** The moment up to which a page looks back: none when there are fewer entries than it may look through. */
+/** Query of the time up to which a page looks back; no row when there are fewer entries than the window. */
 export function windowEnd(
   database: Database,
   query: LogQuery,
   window: number,
 ): Selection<Pick<CompletionRow, "ended_at_ms">> {
   const { accountId, keyId } = query;
-  // By the index that leads to the page.
+  // By the same index as the page.
   const end = inTime(database.query.selectFrom("completions").select("ended_at_ms"), query)
     .orderBy("ended_at_ms", "desc")
     .limit(1)
@@ -109,7 +109,7 @@ function inTime<O>(selection: Selection<O>, { after, sinceMs, untilMs }: LogQuer
   return within;
 }
 
-/** The latest of those whose request has this ID: callers may give all of theirs the same. */
+/** Query of the latest completion with this request ID, which a caller may use for many requests. */
 export function namesakes({ query }: Database, requestId: string, accountId: string | undefined) {
   const latest = query
     .selectFrom("completions")

@@ -3,10 +3,13 @@ import type { CompletionRow, UsageHourRow } from "../schema.ts";
 import { compare } from "../limits/spending.ts";
 import { insertRows, type Statements } from "../statements.ts";
 
-/** PostgreSQL refuses rows whose key is too long for a page of its index; callers' names for models may be longer. */
+/**
+ * Limit of the model in a usage row: PostgreSQL refuses keys that are too long for an index page, and callers choose model
+ * names.
+ */
 const MAX_MODEL_LENGTH = 500;
 
-/** The sums of one hour besides what tells them apart. */
+/** The summed columns of a row. */
 export const SUMS = [
   "completions",
   "partial",
@@ -23,7 +26,10 @@ const ADD_UP = `on conflict (hour_ms, account_id, key_id, model, outcome) do upd
   (sum) => `${sum} = usage_hours.${sum} + excluded.${sum}`,
 ).join(", ")}`;
 
-/** Adds completions to the sums of the hours in which they started: a row for each kind of them, in one order for all. */
+/**
+ * Adds completions to the sums of the hours in which they started: a row for each combination of the key columns, in the
+ * same order in all processes.
+ */
 export async function addUsage(statements: Statements, completions: readonly CompletionRow[]): Promise<void> {
   const hours = new Map<string, Writable<UsageHourRow>>();
   for (const row of completions) {
@@ -38,7 +44,7 @@ export async function addUsage(statements: Statements, completions: readonly Com
   await insertRows(statements, { into: "usage_hours", rows: sorted.map(([, row]) => row), ending: ADD_UP });
 }
 
-/** Of many entries most are of a kind that there is: they are added in place, which costs the least. */
+/** Mutable, because most entries are added to an existing row, which is cheapest in place. */
 type Writable<R> = { -readonly [C in keyof R]: R[C] };
 
 function firstOf(
@@ -77,7 +83,7 @@ function addTo(sums: Writable<UsageHourRow>, row: CompletionRow): void {
   sums.cost_micro_usd += row.cost_micro_usd;
 }
 
-/** The model that a completion counts for: the one that answered, or the requested one when none did. */
+/** The model of a completion in the sums: the served one, or the requested one when none answered. */
 function usageModel({ served_model, requested_model }: CompletionRow): string {
   const model = served_model ?? requested_model;
   return model.length <= MAX_MODEL_LENGTH ? model : model.slice(0, MAX_MODEL_LENGTH).toWellFormed();

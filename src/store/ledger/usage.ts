@@ -14,10 +14,10 @@ import { createLatency } from "./latency.ts";
 import type { LedgerPlaces } from "./ledger-store.ts";
 import { SUMS } from "./usage-hours.ts";
 
-/** How many sums are removed at a time: others wait meanwhile. */
+/** Sums removed per transaction: other transactions wait meanwhile. */
 const PRUNE_ROWS = 1_000;
 
-/** What each group is told apart by. */
+/** Expressions that the groups are formed by. */
 const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
   none: sql<string>`''`,
   model: sql<string>`model`,
@@ -26,14 +26,14 @@ const GROUPS: Readonly<Record<UsageQuery["by"], RawBuilder<string>>> = {
   outcome: sql<string>`outcome`,
 };
 
-/** Both databases divide integers to integers. */
+/** Start of a row's step. Integer division in both databases. */
 const STEPS: Readonly<Record<UsageQuery["step"], RawBuilder<number>>> = {
   all: sql<number>`0`,
   hour: sql<number>`hour_ms`,
   day: sql<number>`hour_ms / ${sql.lit(STEP_MS.day)} * ${sql.lit(STEP_MS.day)}`,
 };
 
-/** Reports from the sums of hours, and from the latest entries. */
+/** Reports from the hourly sums and, for latency, from the latest entries. */
 export function createUsageStore({ database, reports, compaction }: LedgerPlaces): UsageStore {
   const latency = createLatency(reports);
   return {
@@ -65,7 +65,7 @@ export function createUsageStore({ database, reports, compaction }: LedgerPlaces
   };
 }
 
-/** The groups that have rows of their own, in their order, and whether there are others. */
+/** Groups with rows of their own, in their order, and whether there are others. */
 interface Groups {
   readonly shown: readonly string[];
   readonly hasOthers: boolean;
@@ -86,12 +86,12 @@ async function findGroups(database: Database, { by, maxGroups, ...filter }: Usag
 
 type Sums = Pick<UsageHourRow, (typeof SUMS)[number]> & {
   readonly step_ms: number;
-  /** Empty for all groups that are not shown. */
+  /** Empty for the sum of all groups that are not shown. */
   readonly name: string;
   readonly failed: number;
 };
 
-/** The sums of each step and each group that is shown, and of all others together. */
+/** Query of the sums of each step and shown group, and of all other groups together. */
 export function sumsOf({ by, step, ...filter }: UsageQuery, { shown, hasOthers }: Groups): RawBuilder<Sums> {
   const group = GROUPS[by];
   const name = hasOthers ? sql`case when ${group} in (${sql.join(shown)}) then ${group} else '' end` : group;
@@ -135,7 +135,7 @@ function toUsageRow(
   };
 }
 
-/** What people call keys and accounts; nothing for those that are gone. */
+/** Names of keys and accounts by ID; omits those that no longer exist. */
 async function findNames(
   { query }: Database,
   by: UsageQuery["by"],

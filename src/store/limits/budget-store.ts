@@ -5,18 +5,18 @@ import type { LedgerCompaction } from "../ledger/ledger-store.ts";
 import { chunksOf } from "../statements.ts";
 import { retryWhileBusy, StoreError } from "../store-error.ts";
 
-/** How long a completion waits for its money. */
+/** Limit for the decision on a completion's budget. */
 const LIMIT_MS = 3_000;
-/** So many holds that nobody settled are freed at a time. */
+/** Expired holds released per transaction. */
 const REAP_ROWS = 100;
-/** Rows that are missing are made, and nobody removes them. */
+/** Missing rows are inserted and never removed, so few tries are needed. */
 const MAX_TRIES = 3;
-/** So many are remembered that could not be cancelled; what more there is ends with its time. */
+/** Limit of cancellations kept for a retry; further holds are released when they expire. */
 const MAX_UNCANCELLED = 10_000;
 
-/** Budgets in the database. Rejects with a StoreError. */
+/** The BudgetStore in the database. Rejects with a StoreError. */
 export function createBudgetStore(database: Database, compaction: LedgerCompaction): BudgetStore {
-  /** Holds that may be there and must not be. */
+  /** Holds to be cancelled that may still exist. */
   const uncancelled = new Set<string>();
   const cancelAll = async (): Promise<void> => {
     if (uncancelled.size === 0) return;
@@ -34,14 +34,14 @@ export function createBudgetStore(database: Database, compaction: LedgerCompacti
       const decisions = await decideAll(database, demands);
       const refused = demands.filter((_, index) => !decisions[index]!.admitted);
       if (database.kind === "sqlite" || refused.length === 0) return decisions;
-      // What ended a moment ago holds its worst case until it is folded. SQLite folds before it decides.
+      // A completion that has just ended holds its worst case until it is compacted. SQLite compacts before it decides.
       if (!(await compaction.flush())) return decisions;
       const again = (await decideAll(database, refused)).values();
       return decisions.map((decision) => (decision.admitted ? decision : again.next().value!));
     },
     limitMs: LIMIT_MS,
     toError: (message, cause) => (cause instanceof StoreError ? cause : new StoreError(message, { cause })),
-    // A cancellation may have come before it.
+    // A cancellation may have come before the hold.
     onLate({ id, extends: extended }, { admitted }) {
       if (admitted && extended !== true) cancel(id).catch(() => undefined);
     },
@@ -65,7 +65,7 @@ async function decideAll(database: Database, demands: readonly BudgetDemand[]): 
   throw new StoreError("The rows of budgets keep disappearing.");
 }
 
-/** Outside any transaction, so that no two wait for each other's rows. */
+/** Inserts missing rows, outside any transaction, so that no two transactions wait for each other's rows. */
 async function makeRows(
   { query }: Database,
   { missing, month }: { readonly missing: readonly string[]; readonly month: string },

@@ -5,25 +5,25 @@ import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, nowMs, type Statements } from "../statements.ts";
 import { compare, releaseHolds, SpendingChanges, takeOff } from "./spending.ts";
 
-/** What became of some demands: nothing, when subjects have no row to be kept by the transaction. */
+/** Result of some demands: decisions, or the subjects whose rows are missing and cannot be locked. */
 export type HoldOutcome =
   | { readonly decisions: readonly BudgetDecision[] }
   | { readonly missing: readonly string[]; readonly month: string };
 
-/** Decides the demands in their order, and holds the money of those that are admitted. */
+/** Decides the demands in order, and holds the money of the admitted ones. */
 export async function holdBudgets(statements: Statements, demands: readonly BudgetDemand[]): Promise<HoldOutcome> {
   if (statements.kind === "sqlite") await compactWholeJournal(statements);
   const subjects = [...new Set(demands.flatMap(({ holds }) => holds.map(({ subject }) => subject)))].toSorted(compare);
   const now = await nowMs(statements);
   const month = monthOf(now);
-  // Holds before spending, as every transaction takes them.
+  // Holds before spending, the lock order of all transactions.
   const extendable = await findExtendable(statements, { demands, month });
   const taken = await lockTaken(statements, { subjects, month });
   if (taken.size < subjects.length) return { missing: subjects.filter((subject) => !taken.has(subject)), month };
   return { decisions: await decideInOrder(statements, demands, { taken, month, nowMs: now, extendable }) };
 }
 
-/** The holds of this month, by their IDs, that demands want to extend. Almost always there is nothing to look for. */
+/** Locks this month's holds that demands extend, and returns their IDs. Usually there are none. */
 async function findExtendable(
   statements: Statements,
   { demands, month }: { readonly demands: readonly BudgetDemand[]; readonly month: string },
@@ -38,14 +38,14 @@ async function findExtendable(
   return found;
 }
 
-/** Gives back what is held for these completions. */
+/** Releases the holds of these completions. */
 export async function cancelHolds(statements: Statements, ids: readonly string[]): Promise<void> {
   const changes = new SpendingChanges();
   await releaseHolds(statements, { ids, changes });
   await changes.apply(statements);
 }
 
-/** Frees holds whose time is over, at most `limit`, and answers how many completions they were for. */
+/** Releases expired holds, at most `limit`, and answers for how many completions. */
 export async function reapHolds(statements: Statements, limit: number): Promise<number> {
   const ended = `select * from budget_holds where expires_at_ms <= ? order by expires_at_ms, id limit ?`;
   const sql = `${ended} ${forUpdate(statements, "skip locked")}`;
@@ -58,13 +58,13 @@ export async function reapHolds(statements: Statements, limit: number): Promise<
   return new Set(holds.map(({ id }) => id)).size;
 }
 
-/** What of each subject is spent and held, kept for this transaction. */
+/** Locks the spending of subjects for this transaction; returns what each has spent and held. */
 async function lockTaken(
   statements: Statements,
   { subjects, month }: { readonly subjects: readonly string[]; readonly month: string },
 ): Promise<Map<string, number>> {
   const taken = new Map<string, number>();
-  // In the order of our own sorting: PostgreSQL would order by the language of the database.
+  // The order of `compare`: PostgreSQL would sort by the database's collation.
   const order = statements.kind === "postgres" ? `order by subject collate "C"` : "";
   for (const batch of batchesOf(statements, subjects)) {
     const which = `month = ? and subject in ${listOf(batch.length)}`;

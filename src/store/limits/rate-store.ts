@@ -16,10 +16,10 @@ import { chunksOf } from "../statements.ts";
 import { retryWhileBusy } from "../store-error.ts";
 import { compare } from "./spending.ts";
 
-/** So many subjects that nobody uses are forgotten at a time. */
+/** Idle rows removed per transaction. */
 const FORGOTTEN_ROWS = 500;
 
-/** Says that this replica is there, forgets what says nothing any more, and counts the replicas. */
+/** Records that this replica is alive, removes idle rows and dead replicas, and counts the replicas. */
 async function countReplicas(database: Database, name: string): Promise<number> {
   return database.transaction(async (transaction) => {
     const nowMs = await database.nowMs(transaction);
@@ -48,15 +48,15 @@ async function countReplicas(database: Database, name: string): Promise<number> 
   });
 }
 
-/** How long a request waits for the decision on its rates: after that its replica's share of them will do. */
+/** Limit for the decision on a request's rates; after that its replica decides by its share. */
 const LIMIT_MS = 500;
-/** Rows that are missing are made; another process may forget them at the same moment, but not for long. */
+/** Missing rows are inserted; another process may remove them again, but not for long. */
 const MAX_TRIES = 5;
 
-/** A thing to be done with some subjects' books: what it answers goes to whoever asked for it. */
+/** An operation on some subjects' books, and its result for the caller. */
 interface Step {
   readonly subjects: readonly string[];
-  /** What undoes it, when it was done too late for whoever asked. */
+  /** Undoes the step when it was done after its caller's limit. */
   readonly undo?: RateRelease;
   /** Changes the books in place. */
   apply(bookOf: BookOf, moment: RateMoment): RateDecision | undefined;
@@ -76,7 +76,7 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
   return {
     async take(demand) {
       if (demand.subjects.length === 0) return { admitted: true, levels: [] };
-      // A demand is always decided on.
+      // Undefined only for a release; this step is a take.
       return (await batcher.ask(toTake(demand)))!;
     },
 
@@ -93,12 +93,12 @@ export function createRateStore(database: Database, { burstMs }: { readonly burs
       try {
         return await countReplicas(database, replica);
       } catch (cause) {
-        throw toError("The database cannot be asked.", cause);
+        throw toError("The database is unavailable.", cause);
       }
     },
 
     async close() {
-      // The database is closed by whoever has opened it.
+      // The database is closed by its owner.
     },
   };
 }
@@ -132,7 +132,7 @@ async function takeSteps(
       const found = await lockStates(database, transaction, subjects);
       if (found.size < subjects.length) return { missing: subjects.filter((subject) => !found.has(subject)) };
       const moment = { nowMs: await nowAndHasty(database, transaction), burstMs };
-      // Once for all steps: a book has an entry for each request under way.
+      // Each state is parsed once for all steps: a book has an entry for each request in flight.
       const books = new Map<string, SubjectBook>();
       for (const [subject, state] of found) books.set(subject, toBook(parse(state), moment));
       const answers = steps.map((step) => step.apply((subject) => books.get(subject)!, moment));
@@ -145,7 +145,9 @@ async function takeSteps(
   throw new RateStoreError("The rows of rates keep disappearing.");
 }
 
-/** The time, when every lock has been waited for. What rates lose in a crash of the server is not worth a wait for its disk. */
+/**
+ * Returns the time after all locks are held. Turns off the wait for the disk: rates may be lost in a crash of the server.
+ */
 async function nowAndHasty(database: Database, transaction: Kysely<Schema>): Promise<number> {
   if (database.kind === "postgres") await sql`set local synchronous_commit = off`.execute(transaction);
   return database.nowMs(transaction);
@@ -155,7 +157,7 @@ function parse(state: string | null): SubjectState | undefined {
   return state === null ? undefined : (JSON.parse(state) as SubjectState);
 }
 
-/** The states of these subjects that have a row, kept for this transaction; null for a row without a state. */
+/** Locks and returns the states of these subjects, as far as they have rows; null for a row without a state. */
 async function lockStates(
   database: Database,
   transaction: Kysely<Schema>,
@@ -173,7 +175,7 @@ async function lockStates(
   return found;
 }
 
-/** Writes states whose rows are kept by this transaction. */
+/** Writes states whose rows this transaction has locked. */
 async function writeStates(transaction: Kysely<Schema>, states: ReadonlyMap<string, SubjectState>): Promise<void> {
   const rows = [...states]
     .toSorted(([a], [b]) => compare(a, b))
@@ -192,7 +194,7 @@ async function writeStates(transaction: Kysely<Schema>, states: ReadonlyMap<stri
   }
 }
 
-/** Makes the rows of new subjects: outside any transaction, so that no two wait for each other's rows. */
+/** Inserts rows for new subjects, outside any transaction, so that no two transactions wait for each other's rows. */
 async function makeStates({ query }: Database, subjects: readonly string[]): Promise<void> {
   for (const chunk of chunksOf(subjects)) {
     const made = query

@@ -2,14 +2,14 @@ import type { BudgetHoldRow, SpendingRow } from "../schema.ts";
 import { batchesOf, forUpdate, insertRows, listOf, type Statements } from "../statements.ts";
 
 /*
- * Every transaction takes its rows in the same order, so that none waits for one that waits for it: completions, holds,
- * spending, sums of usage, keys, and of each kind by their names.
+ * Lock order of all transactions, against deadlocks: completions, holds, spending, usage sums, keys; within each table by
+ * name.
  */
 
-/** By how much what is spent and held of one subject and month changes. */
+/** Change of the spent and held money of one subject and month. */
 export type SpendingChange = SpendingRow;
 
-/** Adds up what happens to each subject and month of one transaction. */
+/** Sums the changes of each subject and month in one transaction. */
 export class SpendingChanges {
   readonly #changes = new Map<string, SpendingChange>();
 
@@ -24,7 +24,7 @@ export class SpendingChanges {
     });
   }
 
-  /** Writes what does change. */
+  /** Writes the changes that are not zero. */
   async apply(statements: Statements): Promise<void> {
     const changed = [...this.#changes.values()]
       .filter(({ spent_micro_usd, held_micro_usd }) => spent_micro_usd !== 0 || held_micro_usd !== 0)
@@ -40,8 +40,8 @@ export class SpendingChanges {
 }
 
 /**
- * Removes what these completions hold, and takes it off what their subjects hold. In the ledger's transaction, so that the
- * same money is never both held and spent, nor neither. Answers in which month each completion held anything.
+ * Removes the holds of these completions, and subtracts them from the subjects' held money. Runs in the ledger's
+ * transaction, so that money is held or spent, never both or neither. Answers the month of each completion's hold.
  */
 export async function releaseHolds(
   statements: Statements,
@@ -60,13 +60,13 @@ export async function releaseHolds(
   return months;
 }
 
-/** What is no longer held, as a change of what is. */
+/** Subtracts these holds from the held money. */
 export function takeOff(holds: readonly BudgetHoldRow[], changes: SpendingChanges): void {
   for (const { subject, month, amount_micro_usd } of holds)
     changes.add({ subject, month, spent_micro_usd: 0, held_micro_usd: -amount_micro_usd });
 }
 
-/** The order in which rows of spending are taken. */
+/** Order in which rows of spending are locked. */
 export function bySubject(
   left: Pick<SpendingRow, "subject" | "month">,
   right: Pick<SpendingRow, "subject" | "month">,
@@ -74,7 +74,7 @@ export function bySubject(
   return compare(left.subject, right.subject) || compare(left.month, right.month);
 }
 
-/** By code units, as every process does it, whatever its language. */
+/** Compares by code units: the same order in every process, whatever its locale. */
 export function compare(left: string, right: string): number {
   if (left === right) return 0;
   return left < right ? -1 : 1;

@@ -5,7 +5,7 @@ import type { Statements } from "../statements.ts";
 import { type Perform, runTransaction } from "../transactions.ts";
 import { type PoolOptions, PostgresConnections } from "./pool.ts";
 
-/** Connections to a PostgreSQL database, which are made when they are needed. */
+/** Opens a PostgreSQL database; connections are made on demand. */
 export function connectPostgres(options: PoolOptions): Database {
   const pool = new PostgresConnections(options);
   const dialect = new PostgresDialect({ pool });
@@ -15,7 +15,7 @@ export function connectPostgres(options: PoolOptions): Database {
   return new Database("postgres", query, { perform, isUp: () => pool.isUp });
 }
 
-/** Runs statements in a transaction of PostgreSQL, which has numbers for the parameters. */
+/** Runs statements in a PostgreSQL transaction, whose parameters are numbered. */
 function createPostgresStatements(transaction: Transaction<Schema>): Statements {
   return {
     kind: "postgres",

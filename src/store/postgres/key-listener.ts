@@ -4,13 +4,13 @@ import { dropClient, toClientConfig } from "./pool.ts";
 
 const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
-/** A connection can be dead without either side's knowing; a question finds out. */
+/** Interval of a query that detects dead connections. */
 const QUESTION_MS = 10_000;
 
-/** A pooler that hands out a connection for each transaction forgets who listens. */
+/** Also detects a pooler in transaction mode, which does not keep LISTEN. */
 const STILL_LISTENING = "select 1 from pg_listening_channels() as channel where channel = $1";
 
-/** Hears on a connection of its own of the keys that other processes change; connects again whenever it is lost. */
+/** Listens for keys changed by other processes, on a connection of its own; reconnects when it is lost. */
 export class KeyListener {
   readonly #url: string;
   readonly #changes: Pick<KeyChanges, "announce">;
@@ -26,7 +26,7 @@ export class KeyListener {
     void this.#connect();
   }
 
-  /** Whether changes of other processes are heard of now. */
+  /** Whether LISTEN is active. */
   get isListening(): boolean {
     return this.#isListening;
   }
@@ -52,7 +52,7 @@ export class KeyListener {
     }
     this.#isListening = true;
     this.#pauseMs = FIRST_PAUSE_MS;
-    // Whatever was said while nobody listened.
+    // Notifications may have been missed before.
     this.#changes.announce(ANY_KEY);
     this.#askLater(client);
   }
@@ -75,7 +75,7 @@ export class KeyListener {
     dropClient(client);
     clearTimeout(this.#timer);
     if (this.#closed) return;
-    // Random, so that the replicas do not all come back at the same moment.
+    // Random, so that replicas do not reconnect at the same moment.
     const pauseMs = this.#pauseMs * (0.5 + Math.random() / 2);
     this.#pauseMs = Math.min(this.#pauseMs * 2, MAX_PAUSE_MS);
     this.#timer = setTimeout(() => void this.#connect(), pauseMs);

@@ -3,25 +3,25 @@ import pg from "pg";
 import { StoreError } from "../store-error.ts";
 
 const CONNECT_MS = 2_000;
-/** A little sooner than our own limit, so that a slow statement costs no connection: that is for servers that hang. */
+/** Shorter than QUERY_MS, so that a slow statement fails without losing its connection: QUERY_MS is for hung servers. */
 const STATEMENT_MS = 1_800;
 const QUERY_MS = 2_000;
 const CLOSING_MS = 2_000;
-/** Of the types bigint and numeric: as texts they would be added up as texts. */
+/** PostgreSQL types parsed as numbers: bigint and numeric. As texts they would be concatenated instead of added. */
 const AS_NUMBERS: ReadonlySet<number> = new Set([pg.types.builtins.INT8, pg.types.builtins.NUMERIC]);
 
 export interface PostgresOptions {
   readonly url: string;
-  /** False where statements may take as long as they need. */
+  /** False for statements without a time limit. */
   readonly limited: boolean;
 }
 
 export interface PoolOptions extends PostgresOptions {
-  /** How many connections there are at most. */
+  /** Largest number of connections. */
   readonly connections: number;
 }
 
-/** How every connection of ours is made. */
+/** Settings of every connection. */
 export function toClientConfig({ url, limited }: PostgresOptions): pg.ClientConfig {
   return {
     connectionString: url,
@@ -34,17 +34,17 @@ export function toClientConfig({ url, limited }: PostgresOptions): pg.ClientConf
   };
 }
 
-/** Ends a connection without a word to the server, which may be hanging. */
+/** Closes a connection's socket without notifying the server, which may be hung. */
 export function dropClient(client: pg.ClientBase): void {
   (client as unknown as { connection: { stream: { destroy(): void } } }).connection.stream.destroy();
 }
 
 /**
- * Connections for Kysely, each given up as soon as it has not answered: pg would keep it, and the next query would wait
- * behind the one that hangs. Rejects with a StoreError when the server cannot be asked.
+ * Connection pool for Kysely that drops a connection as soon as it fails to answer: pg would keep it, and the next query
+ * would wait behind the hung one. Rejects with a StoreError when the server is unavailable.
  */
 export class PostgresConnections implements PostgresPool {
-  /** Kysely would use them to cancel statements: ours end by themselves. */
+  /** Kysely would use them to cancel statements; here statements have time limits. */
   readonly options = {};
   readonly #pool: pg.Pool;
   readonly #where: string;
@@ -54,11 +54,11 @@ export class PostgresConnections implements PostgresPool {
   constructor({ connections, ...options }: PoolOptions) {
     this.#where = describePostgresUrl(options.url);
     this.#pool = new pg.Pool({ ...toClientConfig(options), max: connections });
-    // A connection that breaks while nobody uses it is replaced when somebody needs one.
+    // An idle connection that breaks is replaced on demand.
     this.#pool.on("error", () => undefined);
     this.#pool.on("connect", (client) => {
       this.#clients.add(client);
-      // While somebody has it, between two statements, the pool does not listen: unheard it would end the process.
+      // The pool does not listen while a connection is in use; without a listener, an error would end the process.
       client.on("error", () => undefined);
     });
     this.#pool.on("remove", (client) => void this.#clients.delete(client));
@@ -83,14 +83,14 @@ export class PostgresConnections implements PostgresPool {
       for (const client of this.#clients) dropClient(client);
     }, CLOSING_MS);
     await this.#pool.end();
-    // Those that were told to end, by a server that does not answer, would keep the process.
+    // Connections to a server that does not answer must not keep the process alive.
     timer.unref();
   }
 
   #lend(client: pg.PoolClient): PostgresPoolClient {
     let lost: Error | undefined;
     const query = async (sql: string, parameters: readonly unknown[]): Promise<unknown> => {
-      // The rollback of a transaction whose connection has gone.
+      // The rollback of a transaction whose connection is lost.
       if (lost !== undefined) throw lost;
       try {
         const result = await client.query(sql, [...parameters]);
@@ -109,68 +109,70 @@ export class PostgresConnections implements PostgresPool {
   }
 }
 
-/** Counts, sums and bigints as numbers: ours stay far below 2^53. Without a say in what the driver does elsewhere. */
+/**
+ * Parses counts, sums and bigints as numbers: the values stay far below 2^53. Does not change the driver's global parsers.
+ */
 const NUMBER_TYPES: pg.CustomTypesConfig = {
   getTypeParser(oid: number, format?: "text" | "binary") {
     return AS_NUMBERS.has(oid) ? Number : (pg.types.getTypeParser(oid, format) as unknown);
   },
 };
 
-/** Checks the address of a database. Throws a StoreError that does not repeat it: it holds a password. */
+/** Checks a PostgreSQL address. Throws a StoreError that does not repeat it, because it holds a password. */
 export function checkPostgresUrl(text: string): void {
   const url = URL.parse(text);
   if (url !== null && ["postgres:", "postgresql:"].includes(url.protocol)) return;
   throw new StoreError("database.url is not a PostgreSQL address, such as postgres://user:password@host:5432/parley.");
 }
 
-/** What people may see of the address: `PostgreSQL at host:5432/parley`. */
+/** Describes the address without secrets: `PostgreSQL at host:5432/parley`. */
 export function describePostgresUrl(text: string): string {
   const { hostname, port, pathname } = new URL(text);
   return `PostgreSQL at ${hostname || "localhost"}:${port || "5432"}${pathname}`;
 }
 
-/** What an operator can do, by SQLSTATE or by the system's word. */
+/** Reasons and remedies for an operator, by SQLSTATE or system error code. */
 const REMEDIES: Readonly<Record<string, string>> = {
   "28P01": "it does not take our password; correct database.url",
-  "28000": "it does not let us in; look at its pg_hba.conf and at database.url",
+  "28000": "it refuses this user or host; check its pg_hba.conf and database.url",
   "3D000": "there is no database of this name; create it, or correct database.url",
   "42501": "this user may not do that; grant it the right to create tables in the schema",
   "53300": "it has no connection left; raise its max_connections, or run fewer replicas",
   "57P03": "it is starting or stopping",
   ECONNREFUSED: "nothing listens there",
   ECONNRESET: "it has closed the connection",
-  ENOTFOUND: "this host is not known",
+  ENOTFOUND: "this host name does not exist",
   EAI_AGAIN: "the host's name cannot be looked up at the moment",
   ETIMEDOUT: "it cannot be reached",
   "57014": "a statement took too long",
   "55P03": "a lock is held for too long",
 };
 
-/** The driver's own time limits, which have no code. */
+/** Messages of the driver's own time limits, which have no code. */
 const DRIVER_TIMEOUTS: ReadonlySet<string> = new Set([
   "Query read timeout",
   "timeout expired",
   "timeout exceeded when trying to connect",
   "Connection terminated due to connection timeout",
 ]);
-/** The protocol was violated: a pooler says so of a setting that it does not pass on. */
+/** SQLSTATE of a protocol violation; a pooler uses it for a startup setting that it does not support. */
 const PROTOCOL_VIOLATION = "08P01";
 const POOLER =
   "a pooler such as PgBouncer refuses our settings; set its ignore_startup_parameters = statement_timeout and its pool_mode = session";
 
-/** Classes of SQLSTATE after which a connection is of no use: connection, resources of the server, its operator. */
+/** SQLSTATE classes after which a connection is useless: connection, server resources, operator intervention. */
 const LOST_CLASSES = new Set(["08", "53", "57"]);
 const STATEMENT_TOO_LONG = "57014";
 
 /** Whether the connection, rather than the statement, has failed. */
 function isConnectionError(error: unknown): boolean {
   const { code } = (error ?? {}) as { code?: unknown };
-  // The driver's own errors, such as its time limits, have no code, and those of the system are words.
+  // The driver's own errors, such as time limits, have no code; system errors have names, not five characters.
   if (typeof code !== "string" || code.length !== 5) return true;
   return code !== STATEMENT_TOO_LONG && LOST_CLASSES.has(code.slice(0, 2));
 }
 
-/** The same fault with a message for the operator. PostgreSQL's messages hold no password. */
+/** Converts an error into one with a message for the operator. PostgreSQL's messages hold no password. */
 function toStoreError(where: string, error: unknown): StoreError {
   if (error instanceof StoreError) return error;
   return new StoreError(`${where}: ${reason(error)}.`, { cause: error });

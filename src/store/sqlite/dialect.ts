@@ -17,11 +17,11 @@ import type { SqliteReply, SqliteRequest, SqliteRows, SqliteWork } from "./sqlit
 
 export interface SqliteThreadOptions {
   readonly file: string;
-  /** How long one statement may take; undefined for as long as it needs. */
+  /** Limit for one statement; undefined for none. */
   readonly limitMs: number | undefined;
 }
 
-/** SQLite in a thread of its own, for Kysely. A thread that has died is replaced at the next query. */
+/** SQLite in a worker thread, for Kysely. A dead thread is replaced at the next query. */
 export class SqliteThreadDialect implements Dialect {
   readonly #driver: SqliteThreadDriver;
 
@@ -29,12 +29,12 @@ export class SqliteThreadDialect implements Dialect {
     this.#driver = new SqliteThreadDriver(options);
   }
 
-  /** Ends the thread as a fault would: for tests. */
+  /** Terminates the thread, for tests. */
   async killThread(): Promise<void> {
     await this.#driver.killThread();
   }
 
-  /** Runs a whole transaction in the thread: one message there and one back. */
+  /** Runs a whole transaction in the thread, with one message in each direction. */
   readonly perform: Perform = (name, input) => this.#driver.perform(name, input);
 
   createDriver(): Driver {
@@ -54,7 +54,7 @@ export class SqliteThreadDialect implements Dialect {
   }
 }
 
-/** Kysely's own lock for single connections wakes all who wait for each one that goes on; the driver has a queue. */
+/** Turns off Kysely's lock for single connections, which wakes all waiting queries each time; the driver has a queue. */
 class QueuedSqliteAdapter extends SqliteAdapter {
   override get supportsMultipleConnections(): boolean {
     return true;
@@ -64,7 +64,7 @@ class QueuedSqliteAdapter extends SqliteAdapter {
 class SqliteThreadDriver implements Driver {
   readonly #options: SqliteThreadOptions;
   #thread: SqliteThread | undefined;
-  /** One connection, and whoever holds it may be in a transaction: the others wait here, first come, first served. */
+  /** There is one connection, whose holder may be in a transaction: others wait in `#waiting`, first in, first out. */
   #isTaken = false;
   #isClosed = false;
   readonly #waiting: (() => void)[] = [];
@@ -100,7 +100,7 @@ class SqliteThreadDriver implements Driver {
     );
 
   async beginTransaction(connection: DatabaseConnection): Promise<void> {
-    // A plain "begin" takes the write lock at the first write, when it is too late to wait for it.
+    // A plain "begin" takes the write lock only at the first write, when it is too late to wait for it.
     await connection.executeQuery(CompiledQuery.raw("begin immediate"));
   }
 
@@ -122,7 +122,7 @@ class SqliteThreadDriver implements Driver {
   }
 }
 
-/** Stays with the thread it was made for: the rest of a transaction must not be run by that thread's successor. */
+/** Bound to one thread: the rest of a transaction must not run in that thread's successor. */
 class SqliteThreadConnection implements DatabaseConnection {
   readonly #thread: SqliteThread;
 
@@ -137,9 +137,9 @@ class SqliteThreadConnection implements DatabaseConnection {
 
   readonly perform: Perform = (name, input) => this.#thread.perform(name, input);
 
-  // oxlint-disable-next-line require-yield -- nothing is streamed
+  // oxlint-disable-next-line require-yield -- rows are not streamed
   async *streamQuery(): AsyncIterableIterator<never> {
-    throw new Error("rows are not streamed from the database's thread");
+    throw new Error("the SQLite dialect does not stream rows");
   }
 }
 
@@ -149,12 +149,12 @@ interface Pending {
   readonly cancelTimer: () => void;
 }
 
-/** How long a thread may take to close its file. */
+/** Limit for a thread to close its file. */
 const CLOSING_MS = 2_000;
 
 /**
- * One thread with one SQLite connection. It ends for good when it is closed, dies, or does not answer in time: what waits
- * for it is rejected then, and so is everything that is asked of it later.
+ * A thread with one SQLite connection. It ends for good when it is closed, dies or exceeds `limitMs`: pending and later
+ * queries are then rejected.
  */
 class SqliteThread {
   readonly #worker: Worker;
@@ -164,7 +164,7 @@ class SqliteThread {
   #lastId = 0;
   #end: StoreError | undefined;
 
-  /** `limitMs` is how long a statement or a transaction may take; undefined for as long as it needs. */
+  /** `limitMs` is the limit for a statement or a transaction; undefined for none. */
   constructor({ file, limitMs }: { readonly file: string; readonly limitMs: number | undefined }) {
     this.#limitMs = limitMs;
     // The built program is JavaScript, the sources are not.
@@ -190,7 +190,7 @@ class SqliteThread {
     return (await this.#ask({ sql, parameters })) as SqliteRows;
   }
 
-  /** Runs a transaction, outside any other. Rejects as `execute` does: then nothing of it has happened. */
+  /** Runs a transaction; no other one may be open. Rejects as `execute` does, and then nothing has changed. */
   readonly perform: Perform = async (name, input) =>
     (await this.#ask({ transaction: name, input })) as TransactionAnswer<typeof name>;
 
@@ -200,18 +200,18 @@ class SqliteThread {
     return new Promise((resolve, reject) => {
       const timer = this.#limitMs === undefined ? undefined : setTimeout(() => this.#giveUp(), this.#limitMs);
       this.#pending.set(id, { resolve, reject, cancelTimer: () => clearTimeout(timer) });
-      // Only work keeps the process from ending.
+      // The thread keeps the process alive only while it has work.
       this.#worker.ref();
       this.#post({ id, work });
     });
   }
 
-  /** Ends the thread, whatever it is doing, as a fault of its own would. */
+  /** Terminates the thread at once. */
   async kill(): Promise<void> {
     await this.#worker.terminate();
   }
 
-  /** Lets the statements under way end, and closes the file. */
+  /** Lets running statements end, and closes the file. */
   async close(): Promise<void> {
     if (this.#end === undefined) this.#post("close");
     let timer: NodeJS.Timeout | undefined;
@@ -238,7 +238,7 @@ class SqliteThread {
   }
 
   #giveUp(): void {
-    this.#lose(new StoreError("The database has not answered in time. Look at the disk it is on."));
+    this.#lose(new StoreError("The database has not answered in time; check the disk that holds it."));
     void this.#worker.terminate();
   }
 

@@ -1,10 +1,10 @@
 import type { AggregateOptions, DatabaseSync } from "node:sqlite";
 import type { Percentiles } from "../../ledger/usage-store.ts";
 
-/** What must not exceed each of a `Percentiles`. */
+/** Shares of the values that are at most each of `Percentiles`. */
 export const SHARES = { p50: 0.5, p95: 0.95, p99: 0.99 } as const satisfies Record<keyof Percentiles, number>;
 
-/** Gives SQLite the function `percentiles`: of a column, as a JSON list in the order of `SHARES`; null where it is empty. */
+/** Registers SQLite's aggregate function `percentiles`: a JSON list in the order of `SHARES`; null without values. */
 export function addPercentiles(database: DatabaseSync): void {
   const percentiles = {
     start: (): number[] => [],
@@ -18,6 +18,6 @@ export function addPercentiles(database: DatabaseSync): void {
       return JSON.stringify(Object.values(SHARES).map((share) => sorted[Math.ceil(sorted.length * share) - 1]));
     },
   };
-  // By its types what is gathered must be something that SQLite stores.
+  // The types allow only SQL values as an aggregate's state.
   database.aggregate("percentiles", percentiles as unknown as AggregateOptions);
 }

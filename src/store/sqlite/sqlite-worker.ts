@@ -1,4 +1,4 @@
-// Runs in a thread of its own: SQLite waits for the disk and for locks on the thread that calls it.
+// Entry point of SQLite's thread: SQLite blocks the calling thread while it waits for the disk and for locks.
 import type { DatabaseSync, SQLInputValue, StatementSync } from "node:sqlite";
 import { parentPort, workerData } from "node:worker_threads";
 import { BoundedMap } from "../../core/bounded-map.ts";
@@ -6,21 +6,21 @@ import { openSqlite } from "./sqlite.ts";
 import type { Statements } from "../statements.ts";
 import { runTransaction, type TransactionInput, type TransactionName } from "../transactions.ts";
 
-/** What is to be done: one statement, or a whole transaction. */
+/** One statement, or a whole transaction. */
 export type SqliteWork =
   | { readonly sql: string; readonly parameters: readonly unknown[] }
   | { readonly transaction: TransactionName; readonly input: unknown };
 
-/** Work, or the last message of all. */
+/** Work, or the final message. */
 export type SqliteRequest = { readonly id: number; readonly work: SqliteWork } | "close";
 
 export interface SqliteRows {
   readonly rows: readonly unknown[];
-  /** How many rows a statement that returns none has changed. */
+  /** Number of changed rows, for a statement that returns none. */
   readonly changes: number | undefined;
 }
 
-/** What was wrong: an error loses what is not in every error when it is sent to another thread. */
+/** The fields of an error, because sending an error to another thread loses those that not every error has. */
 export interface SqliteFault {
   readonly message: string;
   readonly code: string | undefined;
@@ -37,7 +37,9 @@ interface Prepared {
   readonly answersRows: boolean;
 }
 
-/** Preparing costs more than running most statements. Those of a batch differ by its size, so not all are kept. */
+/**
+ * Limit of cached statements, because preparing costs more than running most of them. Statements of batches differ by size.
+ */
 const MAX_PREPARED = 200;
 
 const { file } = workerData as { file: string };
@@ -56,7 +58,7 @@ parentPort?.on("message", (request: SqliteRequest) => {
 async function replyTo({ id, work }: Exclude<SqliteRequest, "close">): Promise<void> {
   let reply: SqliteReply;
   try {
-    // Opened by the first statement, and again by the next one when that fails: whoever asks hears what is wrong.
+    // Opened by the first statement; a failure is that statement's error, and the next one tries again.
     database ??= openSqlite(file);
     reply = {
       id,
@@ -68,7 +70,7 @@ async function replyTo({ id, work }: Exclude<SqliteRequest, "close">): Promise<v
   parentPort?.postMessage(reply, []);
 }
 
-/** SQLite answers at once, so that no other message comes between the statements. */
+/** Runs a transaction. SQLite answers synchronously, so no other message comes between its statements. */
 async function perform(
   open: DatabaseSync,
   { transaction, input }: Extract<SqliteWork, { readonly transaction: unknown }>,
@@ -77,7 +79,7 @@ async function perform(
     kind: "sqlite",
     run: async <R>(sql: string, parameters: readonly unknown[]) => execute(open, sql, parameters).rows as readonly R[],
   };
-  // A plain "begin" takes the write lock at the first write, when it is too late to wait for it.
+  // A plain "begin" takes the write lock only at the first write, when it is too late to wait for it.
   execute(open, "begin immediate");
   try {
     const answer = await runTransaction(statements, transaction, input as TransactionInput<TransactionName>);
@@ -90,7 +92,7 @@ async function perform(
 }
 
 function execute(open: DatabaseSync, sql: string, parameters: readonly unknown[] = []): SqliteRows {
-  // A full disk, for one, has ended the transaction already.
+  // SQLite has already rolled back after some errors, such as a full disk.
   if (sql === "rollback" && !open.isTransaction) return { rows: [], changes: undefined };
   const { statement, answersRows } = prepare(open, sql);
   const values = parameters as SQLInputValue[];

@@ -2,12 +2,14 @@ import { DatabaseSync } from "node:sqlite";
 import { addPercentiles } from "./percentiles.ts";
 
 /**
- * How long SQLite itself waits for another process's lock. Reads wait behind it, so the patience is elsewhere: see
+ * Time that SQLite itself waits for another process's lock. Short, because reads wait behind it; the retries are in
  * `retryWhileBusy`.
  */
 const BUSY_TIMEOUT_MS = 5;
 
-/** Opens a SQLite file the way we want it: readers never wait for writers, and what is committed survives a power cut. */
+/**
+ * Opens a SQLite file in WAL mode (readers never wait for writers) with full synchronisation (commits survive a power cut).
+ */
 export function openSqlite(file: string): DatabaseSync {
   const database = new DatabaseSync(file, { timeout: BUSY_TIMEOUT_MS, enableForeignKeyConstraints: true });
   try {

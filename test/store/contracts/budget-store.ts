@@ -5,10 +5,10 @@ import { entry } from "./entries.ts";
 
 const month = (): string => new Date().toISOString().slice(0, 7);
 
-/** What every BudgetStore promises. */
+/** Registers the suite that every BudgetStore has to pass. */
 export function describeBudgetStore(open: () => Promise<Store>): void {
   describe("budgets", () => {
-    it("admit what fits, to the last, and say what is full", async () => {
+    it("admit demands until the budget is used up, and name the exhausted one", async () => {
       const { budgets, ledger } = await open();
       const decisions = await Promise.all(Array.from({ length: 40 }, () => budgets.hold(demand())));
       expect(decisions.filter(({ admitted }) => admitted)).toHaveLength(10);
@@ -33,7 +33,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       expect(await budgets.hold(demand({ holds: [] }))).toEqual({ admitted: true });
     });
 
-    it("are decided by what was spent, and no longer by what was held for it, as soon as the entry is written", async () => {
+    it("count the cost of a completion instead of its hold as soon as its entry is written", async () => {
       const { budgets, ledger } = await open();
       const all = demand({ amountMicroUsd: 1000 });
       expect(await budgets.hold(all)).toEqual({ admitted: true });
@@ -42,7 +42,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       expect(await budgets.hold(demand({ amountMicroUsd: 1 }))).toMatchObject({ takenMicroUsd: 1000 });
     });
 
-    it("hold more for another attempt of the same completion, until its entry is written", async () => {
+    it("extend the hold of a completion for another attempt, until its entry is written", async () => {
       const { budgets, ledger } = await open();
       const first = demand();
       const more = { ...first, amountMicroUsd: 250, extends: true };
@@ -58,13 +58,13 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 550, heldMicroUsd: 0 }]);
     });
 
-    it("hold no more for a completion for which nothing is held", async () => {
+    it("refuse to extend a hold that does not exist", async () => {
       const { budgets, ledger } = await open();
       expect(await budgets.hold(demand({ extends: true }))).toMatchObject({ admitted: false });
       expect((await ledger.spending(["key:k"], month()))[0]?.heldMicroUsd).toBe(0);
     });
 
-    it("take back what was cancelled, once", async () => {
+    it("release a cancelled hold, once", async () => {
       const { budgets, ledger } = await open();
       const held = demand();
       await budgets.hold(held);
@@ -75,7 +75,7 @@ export function describeBudgetStore(open: () => Promise<Store>): void {
       expect(await ledger.spending(["key:k"], month())).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 100 }]);
     });
 
-    it("free what nobody settled, when it must be over", async () => {
+    it("release expired holds that were not settled", async () => {
       const { budgets, ledger } = await open();
       const holds = ["key:k", "account:a"].map((subject) => ({ subject, limitMicroUsd: 1000 }));
       await Promise.all([budgets.hold(demand({ holds, lastsMs: 0 })), budgets.hold(demand({ holds, lastsMs: 0 }))]);

@@ -6,7 +6,10 @@ import { describeKeyStore } from "./key-store.ts";
 import { describeLedgerStore } from "./ledger-store.ts";
 import { describeUsageStore } from "./usage-store.ts";
 
-/** What every database promises. `open` gives a store on an empty one, and closes it when the test has ended. */
+/**
+ * Registers the suites that every database has to pass. `open` returns a store on an empty one, and closes it after the
+ * test.
+ */
 export function describeStore(open: () => Promise<Store>): void {
   describeKeyStore(open);
   describeAccountStore("the database", open);

@@ -1,12 +1,12 @@
 import { DEFAULT_ACCOUNT_ID } from "../../../src/access/key-store.ts";
 import type { LedgerEntry } from "../../../src/core/ledger.ts";
 
-/** When entries start unless something else is said. */
+/** Default start of entries. */
 export const NOON = Date.UTC(2026, 10, 21, 12);
 
 let made = 0;
 
-/** An entry that is like no other only by its ID. */
+/** An entry with a unique ID and default values. */
 export function entry(changes: Partial<LedgerEntry> = {}): LedgerEntry {
   return {
     completionId: `chatcmpl-${process.pid}-${++made}`,

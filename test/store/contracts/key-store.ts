@@ -5,12 +5,12 @@ import { createFirstKey, createKey, revokeKey, rotateKey, updateKey } from "../.
 import { systemClock } from "../../../src/core/clock.ts";
 import { NO_LIMITS } from "../../../src/core/principal.ts";
 
-/** What every KeyStore promises. */
+/** Registers the suite that every KeyStore has to pass. */
 export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }>): void {
   const openContext = async () => ({ store: (await open()).keys, clock: systemClock });
 
   describe("keys", () => {
-    it("come back as they were stored", async () => {
+    it("are read as they were stored", async () => {
       const context = await openContext();
       const { store } = context;
       const plain = await createKey(context, { name: "é'; drop table api_keys; --" });
@@ -50,7 +50,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.names([])).toEqual(new Map());
     });
 
-    it("are listed page by page and counted while they work", async () => {
+    it("are listed in pages, and counted while they work", async () => {
       const context = await openContext();
       const { store, clock } = context;
       for (const name of ["a", "b", "c"]) await createKey(context, { name });
@@ -66,7 +66,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.countWorking([], 0)).toEqual(new Map());
     });
 
-    it("have one first among them, however many processes start at once", async () => {
+    it("have exactly one first key, however many processes start at once", async () => {
       const context = await openContext();
       const made = await Promise.all(Array.from({ length: 10 }, () => createFirstKey(context)));
       expect(made.filter((key) => key !== undefined)).toHaveLength(1);
@@ -74,7 +74,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await createFirstKey(context)).toBeUndefined();
     });
 
-    it("are replaced once, and not after they were revoked", async () => {
+    it("are replaced once, and never after a revocation", async () => {
       const context = await openContext();
       const { store } = context;
       const { record } = await createKey(context, { name: "a" });
@@ -88,7 +88,7 @@ export function describeKeyStore(open: () => Promise<{ readonly keys: KeyStore }
       expect(await store.replace({ ...again, id: next.record.id })).toBe(false);
     });
 
-    it("are changed in what is named and in nothing else, while they live", async () => {
+    it("are changed in the given fields only, and never after a revocation", async () => {
       const context = await openContext();
       const { store } = context;
       const { record } = await createKey(context, { name: "a", models: ["m"] });

@@ -6,10 +6,10 @@ import type { LedgerStore, LogPosition, LogQuery } from "../../../src/ledger/led
 import type { Store } from "../../../src/store/store.ts";
 import { entry, NOON } from "./entries.ts";
 
-/** What every LedgerStore promises. */
+/** Registers the suite that every LedgerStore has to pass. */
 export function describeLedgerStore(open: () => Promise<Store>): void {
   describe("the ledger", () => {
-    it("gives entries back as they were written, the latest to end first", async () => {
+    it("lists entries as they were written, latest end first", async () => {
       const { ledger } = await open();
       const attempt = { model: "m", outcome: "served", upstreamStatus: 200, reason: "", durationMs: 3 };
       const rate = { limit: 600, remaining: 12, resetMs: 58_800 };
@@ -26,7 +26,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
         estimated: true,
         limits: { requests: undefined, tokens: rate },
       });
-      // Began first, and ended last.
+      // Started first and ended last.
       const other = entry({
         startedAtMs: NOON - 9,
         endedAtMs: NOON + 2002,
@@ -37,7 +37,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.list({ limit: 1, untilMs: NOON + 2002 })).toMatchObject({ entries: [second] });
     });
 
-    it("gives page after page, also where many ended in one millisecond", async () => {
+    it("lists pages, also when many entries ended in one millisecond", async () => {
       const { ledger } = await open();
       const entries = Array.from({ length: 25 }, (_, index) => entry({ endedAtMs: NOON + (index % 3) }));
       await ledger.insert(entries);
@@ -49,7 +49,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(pages.flat()).toEqual(inOrder.map(({ completionId }) => completionId));
     });
 
-    it("lists those of an account, a key, a model, an outcome and a time", async () => {
+    it("filters by account, key, model, outcome and time", async () => {
       const { ledger } = await open();
       const entries = {
         a: entry({ completionId: "a", endedAtMs: NOON + 6, accountId: "acct_a", keyId: "key_a" }),
@@ -74,11 +74,11 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       );
     });
 
-    it("finds one by the completion's ID, and by the request's the latest", async () => {
+    it("finds an entry by the completion's ID, or the latest one by the request's ID", async () => {
       const { ledger } = await open();
       const [first, second] = [
         entry({ completionId: "one", requestId: "same", endedAtMs: NOON, accountId: "acct_a" }),
-        // A caller may call its request as another one's completion is called.
+        // A caller's request ID may equal another completion's ID.
         entry({ completionId: "two", requestId: "one", endedAtMs: NOON + 1, accountId: "acct_b" }),
       ];
       const third = entry({ completionId: "three", requestId: "same", endedAtMs: NOON + 2, accountId: "acct_b" });
@@ -92,18 +92,18 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.find("none")).toBeUndefined();
     });
 
-    it("writes whatever callers call their requests and models", async () => {
+    it("accepts any text as request ID and model", async () => {
       const { ledger } = await open();
       await ledger.insert([entry({ requestId: "a\0b", requestedModel: "\ud800", servedModel: "😀" })]);
       const [written] = (await ledger.list({ limit: 1 })).entries;
       expect(written).toMatchObject({ requestId: "a\uFFFDb", requestedModel: "\uFFFD", servedModel: "😀" });
     });
 
-    it("writes each entry once, and counts it once, however often it comes", async () => {
+    it("writes and counts each entry once, however often it is inserted", async () => {
       const { ledger } = await open();
       const entries = Array.from({ length: 20 }, () => entry());
       await Promise.all([ledger.insert(entries), ledger.insert(entries.toReversed()), ledger.insert(entries)]);
-      // What comes again after that finds the entries in the tables.
+      // The next insert meets entries that are already in the tables.
       await ledger.flush();
       await ledger.insert([...entries.slice(5), entry()]);
       expect((await ledger.list({ limit: 99 })).entries).toHaveLength(21);
@@ -113,26 +113,26 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.spending(["key:key_gone"], "2026-12")).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });
 
-    it("charges the line of a rotated key, in the month whose budget let it in", async () => {
+    it("charges the family of a rotated key, in the month of its hold", async () => {
       const { ledger, budgets } = await open();
       const holds = [{ subject: "key:key_first", limitMicroUsd: 1_000 }];
       const completionId = "chatcmpl-rotated";
       await budgets.hold({ id: completionId, holds, amountMicroUsd: 500, lastsMs: 60_000 });
       const month = monthOf(Date.now());
       expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 500 }]);
-      // Its process has another month.
+      // The replica's clock is in another month.
       await ledger.insert([{ ...entry({ completionId, startedAtMs: 0 }), keyFamilyId: "key_first" }]);
       expect(await ledger.spending(["key:key_first"], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
       expect(await ledger.spending(["key:key_gone"], month)).toEqual([{ spentMicroUsd: 0, heldMicroUsd: 0 }]);
     });
 
-    it("takes more entries at once than a statement has room for", async () => {
+    it("accepts more entries at once than fit into a statement", async () => {
       const { ledger } = await open();
       await ledger.insert(Array.from({ length: 1201 }, () => entry({ costMicroUsd: 1 })));
       expect(await ledger.spending(["key:key_gone"], "2026-11")).toEqual([{ spentMicroUsd: 1201, heldMicroUsd: 0 }]);
     });
 
-    it("says what many have spent in their order, and of some nothing", async () => {
+    it("returns the spending of many subjects in their order, zero for unknown ones", async () => {
       const { ledger } = await open();
       await ledger.insert([entry({ keyId: "key_b", costMicroUsd: 7 }), entry({ keyId: "key_a" })]);
       const subjects = [
@@ -146,7 +146,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.spending([], "2026-11")).toEqual([]);
     });
 
-    it("notes when a key was last used, and never an earlier moment", async () => {
+    it("records when a key was last used, and never an earlier time", async () => {
       const { ledger, keys } = await open();
       const { record } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
       await ledger.insert([entry({ keyId: record.id, endedAtMs: 500 }), entry({ keyId: record.id, endedAtMs: 900 })]);
@@ -155,7 +155,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect((await keys.list(undefined)).map(({ lastUsedAtMs }) => lastUsedAtMs)).toEqual([900]);
     });
 
-    it("notes it to the minute for when the entries are forgotten", async () => {
+    it("keeps the last use to the minute after the entries were pruned", async () => {
       const { ledger, keys } = await open();
       const { record } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
       for (const endedAtMs of [NOON, NOON + 59_999, NOON + 60_000, NOON + 90_000]) {
@@ -166,7 +166,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect((await keys.find(record.id))?.lastUsedAtMs).toBe(NOON + 60_000);
     });
 
-    it("settles what budgets held, in the month in which it was held", async () => {
+    it("settles a hold in the month of the hold", async () => {
       const { ledger, budgets } = await open();
       const subject = "key:key_1";
       const { completionId, ...rest } = entry({ keyId: "key_1", startedAtMs: Date.now() });
@@ -180,7 +180,7 @@ export function describeLedgerStore(open: () => Promise<Store>): void {
       expect(await ledger.spending([subject], month)).toEqual([{ spentMicroUsd: 30, heldMicroUsd: 0 }]);
     });
 
-    it("forgets old entries a bounded number at a time, and not what was spent", async () => {
+    it("prunes old entries a bounded number at a time, and keeps the spending", async () => {
       const { ledger } = await open();
       await ledger.insert(Array.from({ length: 1500 }, () => entry({ endedAtMs: NOON - 1 })));
       await ledger.insert([entry()]);

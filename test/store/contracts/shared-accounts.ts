@@ -21,15 +21,15 @@ export function accountNamed(name: string, changes: Partial<AccountRecord> = {})
   };
 }
 
-/** What a database promises of accounts beyond what every store does: to keys, and to many who come at the same moment. */
+/** Registers further suites for accounts in a database: effects on keys, and simultaneous calls. */
 export function describeSharedAccounts(open: () => Promise<Store>): void {
   describe("accounts of many processes", () => {
-    it("limit and disable their keys, and say so", async () => {
+    it("limit and disable their keys, and announce that", async () => {
       const { accounts, keys, keyChanges } = await open();
       const { secret } = await createKey({ store: keys, clock: systemClock }, { name: "a" });
       const heard: (string | undefined)[] = [];
       const end = keyChanges.subscribe((hash) => void heard.push(hash));
-      // Of a name and a role keys know nothing.
+      // Name and role do not affect keys.
       await accounts.update(DEFAULT_ACCOUNT_ID, { name: "renamed", role: "administrator" });
       expect(heard).not.toContain(undefined);
       const limits = { ...NO_LIMITS, concurrentRequests: 4 };
@@ -39,7 +39,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       end();
     });
 
-    it("give the default account to the first of many who sign up at once", async () => {
+    it("give the default account to one of many simultaneous sign-ups", async () => {
       const { accounts } = await open();
       const owners = Array.from({ length: 8 }, (_, index) => ({ email: `${index}@x`, name: "n", passwordHash: "h" }));
       const won = await Promise.all(owners.map((owner) => accounts.claimDefault(owner)));
@@ -61,7 +61,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
       usedAtMs: undefined,
     };
 
-    it("are accepted once, by the first of many", async () => {
+    it("are accepted once by many simultaneous sign-ups", async () => {
       const { accounts } = await open();
       await accounts.insertInvitation(invitation);
       expect(await accounts.findInvitation("h1")).toEqual(invitation);
@@ -74,7 +74,7 @@ export function describeSharedAccounts(open: () => Promise<Store>): void {
   });
 
   describe("throttles of many processes", () => {
-    it("count every failure, however many come at once", async () => {
+    it("count every one of many simultaneous failures", async () => {
       const { throttles } = await open();
       const change = (state: { count: number } | undefined) => ({
         count: (state?.count ?? 0) + 1,

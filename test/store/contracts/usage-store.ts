@@ -10,13 +10,13 @@ import { entry, NOON } from "./entries.ts";
 
 const { hour: HOUR_MS, day: DAY_MS } = STEP_MS;
 
-/** Everything there is, as one group and one step unless something else is said. */
+/** A query of all completions as one group and one step. */
 const ALL = { sinceMs: 0, untilMs: 2 * NOON, by: "none", step: "all" } as const;
 
-/** What every UsageStore promises. */
+/** Registers the suite that every UsageStore has to pass. */
 export function describeUsageStore(open: () => Promise<Store>): void {
   describe("usage", () => {
-    it("is added up by model, key, account and outcome, the dearest first", async () => {
+    it("is summed by model, key, account and outcome, the most expensive first", async () => {
       const { ledger, keys, accounts, usage } = await open();
       const { record } = await createKey({ store: keys, clock: systemClock }, { name: "mine" });
       await accounts.update(DEFAULT_ACCOUNT_ID, { name: "Default" });
@@ -51,7 +51,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       expect(named(await usage.summarize(ALL))).toEqual([["", undefined, 3]]);
     });
 
-    it("counts in the hour, and the day in UTC, in which a completion started", async () => {
+    it("is counted in the hour, and the UTC day, in which a completion started", async () => {
       const { ledger, usage } = await open();
       const midnight = Math.ceil(NOON / DAY_MS) * DAY_MS;
       const starts = [midnight - HOUR_MS - 1, midnight - HOUR_MS, midnight - 1, midnight];
@@ -73,7 +73,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       expect(await steps("day", { sinceMs: midnight + HOUR_MS })).toEqual([]);
     });
 
-    it("is narrowed by account, key, model and outcome", async () => {
+    it("is filtered by account, key, model and outcome", async () => {
       const { ledger, usage } = await open();
       await ledger.insert([
         entry({ accountId: "acct_a", keyId: "key_a", requestedModel: "x", servedModel: "n" }),
@@ -92,7 +92,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       expect(await count({ outcome: "cancelled" })).toBe(1);
     });
 
-    it("has one row for all groups that there are too many of, in each step", async () => {
+    it("has one row per step for all groups beyond maxGroups", async () => {
       const { ledger, usage } = await open();
       const entries = [9, 1, 5, 5, 1].map((costMicroUsd, at) => entry({ keyId: `key_${at}`, costMicroUsd }));
       const later = entry({ keyId: "key_4", costMicroUsd: 20, startedAtMs: NOON + HOUR_MS });
@@ -112,14 +112,14 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       ]);
     });
 
-    it("takes whatever callers call their models", async () => {
+    it("accepts any text as a model", async () => {
       const { ledger, usage } = await open();
       await ledger.insert(["a\0b", "\ud800", "😀".repeat(5_000), ""].map((servedModel) => entry({ servedModel })));
       const groups = (await usage.summarize({ ...ALL, by: "model" })).map(({ group }) => group);
       expect(groups.toSorted()).toEqual(["", "a\uFFFDb", "\uFFFD", "😀".repeat(250)].toSorted());
     });
 
-    it("comes to exactly what the entries do, however they came and whatever has become of them", async () => {
+    it("equals the sum of the entries, however they were inserted, and also after they were pruned", async () => {
       const { ledger, usage } = await open();
       let run = 0;
       const property = fc.asyncProperty(fc.array(someEntry, { maxLength: 60 }), someQuery, async (drawn, query) => {
@@ -135,7 +135,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       await fc.assert(property, { numRuns: 25 });
     });
 
-    it("is forgotten a bounded number of sums at a time", async () => {
+    it("is pruned a bounded number of sums at a time", async () => {
       const { ledger, usage } = await open();
       await ledger.insert(Array.from({ length: 1_500 }, (_, at) => entry({ keyId: `key_${at}` })));
       await ledger.insert([entry({ startedAtMs: NOON + HOUR_MS })]);
@@ -147,7 +147,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
   });
 
   describe("latency", () => {
-    it("is the nearest rank of what was served, of all and by time", async () => {
+    it("is the nearest rank of served completions, overall and by step", async () => {
       const { ledger, usage } = await open();
       const took = (durationMs: number, changes: Partial<LedgerEntry> = {}) => entry({ durationMs, ...changes });
       await ledger.insert([
@@ -180,7 +180,7 @@ export function describeUsageStore(open: () => Promise<Store>): void {
       expect((await usage.latency(ALL)).points).toEqual([]);
     });
 
-    it("is looked at by when completions ended, narrowed like sums", async () => {
+    it("is selected by the end of completions, and filtered like sums", async () => {
       const { ledger, usage } = await open();
       const endedAtMs = NOON + HOUR_MS;
       await ledger.insert([
@@ -231,7 +231,7 @@ const someQuery: fc.Arbitrary<UsageQuery> = fc.record({
   outcome: fc.constantFrom(undefined, "served", "failed"),
 });
 
-/** What the store is to answer, added up the slow way. */
+/** The expected answer of the store, computed from the entries. */
 function addUp(entries: readonly LedgerEntry[], query: UsageQuery): object[] {
   const matching = entries.filter(
     ({ startedAtMs, outcome }) =>
@@ -283,7 +283,7 @@ function sumsOf(entries: readonly LedgerEntry[]): UsageSums {
   };
 }
 
-/** The row of one plain entry, but for the changes. */
+/** The row of one default entry, with `changes`. */
 function row(group: string, changes: Partial<UsageSums>): object {
   const one = {
     completions: 1,

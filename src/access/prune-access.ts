@@ -5,18 +5,18 @@ import { pruneInvitations } from "./invitations.ts";
 import { pruneSessions } from "./sessions.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1000;
-/** How long security events can be looked up. */
+/** Retention of security events. */
 const EVENTS_KEPT_MS = 400 * DAY_MS;
-/** By then no throttle says anything any more. */
+/** Retention of throttles; older ones have no effect. */
 const THROTTLES_KEPT_MS = DAY_MS;
-/** Guesses at unknown addresses must not grow the database: of their counts and events only so many are kept. */
+/** Limits of counts and events for unknown addresses, so that guessing cannot grow the database. */
 const MOST_THROTTLES = 50_000;
 const MOST_ANONYMOUS_EVENTS = 10_000;
 
-/** How many of each were removed. */
+/** Number of removed rows of each kind. */
 export type Pruned = Readonly<Record<"sessions" | "browsers" | "invitations" | "events" | "throttles", number>>;
 
-/** Removes what has ended: to be called every few minutes, by any of the processes on a store. */
+/** Removes expired rows. Call it every few minutes, in any of the processes on a store. */
 export async function pruneAccess(
   context: Pick<AccessContext, "store" | "clock"> & { readonly throttles: ThrottleStore },
 ): Promise<Pruned> {
