@@ -83,8 +83,10 @@ async function assemble(
       metrics: {
         contentType: metrics.contentType,
         async text() {
-          for (const [{ name }, snapshot] of await fleet.askAll("metrics", null, FACTS_MS))
-            metrics.note(name, snapshot);
+          for (const [member, snapshot] of await fleet.askAll("metrics", null, FACTS_MS)) {
+            // A worker may have ended while others were slow: its last snapshot is in the sum already.
+            if (fleet.serving.includes(member)) metrics.note(member.name, snapshot);
+          }
           return metrics.text();
         },
       },

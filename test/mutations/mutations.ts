@@ -135,14 +135,14 @@ export const MUTATIONS: readonly Mutation[] = [
   {
     promise: "no timer of an attempt is left",
     file: "src/router/router.ts",
-    text: "            attempt.limit.close();\n          }\n          await emit",
-    by: "          }\n          await emit",
+    text: "        } finally {\n          attempt.limit.close();\n        }\n        await emit",
+    by: "        }\n        await emit",
   },
   {
     promise: "a stream's run is closed",
     file: "src/router/router.ts",
-    text: "      } finally {\n        run.close();\n      }\n    },\n\n    replace",
-    by: "      } finally {\n        void run;\n      }\n    },\n\n    replace",
+    text: "    } finally {\n      run.close();\n    }\n  }\n}\n",
+    by: "    } finally {\n      void run;\n    }\n  }\n}\n",
   },
   {
     promise: "retries do not multiply the load",
