@@ -4,35 +4,35 @@ import type { Annotation, Audio, Image, ReasoningBlock } from "../../../gen/parl
 import type { Attempt, Report } from "../../../gen/parley/v1/report_pb.js";
 import { type Base64, EncodedSource } from "../../encoding/base64.ts";
 
-/** JSON: a text, or where it has long strings, its bytes in pieces. */
+/** JSON as text, or as buffers where it has long strings. */
 export type JsonText = string | readonly Buffer[];
 
 /**
- * Long strings of one JSON text that are kept out of it while it is made: they need no escaping, and several megabytes
- * of a picture are not copied.
+ * Keeps long strings out of a JSON text while it is built: they need no escaping, and images of several megabytes are not
+ * copied.
  */
 export class HeldStrings {
   readonly #held: Base64[] = [];
-  /** Nobody can have guessed it. */
+  /** Random marker that no text can contain by chance. */
   #mark = "";
 
-  /** What stands for the string until `putBack`. */
+  /** Stores a string; returns its placeholder. */
   hold(text: Base64): string {
     this.#mark ||= randomUUID();
     return `${this.#mark}-${this.#held.push(text) - 1};`;
   }
 
-  /** The text with the strings in their places, each exactly once. */
+  /** Replaces the placeholders in a text by their strings. */
   putBack(text: string): JsonText {
     if (this.#held.length === 0) return text;
-    // Every other one is the number of a string.
+    // Odd parts are numbers of strings.
     const parts = text.split(new RegExp(`${this.#mark}-(\\d+);`));
     return parts.flatMap((part, at) => (at % 2 === 0 ? Buffer.from(part) : this.#held[Number(part)]!.pieces));
   }
 }
 
 /*
- * The pieces of an answer in the OpenAI format, written the same way whole and streamed.
+ * Parts of an answer in the OpenAI format, the same for whole answers and streams.
  */
 
 const FINISH_REASONS: Readonly<Record<FinishReason, string>> = {
@@ -70,7 +70,7 @@ export function usage(of: Usage): object {
   };
 }
 
-/** The `parley` object: what no field of the OpenAI format can say. */
+/** The `parley` object: facts without a field in the OpenAI format. */
 export function parley(report: Report): object {
   return {
     attempts: report.attempts.map(attempt),
@@ -92,7 +92,7 @@ export function attempt(of: Attempt): object {
   };
 }
 
-/** An `image_url` part with the picture in a data URL; `held` keeps characters that need not be copied. */
+/** An `image_url` part with a data URL; its characters are stored in `held`. */
 export function imagePart(image: Image, held?: HeldStrings): object {
   return {
     type: "image_url",
@@ -108,12 +108,12 @@ function imageUrl({ source, mediaType }: Image, held: HeldStrings | undefined): 
   return head + base64(source.case === "data" ? source.value : new Uint8Array());
 }
 
-/** Provider state where Google's own compatible endpoint puts it. */
+/** Provider state, in the place of Google's OpenAI-compatible endpoint. */
 export function thoughtSignature(signature: string): object {
   return { google: { thought_signature: signature } };
 }
 
-/** A reasoning block; `at` is left out when it stands first. */
+/** A reasoning block; without `at` when it is the first part. */
 export function thinkingBlock(block: ReasoningBlock, index: number): object {
   const { text, signature, redacted, textOffset, toolCallOffset } = block;
   const at = textOffset > 0 || toolCallOffset > 0 ? { at: { text: textOffset, tools: toolCallOffset } } : {};

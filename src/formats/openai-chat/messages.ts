@@ -25,12 +25,11 @@ const ROLES = {
 } as const satisfies Record<ChatMessage["role"], Role>;
 
 /*
- * Messages, parts and calls, of which a request may have thousands, are written as the plain objects that `create` makes
- * of a proto3 message: `create` goes through a list of fields, which costs more than everything else here. The compiler
- * misses a field that is not in them.
+ * Messages, parts and calls are plain objects of the shape that `create` returns: a request may have thousands, and `create`,
+ * which iterates over all fields, would cost more than the rest. The compiler reports a missing field.
  */
 
-/** One message of the OpenAI format as ours. `path` is where it stands in the request, for errors. */
+/** Converts a message of the OpenAI format. `path`: its place in the request, for errors. */
 export function toMessage(message: ChatMessage, path: string): Message {
   const out: Message = {
     $typeName: "parley.v1.Message",
@@ -57,7 +56,7 @@ function toContent({ content, images, audio }: ChatMessage, path: string): Conte
         ? []
         : [withContent({ case: "text", value: content })]
       : (content ?? []).map((part, index) => toPart(part, `${path}.content[${index}]`));
-  // Pictures of an earlier answer come back beside the text they came with.
+  // Images of an earlier answer are sent back beside its text.
   images?.forEach((image, index) => parts.push(toPart(image, `${path}.images[${index}]`)));
   if (audio != null) parts.push(withContent({ case: "audio", value: create(AudioSchema, { id: audio.id }) }));
   return parts;
@@ -140,7 +139,7 @@ function toToolCall(call: NonNullable<ChatMessage["tool_calls"]>[number]): ToolC
   };
 }
 
-/** Blocks with their signatures when the client kept them; else what it kept of the text. */
+/** Reasoning blocks with signatures if the client kept them, else the text that it kept. */
 function toReasoning({ thinking_blocks: blocks, reasoning_content: text }: ChatMessage): ReasoningBlock[] {
   if (blocks == null) return text == null || text === "" ? [] : [create(ReasoningBlockSchema, { text })];
   return blocks.map((block) =>
@@ -154,25 +153,25 @@ function toReasoning({ thinking_blocks: blocks, reasoning_content: text }: ChatM
   );
 }
 
-/** Google's place for a thought signature, which other providers' clients carry along unread. */
+/** Google's place for a thought signature, which clients of other providers pass through. */
 function signatureOf(
   extra: { google?: { thought_signature?: string | null | undefined } | null | undefined } | null | undefined,
 ): string | undefined {
   return extra?.google?.thought_signature ?? undefined;
 }
 
-/** An ephemeral cache mark, in the convention that clients of several gateways share. */
+/** An ephemeral cache mark, by the convention of several gateways. */
 export function toCacheMark(control: { ttl?: string | null | undefined } | null | undefined): CacheMark | undefined {
   return control == null ? undefined : create(CacheMarkSchema, { ttl: control.ttl ?? "" });
 }
 
-/** What a data URL holds. */
+/** Content of a data URL. */
 interface DataUrl {
   readonly mediaType: string;
   readonly data: Buffer;
 }
 
-/** The media types whose first bytes are told apart: what a picture is, not what it is called. */
+/** Media types detected by their first bytes. */
 const MAGIC: readonly (readonly [mediaType: string, offset: number, bytes: string])[] = [
   ["image/png", 0, "\x89PNG\r\n\x1a\n"],
   ["image/jpeg", 0, "\xff\xd8\xff"],
@@ -182,9 +181,8 @@ const MAGIC: readonly (readonly [mediaType: string, offset: number, bytes: strin
 ];
 
 /**
- * Reads a base64 data URL; undefined when it is not one. Letter case, parameters and line breaks are tolerated, wrong
- * base64 is not. The media type is told by the first bytes where they say it: clients often guess it wrong, and
- * providers refuse a wrong one.
+ * Parses a base64 data URL; undefined for anything else. Accepts any letter case, parameters and line breaks, but no invalid
+ * base64. Detects the media type by the first bytes where possible: clients often send a wrong one, which providers refuse.
  */
 export function readDataUrl(url: string): DataUrl | undefined {
   const comma = url.indexOf(",");
@@ -195,12 +193,12 @@ export function readDataUrl(url: string): DataUrl | undefined {
   return data && { mediaType: sniff(data) ?? declared.trim(), data };
 }
 
-/** Decodes base64, with or without padding and line breaks; undefined when it is something else, or empty. */
+/** Decodes base64, with or without padding and line breaks; undefined for invalid or empty input. */
 export function readBase64(text: string): Buffer | undefined {
   const packed = /\s/.test(text) ? text.replace(/\s+/g, "") : text;
   const digits = packed.endsWith("==") ? packed.length - 2 : packed.endsWith("=") ? packed.length - 1 : packed.length;
   const data = Buffer.from(packed, "base64");
-  // Node's decoder skips what it does not know: then the length tells.
+  // Node's decoder skips invalid characters: the length differs then.
   return digits > 0 && digits % 4 !== 1 && data.length === Math.floor((digits * 3) / 4) ? data : undefined;
 }
 

@@ -22,7 +22,7 @@ import { toCacheMark, toMessage } from "./messages.ts";
 import { type ChatRequest, INT32_MAX, KNOWN_MESSAGE_KEYS, KNOWN_REQUEST_KEYS } from "./schema.ts";
 import { readShape } from "./shape.ts";
 
-/** A client's request, and how it wants the answer written. */
+/** A request, and the requested form of its answer. */
 export interface ReadRequest {
   readonly request: CompletionRequest;
   readonly stream: boolean;
@@ -41,11 +41,11 @@ const EFFORTS = {
   max: ReasoningEffort.MAX,
 } as const;
 const MODES = { none: ToolMode.NONE, auto: ToolMode.AUTO, required: ToolMode.REQUIRED } as const;
-/** Fields that only OpenAI-compatible providers know, passed on as JSON. */
+/** Fields for OpenAI-compatible providers only, passed through as JSON. */
 const OPENAI_ONLY = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
 const KNOWN_PARLEY_KEYS: ReadonlySet<string> = new Set(["strict"]);
 
-/** Reads the JSON of a request to `/v1/chat/completions`. Throws `invalid_request` naming each field of a wrong type. */
+/** Converts the JSON of a request. Throws `invalid_request` that names each field of a wrong type. */
 export function readChatRequest(json: unknown): ReadRequest {
   const chat = readShape(json);
   return {
@@ -56,11 +56,11 @@ export function readChatRequest(json: unknown): ReadRequest {
 }
 
 function toCompletionRequest(chat: ChatRequest): CompletionRequest {
-  // As `create` would make it, which costs more than all that follows; the compiler misses a field that is not here.
+  // A plain object of the shape that `create` returns, at a fraction of its cost; the compiler reports a missing field.
   const request: CompletionRequest = {
     $typeName: "parley.v1.CompletionRequest",
     model: chat.model,
-    // One more than core takes is enough to be refused.
+    // One more than the limit of core is enough to be refused.
     messages: chat.messages
       .slice(0, MAX_MESSAGES + 1)
       .map((message, index) => toMessage(message, `messages[${index}]`)),
@@ -139,7 +139,7 @@ function toTool(tool: NonNullable<ChatRequest["tools"]>[number]): Tool {
   }
   const { name, description, parameters, strict } = tool.function;
   const parametersJson = parameters == null ? "" : JSON.stringify(parameters);
-  // Written like messages: see there.
+  // Plain objects, as messages.
   const value: FunctionTool = {
     $typeName: "parley.v1.FunctionTool",
     name,
@@ -177,7 +177,7 @@ function toResponseFormat(format: NonNullable<ChatRequest["response_format"]>): 
   return create(ResponseFormatSchema, { format: { case: "jsonSchema", value } });
 }
 
-/** Counts outside the contract's range are out of core's range too, which then says what the range is. */
+/** Clamps counts outside the contract's range: core refuses them and names the range. */
 function toInt32(value: number, field: string): number {
   if (Math.abs(value) > INT32_MAX) throw invalidField(field, "is too large");
   return value;
@@ -193,7 +193,7 @@ function unrecognizedFields(chat: ChatRequest): string[] {
   return unknown;
 }
 
-/** `path` comes before each key: a number is that of a message. */
+/** `path`: prefix of each key; a number is the index of a message. */
 function addUnknown(
   unknown: string[],
   given: object,

@@ -6,13 +6,13 @@ import { errorCode, FAILURE_TABLE } from "../../inbound/failure-table.ts";
 import * as write from "./answer.ts";
 import { attempt, HeldStrings, type JsonText } from "./answer.ts";
 
-/** A whole completion as OpenAI's `chat.completion`, written. */
+/** Writes a completion as OpenAI's `chat.completion`. */
 export function writeChatCompletion(completion: Completion): JsonText {
   const held = new HeldStrings();
   return held.putBack(JSON.stringify(toChatCompletion(completion, held)));
 }
 
-/** A whole completion as OpenAI's `chat.completion`; `held` keeps characters that need not be copied. */
+/** Converts a completion to OpenAI's `chat.completion`; images are stored in `held`. */
 export function toChatCompletion(completion: Completion, held?: HeldStrings): object {
   return {
     id: completion.id,
@@ -52,7 +52,7 @@ function toMessage(message: Message, held: HeldStrings | undefined): object {
   };
 }
 
-/** A string for text, parts in the provider's order as soon as there is a picture. */
+/** A string for text only; a list of parts in the provider's order with images. */
 function toContent({ content, toolCalls, refusal }: Message, held: HeldStrings | undefined): string | null | object[] {
   if (content.some((part) => part.content.case === "image")) {
     return content.flatMap(({ content: part }) => {
@@ -74,7 +74,7 @@ function toToolCall(call: ToolCall): object {
   };
 }
 
-/** A failure as OpenAI's error body. A 401 has no `code` at all; `attempts` is there when models were tried. */
+/** Converts a failure to OpenAI's error body. A 401 has no `code`; `attempts` is present when models were tried. */
 export function toErrorBody(failure: Failure): object {
   const { type } = FAILURE_TABLE[failure.code];
   return {
@@ -88,12 +88,12 @@ export function toErrorBody(failure: Failure): object {
   };
 }
 
-/** A failure as the last event of a stream: an `error` key alone, for one beside `choices` is overlooked by clients. */
+/** A failure as the last event of a stream: only an `error` key, because clients ignore one beside `choices`. */
 export function toErrorEvent(failure: Failure): string {
   return `data: ${JSON.stringify(toErrorBody(failure))}\n\n`;
 }
 
-/** A model in OpenAI's shape, with what its users need to know beside it. */
+/** A model in OpenAI's format, with additional facts. */
 export function toModelObject(model: Model): object {
   const names = (modalities: readonly Modality[]): string[] =>
     modalities.map((modality) => Modality[modality].toLowerCase());
@@ -110,7 +110,7 @@ export function toModelObject(model: Model): object {
   };
 }
 
-/** The list of models in OpenAI's shape. */
+/** The list of models in OpenAI's format. */
 export function toModelList(models: readonly Model[]): object {
   return { object: "list", data: models.map(toModelObject) };
 }

@@ -10,14 +10,14 @@ import type { ReasoningBlock } from "../../../gen/parley/v1/message_pb.js";
 import type { Report } from "../../../gen/parley/v1/report_pb.js";
 import * as write from "./answer.ts";
 
-/** The comment that keeps a silent stream's proxies awake. Never an empty `data:` line: official clients throw at it. */
+/** Comment that keeps proxies from closing a silent stream. Not an empty `data:` line, on which official clients throw. */
 export const KEEP_ALIVE = ": keep-alive\n\n";
 
 const DONE = "data: [DONE]\n\n";
 
 /**
- * Writes chunks as OpenAI's stream of `chat.completion.chunk` events. One writer per stream: it keeps the role said
- * once per choice, a running index over pictures, reasoning blocks until the finish, and the finish until the report.
+ * Writes chunks as OpenAI's `chat.completion.chunk` events. One writer per stream: it sends the role once per choice, numbers
+ * the images, holds reasoning blocks until the finish, and the finish until the report.
  */
 export class ChunkWriter {
   readonly #includeUsage: boolean;
@@ -37,7 +37,7 @@ export class ChunkWriter {
     this.#includeUsage = includeUsage;
   }
 
-  /** The events that say these chunks, as text; empty when nothing is to be said yet. */
+  /** Converts chunks into events, as text; empty when nothing can be sent yet. */
   write(chunks: readonly CompletionChunk[]): string {
     let out = "";
     for (const { event } of chunks) {
@@ -57,7 +57,7 @@ export class ChunkWriter {
 
   #delta({ choiceIndex, content, logprobs }: Delta): string {
     const choice = this.#choice(choiceIndex);
-    // An empty text says nothing, unless there are probabilities to say with it.
+    // Skip empty text, unless it has log probabilities.
     const fields = content.value === "" && logprobs === undefined ? undefined : deltaFields(content, choice);
     const role = this.#role(choiceIndex, choice);
     if (fields === undefined) return role;
@@ -67,7 +67,7 @@ export class ChunkWriter {
     );
   }
 
-  /** The role goes out with the first content, once: some clients join what they are told twice. */
+  /** Sends the role once, with the first content: some clients concatenate repeated roles. */
   #role(index: number, choice: ChoiceState): string {
     if (choice.begun) return "";
     choice.begun = true;
@@ -112,11 +112,11 @@ interface ChoiceState {
   begun: boolean;
   images: number;
   readonly blocks: ReasoningBlock[];
-  /** Calls of custom tools, by index: only their first piece says so. */
+  /** Indexes of custom tool calls: only their first piece has the type. */
   readonly customCalls: Set<number>;
 }
 
-/** The `delta` object as JSON text; undefined for what is said later. */
+/** The `delta` object as JSON text; undefined for content that is sent later. */
 function deltaFields(content: Delta["content"], choice: ChoiceState): string | undefined {
   switch (content.case) {
     case "text":
@@ -143,7 +143,7 @@ function deltaFields(content: Delta["content"], choice: ChoiceState): string | u
   }
 }
 
-/** A call's first piece has its id, type and name; later ones only arguments: clients join whatever is repeated. */
+/** The first piece of a call has id, type and name; later ones only arguments: clients concatenate repeated fields. */
 function toolCall(
   { index, id, name, arguments: text, signature, custom }: ToolCallDelta,
   { customCalls }: ChoiceState,

@@ -1,24 +1,24 @@
 import type { Http2Session } from "node:http2";
 
 export interface KeepaliveOptions {
-  /** From one PING's answer to the next PING. */
+  /** Time between an acknowledged PING and the next one. */
   readonly everyMs: number;
-  /** How long an answer may take. */
+  /** Limit for the acknowledgement of a PING. */
   readonly answerMs: number;
-  /** What streams fail with. Default: the connection is destroyed without an error. */
+  /** Error of the streams. Default: the connection is destroyed without an error. */
   readonly error?: Error;
 }
 
 /**
- * How long a connection that is closing may be silent in both directions. It cannot be asked, and a whole answer may take
- * as long as its call's time limit.
+ * Longest pause in both directions of a closing connection. It cannot be pinged, and a whole answer may take as long as the
+ * time limit of its call.
  */
 const CLOSING_SILENCE_MS = 20 * 60_000;
 
 /**
  * Sends PINGs on a connection and destroys it, with its streams, when one is not answered. Stops when GOAWAY was sent or
- * received: Node sends no PING from then on. grpc-js has a keepalive of its own, on either side, that takes this refusal
- * for a dead connection and ends all streams that GOAWAY would let finish; so it is not used.
+ * received, because Node sends no PING after it. The keepalive of grpc-js is not used: it treats this as a dead connection and
+ * ends all streams that may finish after GOAWAY.
  */
 export function keepAlive(session: Http2Session, { everyMs, answerMs, error }: KeepaliveOptions): void {
   let timer: NodeJS.Timeout;
@@ -31,7 +31,7 @@ export function keepAlive(session: Http2Session, { everyMs, answerMs, error }: K
       session.setTimeout(CLOSING_SILENCE_MS, () => session.destroy(error));
       return;
     }
-    // An answer that has arrived is read first: this process may have been busy for so long.
+    // Pending reads first: this process may have been busy.
     timer = setTimeout(() => setImmediate(giveUp), answerMs).unref();
     const giveUp = (): void => {
       if (!answered) session.destroy(error);

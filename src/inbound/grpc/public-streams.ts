@@ -3,7 +3,7 @@ import { Failure } from "../../core/failure.ts";
 import { ConcurrencyLimit } from "../concurrency-limit.ts";
 import { toRefusal } from "./status.ts";
 
-/** What is needed of a call of either kind. */
+/** Common part of the call types. */
 interface StreamCall {
   readonly metadata: Metadata;
   getPeer(): string;
@@ -11,17 +11,17 @@ interface StreamCall {
   emit(event: "error", error: Error): unknown;
 }
 
-/** Clients have one or two; a proxy that watches for several clients has more. */
+/** Limit of public streams per connection. Clients have one or two; a proxy for several clients has more. */
 const PER_CONNECTION = 32;
 
 /**
- * The streams that anybody may open without a key, and keep open: health's Watch and reflection. Each holds some 13 KiB, and
- * HTTP/2 lets one connection have a thousand.
+ * Limits the streams that stay open without a key: health's Watch and reflection. Each holds some 13 KiB, and a connection can
+ * have a thousand.
  */
 export class PublicStreams {
   readonly #limit = new ConcurrencyLimit(PER_CONNECTION);
 
-  /** Counts a stream until it ends; false when its connection has too many, and the stream was ended for that. */
+  /** Counts a stream until it ends. Beyond the limit it ends the stream and returns false. */
   open(call: StreamCall): boolean {
     const release = this.#limit.take(call.getPeer());
     if (release === undefined) {
@@ -29,7 +29,7 @@ export class PublicStreams {
       call.emit("error", toRefusal(new Failure("rate_limited", most), call));
       return false;
     }
-    // grpc-js says "cancelled" at every end of a call.
+    // grpc-js emits "cancelled" at every end of a call.
     call.on("cancelled", release);
     return true;
   }

@@ -13,7 +13,7 @@ import { toRefusal } from "./status.ts";
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
-/** What can be asked for, by its full name. */
+/** Services, files and symbols by full name. */
 interface Index {
   readonly services: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;
@@ -21,8 +21,8 @@ interface Index {
 }
 
 /**
- * Server reflection, so that stock tools need no files of ours, in grpc-js's shape. Tells of these services, and of
- * the messages in `details`, which errors carry. `openStreams` bounds how many streams each connection has.
+ * Server reflection for grpc-js, so that tools need no proto files. Describes `services` and the messages in `details`, which
+ * errors carry. `openStreams` limits the streams per connection.
  */
 export function reflectionHandlers(
   services: readonly { readonly typeName: string; readonly file: DescFile }[],
@@ -31,7 +31,7 @@ export function reflectionHandlers(
 ): {
   serverReflectionInfo(call: ServerDuplexStream<Encoded<ServerReflectionRequest>, ServerReflectionResponse>): void;
 } {
-  // Made by the first question: most processes are never asked one.
+  // Built at the first request: most processes never get one.
   let index: Index | undefined;
   return {
     serverReflectionInfo(call) {
@@ -106,7 +106,7 @@ function membersOf(type: ReturnType<typeof nestedTypes> extends Iterable<infer T
   return type.kind === "message" ? names([...type.fields, ...type.oneofs]) : [];
 }
 
-/** The file itself, and all that it needs. */
+/** A file with its dependencies. */
 function withDependencies(file: DescFile, found = new Set<DescFile>()): Set<DescFile> {
   if (found.has(file)) return found;
   found.add(file);

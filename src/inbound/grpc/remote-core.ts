@@ -12,38 +12,38 @@ import type { LastLimits } from "../headers.ts";
 import { type CallFacts, CoreCalls } from "./core-calls.ts";
 import { CoreChannels, type CoreState } from "./core-channels.ts";
 
-/** How long a question that no provider is needed for may take. */
+/** Time limit of calls without a provider. */
 const QUESTION_MS = 10_000;
 
 export interface RemoteCoreOptions {
   /** As `coreTarget` makes it. */
   readonly target: string;
-  /** How long a call waits for a core while there is none, such as during its restart. Default: 5 seconds. */
+  /** Time that a call waits for a core, such as during its restart. Default: 5 seconds. */
   readonly waitMs?: number;
   readonly clock: Clock;
-  /** The API key that a caller has shown: the core wants to see it too. */
+  /** The caller's API key, which the core authenticates too. */
   readonly keyOf: (principal: Principal) => string;
-  /** Learns what cores say of the callers' limits. */
+  /** Receives the limits that cores report. */
   readonly limits: LastLimits;
   /**
-   * Is told of a call that failed without a core's word, because there was none or it went away: no other process has
-   * written that down. What has no signal is no call yet, and left to who asked.
+   * Called for a call that failed without an answer of a core, because none was reachable: no other process has recorded it.
+   * Requests without a signal are not calls and are left to the caller of this function.
    */
   readonly lost: (failure: Failure, requestId: string) => void;
 }
 
-/** A core in another process, called over gRPC: does what the core itself does, and fails as it fails. */
+/** A core in another process, called over gRPC, with the behaviour and failures of a local core. */
 export interface RemoteCore {
   readonly completions: Completions;
   readonly models: Models;
-  /** Which key this is, and what it may do. Throws what the core throws, `unauthenticated` above all. */
+  /** Authenticates a key. Throws what the core throws, such as `unauthenticated`. */
   currentKey(key: string): Promise<Key>;
   state(): CoreState;
-  /** Ends all connections, and the calls on them. */
+  /** Closes all connections with their calls. */
   close(): void;
 }
 
-/** Connects to the cores behind a target. Returns at once; calls wait a while for a core that is on its way. */
+/** Connects to the cores behind a target. Returns at once; calls wait for a core up to the time limit. */
 export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost }: RemoteCoreOptions): RemoteCore {
   const channels = new CoreChannels(target);
   const calls = new CoreCalls(channels, { clock, waitMs });
@@ -84,7 +84,7 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
         key,
         expiresMs: soon(),
         heard: () => undefined,
-        // Who asks is told, and says so.
+        // Reported to the caller of this function, which records it.
         lost: () => undefined,
       }),
     state: () => channels.state(),

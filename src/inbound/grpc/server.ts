@@ -23,44 +23,44 @@ import { reflectionHandlers } from "./reflection.ts";
 
 export interface GrpcOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0: any free port. */
   readonly port: number;
   readonly maxReceiveBytes: number;
   readonly maxSendBytes: number;
-  /** How long a connection takes new calls, give or take a tenth. */
+  /** Age at which a connection gets GOAWAY, ±10 %. */
   readonly maxConnectionAgeMs: number;
 }
 
-/** The gRPC entrance, listening. */
+/** The listening gRPC server. */
 export interface GrpcServer {
   readonly port: number;
-  /** Health turns to NOT_SERVING; everything is still served. */
+  /** Sets health to NOT_SERVING; all calls are still served. */
   announce(): void;
   /**
-   * Health turns to NOT_SERVING, no connection is accepted, and each is told to go (GOAWAY) with its next call or when it
-   * has none: calls in flight go on. Resolves when all connections are closed.
+   * As `announce`; also refuses new connections and sends GOAWAY on each connection, with its next call or when it is idle.
+   * Calls in flight continue. Resolves when all connections are closed.
    */
   drain(): Promise<void>;
-  /** Ends what is left. */
+  /** Closes all connections. */
   close(): void;
 }
 
 const MINUTE_MS = 60_000;
 
-/** Starts the gRPC entrance: CompletionService, ModelService, KeyService, health and reflection. Rejects when it cannot listen. */
+/** Starts the gRPC server: CompletionService, ModelService, KeyService, health and reflection. Rejects when it cannot listen. */
 export async function startGrpcServer(
   services: EdgeServices,
   { host, port, maxReceiveBytes, maxSendBytes, maxConnectionAgeMs }: GrpcOptions,
 ): Promise<GrpcServer> {
-  // What goes wrong reaches us as errors; the library's own lines on standard error are no log lines.
+  // Errors are handled; the library's own lines on standard error are not JSON.
   setLogVerbosity(logVerbosity.NONE);
   const server = new Server({
     "grpc.max_receive_message_length": maxReceiveBytes,
     "grpc.max_send_message_length": maxSendBytes,
-    // Node's own default for a connection is four billion.
+    // Node's default is four billion.
     "grpc.max_concurrent_streams": 1000,
     "grpc-node.max_session_memory": 64,
-    // Age and dead connections are the guard's: the library would end streams that GOAWAY lets finish.
+    // The guard limits age and detects dead connections: the library would end streams that may finish after GOAWAY.
     "grpc.max_connection_idle_ms": 30 * MINUTE_MS,
   });
   const served = [CompletionService, ModelService, KeyService];
@@ -79,7 +79,7 @@ export async function startGrpcServer(
   const guard = new ConnectionGuard(services, { maxAgeMs: maxConnectionAgeMs });
   services.connections.onFull(() => guard.closeIdle());
   const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
-  // The library's own listener hands out no connections, which have to be guarded.
+  // The library's listener does not expose connections, which the guard needs.
   const listener = createServer(
     { noDelay: true, keepAlive: true, keepAliveInitialDelay: MINUTE_MS },
     (socket: Socket) => {
@@ -109,7 +109,7 @@ export async function startGrpcServer(
   };
 }
 
-/** Reflection has two names; tools ask for the older one when the newer is not there, and some for that one only. */
+/** Reflection under both of its names: v1, and v1alpha for older tools. */
 function reflectionDefinitions(): readonly ServiceDefinition[] {
   const definition = serviceDefinition(ServerReflection);
   const older = Object.entries(definition).map(([name, method]) => [

@@ -10,19 +10,19 @@ import { FAILURE_TABLE } from "../failure-table.ts";
 import { toLimitHeaders } from "../headers.ts";
 
 /**
- * The most bytes of details that are sent. They travel in the trailers, as base64 and beside the message: clients refuse
- * trailers of more than 8 KiB, and the HTTP/2 library drops those of more than 64 KiB without a word.
+ * Limit of bytes of error details. They are sent in the trailers as base64, beside the message: clients refuse trailers of more
+ * than 8 KiB, and the HTTP/2 library silently drops those of more than 64 KiB.
  */
 const MAX_DETAILS_BYTES = 4096;
 const SHORT_REASON_CHARS = 60;
 
-/** What every end of a call says of it: its ID, and the caller's limits where they are known. */
+/** Facts in the trailers of every call: request ID and, if known, the caller's limits. */
 export interface CallFacts {
   readonly requestId: string;
   readonly limits: LimitFacts | undefined;
 }
 
-/** A failure as the status that ends a call, with its `google.rpc` details and the call's facts in the trailers. */
+/** Converts a failure into the status of a call, with `google.rpc` details and the facts in the trailers. */
 export function toServiceError(failure: Failure, { requestId, limits }: CallFacts): ServiceError {
   const code = FAILURE_TABLE[failure.code].grpc;
   const metadata = new Metadata();
@@ -32,13 +32,13 @@ export function toServiceError(failure: Failure, { requestId, limits }: CallFact
   return Object.assign(new Error(failure.message), { code, details: failure.message, metadata });
 }
 
-/** Why a call was refused for which nobody is asked for a key, as the status that ends it. */
+/** Converts the refusal of a call without a key into its status. */
 export function toRefusal(reason: unknown, call: { readonly metadata: Metadata }): ServiceError {
   const requestId = requestIdFrom(call.metadata.get("x-request-id")[0]?.toString());
   return toServiceError(Failure.from(reason), { requestId, limits: undefined });
 }
 
-/** All details; without long reasons, and then without the lists, when that is too much. */
+/** Encodes all details; beyond the limit with shortened reasons, then without lists. */
 function encodeDetails(failure: Failure, requestId: string): Buffer {
   const shorter = failure.attempts.map((attempt) => ({
     ...attempt,

@@ -7,24 +7,23 @@ import { WRITE_STALL_MS } from "../drain.ts";
 import type { EdgeServices } from "../services.ts";
 import { toServiceError } from "./status.ts";
 
-/** How long a request may take to arrive in whole: as long as over HTTP/1.1. */
+/** Time limit of an arriving request, as over HTTP/1.1. */
 const ARRIVAL_MS = 60_000;
-/** What is read of a request before its key is charged with its bytes. Handlers ask for the key when the request is complete. */
+/** Bytes of a request that are read before its key is authenticated and charged. */
 const UNCHARGED_BYTES = 16 * 1024;
-/** A message on the wire: a byte of flags and four of length come before it. */
+/** Prefix of a message: one byte of flags, four of length. */
 const PREFIX_BYTES = 5;
-/** How long the rest of a refused request is read and dropped, so that the caller can read why. */
+/** Time in which the rest of a refused request is read and dropped, so that the caller can read the refusal. */
 const LINGER_MS = 1000;
-/** A call that its caller breaks off so soon was not meant. */
+/** Duration below which a reset call counts as a quick reset. */
 const QUICK_MS = 250;
 const ENCODING = "grpc-encoding";
-/** Its streams have no end of the request to wait for. */
+/** Reflection streams have no end of the request to wait for. */
 const REFLECTION = "/grpc.reflection.";
 
 /**
- * A compressed message is a thousand times as large as what was charged for it, and the library inflates it before anybody
- * has asked for the key. It answers `UNIMPLEMENTED` where it does not know an encoding, so it is told one that it does not
- * know. Uncompressed messages pass.
+ * Refuses compressed messages: the library inflates them, up to a thousandfold, before authentication. It answers
+ * `UNIMPLEMENTED` for an unknown encoding, so the header is replaced by one. Uncompressed messages pass.
  */
 function refuseCompressed(headers: IncomingHttpHeaders): void {
   const encoding = headers[ENCODING];
@@ -33,9 +32,8 @@ function refuseCompressed(headers: IncomingHttpHeaders): void {
 }
 
 /**
- * The stream's own `write`, and nothing once it is ended. When the caller's deadline passes, the library ends the call, and
- * then still writes what its handler has said before. For Node that is an error, after which it sends no status: the caller
- * would wait for ever.
+ * The stream's `write`, without effect after its end. When the deadline passes, the library ends the call and then still writes
+ * earlier messages of the handler. Node treats that as an error and sends no status, so the caller would wait forever.
  */
 function writeUnlessEnded(this: ServerHttp2Stream, ...args: unknown[]): boolean {
   if (this.writableEnded) return false;
@@ -43,17 +41,17 @@ function writeUnlessEnded(this: ServerHttp2Stream, ...args: unknown[]): boolean 
   return write.apply(this, args);
 }
 
-/** What a stream is guarded with. */
+/** Services of the guard. */
 export type GuardServices = Pick<EdgeServices, "admission" | "authenticate" | "clock" | "refused">;
 
-/** One stream of a connection: its request has to arrive, and its answer has to be read. */
+/** Guards one stream: its request must arrive, and its answer must be read. */
 export class StreamGuard {
   readonly stream: ServerHttp2Stream;
   readonly #headers: IncomingHttpHeaders;
   readonly #services: GuardServices;
   readonly #sinceMs: number;
   #bytes = 0;
-  /** The length of the only message of the request, with its prefix; undefined as long as it is not known. */
+  /** Length of the request's message with its prefix; undefined until known. */
   #declaredBytes: number | undefined;
   /** Held while the request arrives. */
   #slot: Slot | undefined;
@@ -62,7 +60,7 @@ export class StreamGuard {
   #giveUp: (() => void) | undefined;
   readonly #take: (piece: Buffer) => void;
 
-  /** `took` is told of every piece of the request's body. */
+  /** `took` receives the size of every piece of the body. */
   constructor(
     stream: ServerHttp2Stream,
     headers: IncomingHttpHeaders,
@@ -88,12 +86,12 @@ export class StreamGuard {
     stream.write = writeUnlessEnded;
   }
 
-  /** To be called when the stream is closed. */
+  /** Call it when the stream is closed. */
   closed(): void {
     this.#release();
   }
 
-  /** Whether the stream, now closed, was reset as soon as it had begun. */
+  /** Whether the closed stream was reset within QUICK_MS. */
   get isQuickReset(): boolean {
     if (this.stream.rstCode === constants.NGHTTP2_NO_ERROR) return false;
     return this.#services.clock.monotonic() - this.#sinceMs < QUICK_MS;
@@ -110,12 +108,12 @@ export class StreamGuard {
     else this.#refuse(new Failure("deadline_exceeded", "The request did not arrive in time."));
   }
 
-  /** What waits for a caller that reads nothing, also as the whole of an answer that nobody else waits for. */
+  /** Closes the stream when the caller reads nothing, also after the handler has ended. */
   #lookAtAnswer(): void {
     const isWaiting = this.stream.writableLength > 0;
     if (isWaiting === this.#isWaiting) return;
     this.#isWaiting = isWaiting;
-    // Node starts this anew with every piece that leaves.
+    // Node restarts this timeout with every write to the socket.
     this.#giveUp ??= () => this.stream.close(constants.NGHTTP2_CANCEL);
     this.stream.setTimeout(isWaiting ? WRITE_STALL_MS : 0, this.#giveUp);
   }
@@ -124,13 +122,13 @@ export class StreamGuard {
     return this.#headers[":path"]?.toString() ?? "";
   }
 
-  /** Takes a slot for the rest of the request. */
+  /** Authenticates the caller and takes a slot for the rest of the request. */
   async #charge(): Promise<void> {
     try {
       const principal = await this.#services.authenticate(this.#headers.authorization);
       if (this.stream.readableEnded || this.stream.destroyed) return;
       this.#slot = this.#services.admission.receive(principal, this.#declaredBytes);
-      // Before the library calls the handler, which takes a slot of its own.
+      // Released before the library calls the handler, which takes a slot of its own.
       this.stream.prependOnceListener("end", this.#release);
       this.#received(this.#slot);
     } catch (reason) {
@@ -151,7 +149,7 @@ export class StreamGuard {
     this.#slot = undefined;
   };
 
-  /** What still comes is dropped. Most clients hear nothing before they have said all. */
+  /** Drops the rest of the request and refuses it at its end: most clients read nothing before they have sent all. */
   #refuseAtItsEnd(reason: unknown): void {
     const failure = Failure.from(reason);
     this.#keepNothing();
@@ -174,30 +172,30 @@ export class StreamGuard {
     this.#linger();
   }
 
-  /** Reflection answers each message before the last one has come. */
+  /** Ends a stream whose headers are sent: reflection answers before the end of the request. */
   #endWith(status: OutgoingHttpHeaders): void {
     const { stream } = this;
     stream.removeAllListeners("wantTrailers").once("wantTrailers", () => {
       stream.sendTrailers(status);
-      // Nor does the library know of this end.
+      // The library does not know that the stream has ended.
       stream.sendTrailers = () => undefined;
     });
     stream.end();
   }
 
-  /** What still comes is read and dropped, and nobody is told of its end. */
+  /** Reads and drops the rest of the request, without telling the library of its end. */
   #keepNothing(): void {
     const { stream } = this;
     this.#release();
     stream.removeAllListeners("data").removeAllListeners("end").on("data", this.#take).resume();
   }
 
-  /** Resetting the stream at once would overtake the answer. */
+  /** Closes the stream after LINGER_MS: a reset at once would overtake the answer. */
   #linger(): void {
     const { stream } = this;
     this.#arrived = true;
     this.#keepNothing();
-    // The library does not know, and would answer once more when the caller's deadline passes: that throws.
+    // The library would respond once more when the caller's deadline passes, which throws.
     stream.respond = () => undefined;
     const cancel = this.#services.clock.after(LINGER_MS, () => stream.close(constants.NGHTTP2_NO_ERROR));
     stream.once("close", cancel);

@@ -2,13 +2,13 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { Failure } from "../../core/failure.ts";
 import type { OpenCall } from "../calls.ts";
 
-/** One request whose body is to be read, and the answer it will have. */
+/** A request whose body is read, and its response. */
 export interface BodySource {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
 }
 
-/** Refuses a body that says in this header that it is compressed: a few bytes may be gigabytes. */
+/** Refuses a body that `header` declares as compressed: a few bytes may inflate to gigabytes. */
 export function requireUncompressed(
   { headers }: IncomingMessage,
   header: "content-encoding" | "connect-content-encoding",
@@ -18,22 +18,22 @@ export function requireUncompressed(
     throw new Failure("invalid_request", `The request body must not be compressed (${header}).`);
 }
 
-/** Is told how much of a body has come, and throws when there is no room for it. */
+/** Counts received bytes; throws when they exceed a limit. */
 export interface BodyMeter {
   received(bytes: number): void;
 }
 
-/** The length that a request declares; undefined when its body comes in chunks. */
+/** Declared length of the body; undefined for chunked transfer encoding. */
 export function declaredBytes({ headers }: IncomingMessage): number | undefined {
   return headers["transfer-encoding"] === undefined ? Number(headers["content-length"] ?? 0) : undefined;
 }
 
-/** A larger body is read into memory of its declared length: joining its pieces would need twice as much. */
+/** Larger bodies are read into a buffer of their declared length: joining pieces would need twice the memory. */
 const PIECES_BYTES = 256 * 1024;
 
 /**
- * Reads a body. Throws `request_too_large`, what the meter throws (default: there is none) or, when the caller leaves
- * half-way, the call's reason.
+ * Reads a body. Throws `request_too_large`, what the meter throws (default: no meter), or the call's reason when the caller
+ * disconnects.
  */
 export function readBody(
   { request, response }: BodySource,
@@ -69,12 +69,12 @@ export function readBody(
       settle(() => resolve(whole ?? (pieces.length === 1 ? pieces[0]! : Buffer.concat(pieces))));
     if (signal.aborted) return stop();
     request.on("data", take).on("end", finish).on("error", stop);
-    // What has arrived is read within this turn, or ends with an error. To listen to the signal costs more than reading it.
+    // A body that has arrived is read within this turn, or ends with an error: a signal listener would cost more than reading.
     if (!request.complete) signal.addEventListener("abort", stop, { once: true });
   });
 }
 
-/** Refuses a body that is larger than this. */
+/** The failure of a body that is larger than `maxBytes`. */
 export function tooLarge(maxBytes: number): Failure {
   const kib = maxBytes / 1024;
   const limit = kib < 1024 ? `${kib} KiB` : `${kib / 1024} MiB`;

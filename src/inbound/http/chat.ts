@@ -18,7 +18,7 @@ const STREAM_HEADERS = [
   "text/event-stream; charset=utf-8",
   "cache-control",
   "no-cache",
-  // Reverse proxies of the nginx family would otherwise hold events back.
+  // Disables response buffering of nginx and compatible proxies.
   "x-accel-buffering",
   "no",
   "x-content-type-options",
@@ -97,7 +97,7 @@ async function streamed(
   });
   const chunks = new ChunkWriter({ includeUsage: read.includeUsage });
   try {
-    // The last words wait for the end of the stream, which comes when the completion is recorded.
+    // The last events wait for the end of the stream, after the completion was recorded.
     let last = "";
     await services.completions.stream(read.request, call, (batch) => {
       const start = startOf(batch);
@@ -106,7 +106,7 @@ async function streamed(
       if (chunks.ended) last = text;
       if (chunks.ended || text === "") return undefined;
       const room = writer.write(text);
-      // They have gone out with the head.
+      // They were sent with the head.
       facts = NO_FACTS;
       return room;
     });
@@ -120,12 +120,12 @@ async function streamed(
   }
 }
 
-/** What a stream begins with. */
+/** The start event of a stream. */
 function startOf([first]: readonly CompletionChunk[]): CompletionStart | undefined {
   return first?.event.case === "start" ? first.event.value : undefined;
 }
 
-/** The JSON media type is required: what is sent without it came from a form, or from a mistake. */
+/** Requires the JSON media type: requests without it are forms or mistakes. */
 function requireJson({ request }: Exchange): void {
   const type = request.headers["content-type"] ?? "";
   if (!/^application\/json\s*(;|$)/i.test(type))
@@ -136,7 +136,7 @@ function requireJson({ request }: Exchange): void {
   requireUncompressed(request, "content-encoding");
 }
 
-/** What the caller is willing to wait: our own header in milliseconds, or that of OpenAI's clients in seconds. */
+/** The caller's deadline: `x-request-timeout-ms` in milliseconds, or `x-stainless-timeout` of OpenAI's clients in seconds. */
 function deadlineMs({ request: { headers } }: Exchange): number | undefined {
   const own = headers["x-request-timeout-ms"];
   if (own !== undefined) {

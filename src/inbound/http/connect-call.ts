@@ -13,14 +13,14 @@ import { parseBody } from "./exchange.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
-/** A streamed message on the wire: a byte of flags and four of length come before it. */
+/** Prefix of a streamed message: one byte of flags, four of length. */
 const ENVELOPE_BYTES = 5;
 
 /** Handlers of the Connect protocol, JSON and binary, by their paths. */
 export type ConnectHandlers = ReadonlyMap<string, UniversalHandler>;
 
 export interface ConnectOptions {
-  /** The largest message that any of them reads. */
+  /** Size limit of messages in bytes. */
   readonly maxBodyBytes: number;
   readonly interceptors?: Interceptor[];
 }
@@ -31,7 +31,7 @@ export function connectHandlers(
   { maxBodyBytes, interceptors = [] }: ConnectOptions,
 ): ConnectHandlers {
   const router = createConnectRouter({
-    // gRPC has its own entrance, on HTTP/2.
+    // gRPC has a server of its own.
     grpc: false,
     grpcWeb: false,
     connect: true,
@@ -44,33 +44,33 @@ export function connectHandlers(
   return new Map(router.handlers.map((handler) => [handler.requestPath, handler]));
 }
 
-/** One request to a handler, and the answer it will have. */
+/** One request to a handler, and its response. */
 export interface ConnectExchange extends BodySource {
-  /** Without the query. */
+  /** Path without the query. */
   readonly path: string;
-  /** Its signal is the one that the handler sees. */
+  /** Its signal is passed to the handler. */
   readonly call: OpenCall;
   readonly clock: Clock;
   readonly maxBodyBytes: number;
-  /** What the handler finds in its context. */
+  /** Context values for the handler. */
   readonly contextValues: ContextValues;
-  /** The answer's headers, the handler's and the entrance's own, in the flat form that `writeHead` takes. */
+  /** Response headers of handler and server, as the flat list that `writeHead` takes. */
   readonly headerList: (header: Headers) => string[];
 }
 
 /**
- * Reads and measures a request before the library decodes it, has it answered, and writes the answer as fast as it is
- * read. Throws a Failure while nothing of the answer is out, and the call's reason whenever it ends.
+ * Reads and measures a request before the library decodes it, calls the handler, and writes the answer with back-pressure.
+ * Throws a Failure before the first byte of the answer, and the call's reason at any time.
  */
 export async function answerConnect(handler: UniversalHandler, exchange: ConnectExchange): Promise<void> {
   const read = await readConnect(handler, exchange);
   await runConnect(handler, exchange, read());
 }
 
-/** A request's body as Connect's handler takes it: parsed, or in bytes. */
+/** A request body for Connect's handler: parsed JSON or bytes. */
 export type CheckedBody = Buffer | JsonValue;
 
-/** Reads a request. What it answers with checks the request, and throws `invalid_request` or `request_too_large`. */
+/** Reads a request. The returned function checks it and throws `invalid_request` or `request_too_large`. */
 export async function readConnect(
   { method }: UniversalHandler,
   exchange: ConnectExchange,
@@ -82,7 +82,7 @@ export async function readConnect(
     const prefix = `application/${isStream ? "connect+" : ""}`;
     throw new Failure("invalid_request", `The content-type header must be ${prefix}json or ${prefix}proto.`);
   }
-  // What follows the library would refuse by itself, without details and without anybody being told.
+  // The library would refuse these by itself, without details and without a record.
   requireUncompressed(exchange.request, isStream ? "connect-content-encoding" : "content-encoding");
   requireReadableTimeout(exchange);
   const { maxBodyBytes: maxBytes } = exchange;
@@ -90,7 +90,7 @@ export async function readConnect(
   return () => check(type, body, method.input);
 }
 
-/** Has a request answered, and writes the answer as fast as it is read. */
+/** Calls the handler and writes its answer with back-pressure. */
 export async function runConnect(
   handler: UniversalHandler,
   exchange: ConnectExchange,
@@ -99,10 +99,10 @@ export async function runConnect(
   await writeReply(exchange, await handler(toUniversalRequest(exchange, body)));
 }
 
-/** The header of Connect's protocol that says how long a caller waits. */
+/** Connect's deadline header. */
 const TIMEOUT_HEADER = "connect-timeout-ms";
 
-/** What is left of the caller's deadline, by Connect's own header; undefined also when that cannot be read. */
+/** Time to the deadline by Connect's header; undefined without a valid one. */
 export function connectTimeoutMs({ request }: Pick<BodySource, "request">): number | undefined {
   const text = request.headers[TIMEOUT_HEADER];
   return typeof text === "string" && /^\d{1,10}$/.test(text) ? Number(text) : undefined;
@@ -114,9 +114,9 @@ function requireReadableTimeout({ request }: Pick<BodySource, "request">): void 
 }
 
 /**
- * The body for Connect's handler: parsed where it is plain JSON, bytes otherwise, and measured in any case. It is decoded
- * once more than it would have to be: what the library cannot decode it answers by itself, with the words of its parser,
- * for which nobody is told, and calls broken bytes an internal error.
+ * The body for Connect's handler: parsed if it is JSON, else bytes; measured in both cases. It is decoded once here in addition
+ * to the library, which answers undecodable input by itself, with its parser's message, no record, and an internal error for
+ * broken bytes.
  */
 function check(
   { stream, binary }: { readonly stream: boolean; readonly binary: boolean },
@@ -130,7 +130,7 @@ function check(
   if (!binary) {
     const json = parseBody(message) as JsonValue;
     requireDecodableJson(json);
-    // As the library does it: what it is given parsed may have no field that it does not know, and text none twice.
+    // As the library does: parsed input may have no unknown fields, and text no duplicate ones.
     if (!stream) {
       decoded(desc, () => fromJson(desc, json));
       return json;
@@ -143,7 +143,7 @@ function check(
   return body;
 }
 
-/** What `decode` makes of a request's bytes. Throws `invalid_request`, which repeats no value of theirs. */
+/** Decodes bytes. Throws `invalid_request` without repeating any value of them. */
 function decoded<T>(desc: DescMessage, decode: () => T): T {
   try {
     return decode();
@@ -180,21 +180,21 @@ async function* once(bytes: Uint8Array): AsyncGenerator<Uint8Array> {
   yield bytes;
 }
 
-/** Writes what Connect's handler answers as fast as it is read: the library's own writer would wait for a reader for ever. */
+/** Writes the handler's answer with back-pressure; the library's own writer waits for a reader without limit. */
 async function writeReply(
   { response, clock, call, headerList }: ConnectExchange,
   { status, header, body }: UniversalServerResponse,
 ): Promise<void> {
-  // The parts of a stream are not complete until its last.
+  // A stream is complete at its last message.
   const isStream = header?.get("content-type")?.startsWith("application/connect+") === true;
   const pace = { clock, call: isStream ? call : call.answering() };
   const writeHead = (): void => void response.writeHead(status, headerList(header ?? new Headers()));
   for await (const bytes of body ?? []) {
-    // Not before there is something to write: until then the handlers add headers.
+    // At the first write: handlers add headers until then.
     if (!response.headersSent) writeHead();
     if (response.write(bytes)) continue;
     await drained(response, { ...pace, bytes: bytes.length }).catch((reason: unknown) => {
-      // Nothing more is waited for then, and what comes next is the end, which says why there is no more.
+      // The deadline has passed: the next message is the end of the stream with the error.
       if (!isStream || Failure.from(reason).code !== "deadline_exceeded") throw reason;
     });
   }

@@ -31,18 +31,18 @@ interface Admitted {
   readonly open: OpenCall;
 }
 
-/** What a request was admitted as, on its way through Connect's handlers. */
+/** Context of an admitted request for Connect's handlers. */
 const ADMITTED = createContextKey<Admitted | undefined>(undefined);
 
-/** Where completions are asked for. */
+/** Path prefix of completions. */
 const COMPLETIONS = `/${CompletionService.typeName}/`;
 
-/** A request that is no completion names one model at most. */
+/** Size limit of requests other than completions: they name one model at most. */
 const MAX_QUESTION_BYTES = 16 * 1024;
 
 /**
- * The services over the Connect protocol, JSON and binary. The caller is known, and the body is read and measured, before
- * the library decodes it: `/v1` has no other limits.
+ * The services over the Connect protocol, JSON and binary. Requests are authenticated, read and measured before the library
+ * decodes them, with the limits of `/v1`.
  */
 export function connectHandler(services: EdgeServices): (exchange: Exchange, principal: KeyPrincipal) => Promise<void> {
   const handlers = connectHandlers((router) => addRoutes(router, services), { maxBodyBytes: MAX_BODY_BYTES });
@@ -76,7 +76,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
       headerList: (header) => exchange.headerList(PRIVATE_HEADERS, [...header]),
     };
     const fail = (failure: Failure): void => {
-      // A caller that left needs no answer; what is left are bodies that were not read.
+      // A disconnected caller needs no answer.
       if (response.headersSent || open.signal.aborted) response.destroy();
       else writeConnectError(exchange, failure);
     };
@@ -103,8 +103,8 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
 }
 
 /**
- * Answers a call that is no completion. It takes no slot, so its body has to be small: many of them may be arriving. A key
- * that has used up its request rate is refused before anything is read.
+ * Answers a call other than a completion. It takes no slot, so its body must be small: many may be on their way. A key with
+ * an exhausted request rate is refused before the body is read.
  */
 async function answerQuestion(
   { requireRequestRate }: EdgeServices,
@@ -114,7 +114,7 @@ async function answerQuestion(
   await answerConnect(handler, asked);
 }
 
-/** Writes a failure as Connect's error, for requests that reach no handler. */
+/** Writes a failure as a Connect error, for requests that reach no handler. */
 export function writeConnectError(exchange: Exchange, failure: Failure): void {
   const error = toConnectError(failure, exchange.requestId);
   exchange.refuse(failure, { status: codeToHttpStatus(error.code), body: errorToJson(error, undefined) });

@@ -14,22 +14,22 @@ import { toLimitHeaders } from "../headers.ts";
 import { type BodyMeter, readBody } from "./body.ts";
 import { isSmall, release, writeSlices } from "./stream.ts";
 
-/** The largest JSON body that is read. */
+/** Size limit of JSON bodies in bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** How long the rest of a refused body is read and dropped, so that the caller can read why. */
+/** Time in which the rest of a refused body is read and dropped, so that the caller can read the refusal. */
 const LINGER_MS = 1000;
 
-/** A body that is not larger is read to its end when its request is refused for now. */
+/** Bodies up to this size are read to the end when their request is refused temporarily. */
 const DROPPED_BYTES = 64 * 1024;
-/** What waiting changes, and what refuses requests before their bodies are read. */
+/** Temporary failures, with which requests are refused before their bodies are read. */
 const WAITS: ReadonlySet<Failure["code"]> = new Set(["overloaded", "rate_limited"]);
 
-/** Of every answer to a caller: caches keep none of it, and browsers do not guess its type. */
+/** Headers of every API response: no caching, no type sniffing. */
 export const PRIVATE_HEADERS = ["cache-control", "no-store", "x-content-type-options", "nosniff"] as const;
 
 type HeaderList = readonly (readonly [name: string, value: string])[];
 
-/** One HTTP request and its answer, as the routes see it. */
+/** One HTTP request and its response, for the routes. */
 export class Exchange {
   readonly request: IncomingMessage;
   readonly response: ServerResponse;
@@ -38,11 +38,11 @@ export class Exchange {
   readonly arrivedMs: number;
   /** Path without the query. */
   readonly path: string;
-  /** The caller's limits, once the request has been counted. */
+  /** The caller's limits after the request was counted. */
   limits: LimitFacts | undefined;
-  /** The caller's limits as last heard, for what is answered without counting; nothing as long as nobody knows who calls. */
+  /** Last known limits of the caller, for responses without counting; none before authentication. */
   limitsKnown: () => LimitFacts | undefined = () => undefined;
-  /** Sent with every answer: the request's ID, CORS. */
+  /** Headers of every response: request ID, CORS. */
   readonly #headers: string[];
 
   constructor(
@@ -57,13 +57,13 @@ export class Exchange {
     const target = request.url!;
     const query = target.indexOf("?");
     this.path = query < 0 ? target : target.slice(0, query);
-    // The absolute form, which proxies use: its host was compared with the Host header.
+    // Absolute form, used by proxies; its host was compared with the Host header.
     if (!target.startsWith("/") && URL.canParse(target)) this.path = new URL(target).pathname;
     this.#headers = ["x-request-id", facts.requestId];
     for (const header of facts.headers) this.#headers.push(...header);
   }
 
-  /** Writes a whole JSON answer. */
+  /** Writes a JSON response. */
   json(status: number, body: object, headers: HeaderList = []): void {
     this.#json(status, body, { headers, lingers: false });
   }
@@ -82,7 +82,7 @@ export class Exchange {
     this.#linger();
   }
 
-  /** Writes a whole JSON answer that may be large, as fast as it is read. Throws the call's reason. */
+  /** Writes a JSON response that may be large, with back-pressure. Throws the call's reason. */
   async largeJson(
     json: JsonText,
     headers: HeaderList,
@@ -110,7 +110,7 @@ export class Exchange {
     this.response.writeHead(status, this.headerList(first, headers));
   }
 
-  /** Writes a failure as the OpenAI format's error. One whose caller has left is not written at all. */
+  /** Writes a failure as an OpenAI error. Writes nothing when the caller has disconnected. */
   fail(failure: Failure, headers: HeaderList = []): void {
     if (failure.code === "cancelled" || this.response.headersSent) return void this.response.destroy();
     const more = [...headers];
@@ -119,7 +119,7 @@ export class Exchange {
     this.refuse(failure, { status: FAILURE_TABLE[failure.code].http, body: toErrorBody(failure), headers: more });
   }
 
-  /** Writes a failure in any format, and when to come back; the connection closes when a body would still have to come. */
+  /** Writes a failure in any format, with `retry-after`; closes the connection when much of a body is still to come. */
   refuse(
     failure: Failure,
     { status, body, headers = [] }: { readonly status: number; readonly body: object; readonly headers?: HeaderList },
@@ -129,22 +129,22 @@ export class Exchange {
     const waitMs = retryAfterMs(failure);
     if (waitMs !== undefined)
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
-    // Whoever is sent away for a moment keeps its connection.
+    // A temporarily refused caller keeps its connection.
     const unread = this.#hasUnreadBody(WAITS.has(failure.code) ? DROPPED_BYTES : 0);
     if (unread) more.push(["connection", "close"]);
     this.#json(status, body, { headers: more, lingers: unread });
   }
 
-  /** Whether more of the body may come than so many bytes, which Node reads and drops. */
+  /** Whether more than `bytes` of the body may still come; Node reads and drops less. */
   #hasUnreadBody(dropped: number): boolean {
     const { complete, headers } = this.request;
     const length = Number(headers["content-length"] ?? 0);
-    // Whoever waits for leave to send a body may never send it.
+    // A client that waits for `100 Continue` may never send its body.
     const mayNotCome = headers.expect !== undefined && length > 0;
     return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > dropped);
   }
 
-  /** This exchange's headers and more, in the flat form that `writeHead` takes without copying. */
+  /** Headers of this exchange plus `more`, as the flat list that `writeHead` takes without copying. */
   headerList(first: readonly string[], more: HeaderList): string[] {
     const list = [...this.#headers, ...first];
     for (const [name, value] of more) list.push(name, value);
@@ -153,14 +153,14 @@ export class Exchange {
     return list;
   }
 
-  /** Reads the body. Throws `request_too_large`, what the meter throws or, when the caller leaves half-way, the call's reason. */
+  /** Reads the body. Throws `request_too_large`, what the meter throws, or the call's reason. */
   body(open: OpenCall, meter: BodyMeter): Promise<Buffer> {
     return readBody(this, open, { maxBytes: MAX_BODY_BYTES, meter });
   }
 
   /**
-   * Closing with unread bytes would reset the connection, and the answer might never be read. Node closes it as soon as
-   * the answer is ended: its caller has all of it before.
+   * Reads and drops the rest of the body for a while: closing with unread bytes resets the connection, and the caller might
+   * not read the response.
    */
   #linger(): void {
     const { request, response } = this;
@@ -171,7 +171,7 @@ export class Exchange {
   }
 }
 
-/** Parses a request's body. Throws `invalid_request` saying what is wrong with it. */
+/** Parses a JSON body. Throws `invalid_request` that says what is wrong. */
 export function parseBody(body: Buffer): unknown {
   if (body.length === 0) throw unreadable("is empty; it must be a JSON object");
   if (!isUtf8(body)) throw unreadable("is not valid UTF-8");
@@ -193,25 +193,25 @@ function unreadable(what: string): Failure {
   return new Failure("invalid_request", `The request body ${what}.`);
 }
 
-/** Where parsing stopped, without repeating any of the body. */
+/** The position where parsing stopped, without repeating the body. */
 function positionOf(reason: unknown): string {
   const found = /at position (\d+)/.exec(String(reason));
   return found === null ? "" : ` (at character ${found[1]})`;
 }
 
-/** How long the last words of a call that was ended have to be read. */
+/** Time to read the last bytes of a call that was ended. */
 const LAST_WORDS_MS = 1_000;
 
-/** The call that an HTTP exchange is: under way until its handler is done and its answer is out. */
+/** The call of an HTTP exchange: in flight until its handler is done and its response sent. */
 interface ExchangeCall {
   readonly open: OpenCall;
-  /** The handler is done: its answer is ended, if there is one. Must be called once. */
+  /** The handler is done and has ended the response, if any. Must be called once. */
   readonly done: () => void;
 }
 
 /**
- * Opens the call of an exchange; a caller that closes its connection, now or before, leaves it, and so does one that reads
- * nothing of the end of its answer for `stallMs`.
+ * Opens the call of an exchange. It ends when the connection is closed, and when the caller reads nothing of the end of the
+ * response for `stallMs`.
  */
 export function openCall(
   calls: Calls,
@@ -234,28 +234,28 @@ export function openCall(
     open,
     done: () => {
       partDone();
-      // As good as always all of it is out.
+      // Almost always all of it was sent.
       if (left > 0 && response.writableLength > 0) limitUnread(response, open.answering().signal, stallMs);
     },
   };
 }
 
-/** Lets what is left of an ended answer wait no longer for its reader than it may: what ends the call ends it, too. */
+/** Limits the time to read the rest of an ended response; the end of the call ends it, too. */
 function limitUnread(response: ServerResponse, signal: AbortSignal, stallMs: number): void {
   const destroy = (): void => void response.destroy();
   if (signal.aborted) {
     const timer = setTimeout(destroy, LAST_WORDS_MS);
     response.once("close", () => clearTimeout(timer));
   } else signal.addEventListener("abort", destroy, { once: true });
-  // Node's timer for sockets knows how much the kernel has taken of a write; its server destroys those that are late.
+  // Node's socket timeout knows the progress of a write in the kernel; the server destroys sockets that time out.
   const limit = (socket: Socket): void => {
     socket.setTimeout(stallMs);
     response.once("finish", () => {
-      // Unless it is the time of an idle connection by now, it is that of the next answer's model.
+      // The timeout may already be that of an idle connection or the next response.
       if (socket.timeout === stallMs) socket.setTimeout(0);
     });
   };
-  // Without a socket it waits for the answer before it on its connection.
+  // Without a socket, pipelining: the previous response is not sent yet.
   if (response.socket === null) response.once("socket", limit);
   else limit(response.socket);
 }

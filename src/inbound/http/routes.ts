@@ -6,12 +6,12 @@ import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 /** The services that are served by the Connect protocol too, for browsers, curl and typed clients. */
 export const CONNECT_SERVICES = [CompletionService, ModelService, KeyService] as const;
 
-/** What one path of the HTTP entrance is for. */
+/** Names of the routes. */
 export type Route =
   | { readonly name: "health" | "ready" | "chat" | "models" | "connect" | "preflight" | "document" }
   | { readonly name: "model"; readonly id: string };
 
-/** A route, or the methods that the path has when it has no such one. */
+/** A route, or the allowed method of a path without the requested one. */
 export interface FoundRoute {
   readonly route?: Route;
   readonly allow?: string;
@@ -20,7 +20,7 @@ export interface FoundRoute {
 const CONNECT: Route = { name: "connect" };
 const PREFLIGHT: Route = { name: "preflight" };
 
-/** A route, and the method that it is served with. */
+/** A route and its method. */
 interface ServedRoute {
   readonly method: "GET" | "POST";
   readonly route: Route;
@@ -30,7 +30,7 @@ const CONNECT_PATHS = CONNECT_SERVICES.flatMap(({ typeName, methods }) =>
   methods.map(({ name }) => `/${typeName}/${name}`),
 );
 
-/** What is served at exactly these paths. */
+/** Routes of exact paths. */
 const AT: ReadonlyMap<string, ServedRoute> = new Map<string, ServedRoute>([
   ["/v1/chat/completions", { method: "POST", route: { name: "chat" } }],
   ["/v1/models", { method: "GET", route: { name: "models" } }],
@@ -40,7 +40,7 @@ const AT: ReadonlyMap<string, ServedRoute> = new Map<string, ServedRoute>([
   ...CONNECT_PATHS.map((path): [string, ServedRoute] => [path, { method: "POST", route: CONNECT }]),
 ]);
 
-/** What is served with GET below these paths: the rest says which one, if there is such a one. */
+/** GET routes below path prefixes; the rest of the path selects one. */
 const BELOW: readonly { readonly path: string; readonly rest: string; routeOf(rest: string): Route | undefined }[] = [
   { path: "/proto/", rest: "file", routeOf: () => ({ name: "document" }) },
   {
@@ -53,26 +53,26 @@ const BELOW: readonly { readonly path: string; readonly rest: string; routeOf(re
   },
 ];
 
-/** Every route there is, as `GET /v1/models/{id}`: there is no other way in. */
+/** All routes, such as `GET /v1/models/{id}`. */
 export const ROUTES: readonly string[] = [
   ...[...AT].map(([path, { method }]) => `${method} ${path}`),
   ...BELOW.map(({ path, rest }) => `GET ${path}{${rest}}`),
 ];
 
-/** Routes for whoever asks, with nothing that a browser would ask about before. */
+/** Public routes without CORS preflight. */
 const WITHOUT_PREFLIGHT: ReadonlySet<Route["name"]> = new Set(["health", "ready", "document"]);
 
-/** Whether this is a path of the Connect protocol, whose clients read errors in its own form. */
+/** Whether this is a path of the Connect protocol, which has its own error format. */
 export function isConnect(path: string): boolean {
   return AT.get(path)?.route === CONNECT;
 }
 
-/** Whether pages of other origins may be allowed to call this: everything that asks for a key. */
+/** Whether pages of other origins may be allowed to call this path: all that need a key. */
 export function isForPages(target: string): boolean {
   return target.startsWith("/v1/") || CONNECT_SERVICES.some(({ typeName }) => target.startsWith(`/${typeName}/`));
 }
 
-/** APIs that clients may expect, by the path that their requests are sent to. */
+/** Names of APIs that are not offered, by path. */
 const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["/v1/responses", "the Responses API"],
   ["/v1/messages", "the Messages API"],
@@ -81,10 +81,10 @@ const NOT_OFFERED: ReadonlyMap<string, string> = new Map([
   ["/v1/images/generations", "the images API"],
 ]);
 
-/** No path that is nearly right is longer, and a regular expression that looks for slashes takes long for thousands of them. */
+/** Longest path that gets advice; a regular expression takes 100 ms for 15,000 slashes. */
 const MAX_ADVISED = 100;
 
-/** What the caller of a path that does not exist probably wants, as sentences with a space before them. */
+/** Advice for an unknown path, as sentences with a leading space; empty without any. */
 export function adviseOn(path: string): string {
   if (path.length > MAX_ADVISED) return "";
   const plain = path.replace(/\/+$/, "");
@@ -99,8 +99,8 @@ export function adviseOn(path: string): string {
 }
 
 /**
- * Finds the route of a path, exactly as it is written but for one slash at its end: no case folding, no dot segments, no
- * doubled slashes.
+ * Finds the route of a path by exact match, with one optional trailing slash: no case folding, no dot segments, no double
+ * slashes.
  */
 export function findRoute(path: string, method: string): FoundRoute {
   const exact = AT.get(path) ?? (path.startsWith("/v1/") && path.endsWith("/") ? AT.get(path.slice(0, -1)) : undefined);
@@ -111,13 +111,13 @@ export function findRoute(path: string, method: string): FoundRoute {
 }
 
 function only(served: "GET" | "POST", method: string, route: Route): FoundRoute {
-  // Node sends the head of an answer to HEAD and keeps its body back.
+  // Node sends the head only in response to HEAD.
   if (method === served || (method === "HEAD" && served === "GET")) return { route };
   if (method === "OPTIONS" && !WITHOUT_PREFLIGHT.has(route.name)) return { route: PREFLIGHT };
   return { allow: served };
 }
 
-/** IDs with a slash come percent-encoded from the official client and raw from curl. */
+/** IDs with a slash: percent-encoded by the official client, raw by curl. */
 function decode(segment: string): string | undefined {
   try {
     return decodeURIComponent(segment);
@@ -130,7 +130,7 @@ type HeaderList = readonly (readonly [name: string, value: string])[];
 
 const NONE: HeaderList = [];
 
-/** What pages may read of an answer besides its body. */
+/** Response headers that pages may read. */
 const EXPOSED = [
   "x-request-id",
   "parley-requested-model",
@@ -142,7 +142,7 @@ const EXPOSED = [
   "x-should-retry",
 ].join(", ");
 
-/** Headers for pages of other origins, for the origins that the configuration allows; `*` allows all. */
+/** CORS headers for the configured origins; `*` allows all. */
 export function createCors(origins: readonly string[]): (request: IncomingMessage) => HeaderList {
   const allowed = new Set(origins);
   if (allowed.size === 0) return () => NONE;
@@ -150,7 +150,7 @@ export function createCors(origins: readonly string[]): (request: IncomingMessag
     const { origin } = headers;
     if (origin === undefined) return NONE;
     if (!allowed.has(origin) && !allowed.has("*")) return [["vary", "origin"]];
-    // No credentials: a key is sent by the page itself, never by the browser.
+    // No credentials: pages send keys in a header, browsers never do.
     const simple = [
       ["access-control-allow-origin", origin],
       ["access-control-expose-headers", EXPOSED],

@@ -17,69 +17,69 @@ import { adviseOn, createCors, findRoute, isConnect, isForPages, type Route } fr
 
 export interface HttpOptions {
   readonly host: string;
-  /** 0 takes a free one. */
+  /** 0: any free port. */
   readonly port: number;
   /** Origins whose pages may call `/v1`; `*` for all. */
   readonly corsOrigins: readonly string[];
-  /** What is told about the API. Default: nothing. */
+  /** Public files about the API. Default: none. */
   readonly documents?: Documents | undefined;
-  /** What else is served here. Default: nothing. */
+  /** The dashboard. Default: none. */
   readonly console?: Mounted | undefined;
 }
 
-/** A part of the site that reads and answers its requests by itself. */
+/** A mounted part of the site with its own request handling. */
 export interface Mounted {
-  /** Whether the path, without a query, is one of its own. */
+  /** Whether it handles the path (without query). */
   handles(path: string): boolean;
-  /** Answers one request, whatever it is. Never throws. */
+  /** Answers a request. Never throws. */
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
-  /** Answers a browser's request for a page that does not exist; false for any other request, which is not answered. */
+  /** Answers a browser's request for a missing page; returns false, without answering, for other requests. */
   handleMissing(request: IncomingMessage, response: ServerResponse, requestId: string): boolean;
-  /** The server is about to stop: ends what would go on for ever. */
+  /** Ends streams without an end, before the server stops. */
   drain(): void;
 }
 
-/** The HTTP entrance, listening. */
+/** The listening HTTP server. */
 export interface HttpServer {
   readonly port: number;
-  /** `/readyz` says no, and connections close after their next answer; everything is still served. */
+  /** `/readyz` fails and connections close after their next response; all requests are still served. */
   announce(): void;
-  /** `/readyz` says no, idle connections close, busy ones after their answer; new ones are refused. Resolves when all are closed. */
+  /** As `announce`; also closes idle connections and refuses new ones. Resolves when all are closed. */
   drain(): Promise<void>;
-  /** Ends what is left. */
+  /** Closes all connections. */
   close(): void;
 }
 
-/** Time limits of Node's server. The checking interval decides when the others are noticed: its default is 30 s. */
+/** Time limits of Node's server. The checking interval, 30 s by default, bounds how late they take effect. */
 const LIMITS = {
   headersTimeout: 10_000,
   requestTimeout: 60_000,
   connectionsCheckingInterval: 1000,
   keepAliveTimeout: 65_000,
   maxHeaderSize: 16 * 1024,
-  // Node would answer a missing one with an empty 400; see `refuseAmbiguous`.
+  // Node would answer a missing Host header with an empty 400; see `refuseAmbiguous`.
   requireHostHeader: false,
   insecureHTTPParser: false,
   noDelay: true,
 } as const;
 
-/** What Node calls a request that has not arrived in its time. */
+/** Node's error code of a request that did not arrive in time. */
 const TOO_LATE = "ERR_HTTP_REQUEST_TIMEOUT";
 
-/** A refusal of HTTP/1.0 is reported once in this time: health checks come many times a second. */
+/** Interval between records of refused HTTP/1.0 requests: health checks come many times a second. */
 const OLD_TOLD_EVERY_MS = 60_000;
 
-/** How often a drain looks for connections that have become idle. */
+/** Interval at which a drain closes idle connections, in milliseconds. */
 const SWEEP_MS = 50;
 
-/** Starts the HTTP entrance. Rejects when it cannot listen. */
+/** Starts the HTTP server. Rejects when it cannot listen. */
 export async function startHttpServer(
   services: EdgeServices,
   { host, port, ...parts }: HttpOptions,
 ): Promise<HttpServer> {
   const front = new Front(services, parts);
   const server = createServer(LIMITS, (request, response) => front.handle(request, response));
-  // With a listener the answer to `Expect: 100-continue` waits until somebody wants the body.
+  // With a listener `100 Continue` is sent when the body is read, not before.
   server.on("checkContinue", (request, response) => front.handle(request, response));
   server.on("checkExpectation", (request, response) => front.handle(request, response));
   server.on("clientError", (error, socket) => front.refuseMalformed(error, socket as Socket));
@@ -105,8 +105,8 @@ export async function startHttpServer(
 }
 
 /**
- * Requests that a connection may send before their answers are out. Each holds some 9 KiB until then, and 64 KiB of a stranger
- * are 1,700 of them. No usual client sends any.
+ * Limit of pipelined requests of a connection whose responses are not sent yet. Each holds some 9 KiB, and one read of 64 KiB
+ * can have 1,700 of them. Usual clients do not pipeline.
  */
 const MAX_PIPELINED = 100;
 
@@ -117,13 +117,13 @@ class Front {
   readonly #documents: Documents | undefined;
   readonly #console: Mounted | undefined;
   /**
-   * The answers of a connection in their order: those that are not out yet, and the latest. While one is under way, nothing else
-   * may be written there.
+   * Responses of a connection in order: those not sent yet, and the latest. Nothing else may be written to the connection
+   * while one is in flight.
    */
   readonly #answering = new WeakMap<Socket, ServerResponse[]>();
   readonly #arrivals: Arrivals;
   #draining = false;
-  /** When a request by HTTP/1.0 was last reported. */
+  /** Time of the last recorded HTTP/1.0 request. */
   #oldToldMs = -Infinity;
 
   constructor(services: EdgeServices, { corsOrigins, documents, console }: Omit<HttpOptions, "host" | "port">) {
@@ -143,7 +143,7 @@ class Front {
     this.announce();
     this.#console?.drain();
     const closed = new Promise<void>((resolve) => server.close(() => resolve()));
-    // Connections that were promised to be kept alive before the drain become idle one by one.
+    // Keep-alive connections from before the drain become idle one by one.
     const sweep = setInterval(() => server.closeIdleConnections(), SWEEP_MS);
     await closed;
     clearInterval(sweep);
@@ -151,7 +151,7 @@ class Front {
 
   handle(request: IncomingMessage, response: ServerResponse): void {
     const { socket } = request;
-    // What came in the same piece is still handed over.
+    // The parser still delivers requests of the same read.
     if (socket.destroyed) return;
     let answers = this.#answering.get(socket);
     if (answers === undefined) this.#answering.set(socket, (answers = []));
@@ -184,7 +184,7 @@ class Front {
     await this.#run(exchange, route);
   }
 
-  /** Balancers check health by HTTP/1.0 unless told otherwise, often without a Host header. Nothing else is served by it. */
+  /** Serves health checks over HTTP/1.0, which load balancers use by default, often without a Host header. Refuses the rest. */
   #serveOld(exchange: Exchange): void | Promise<void> {
     const { route } = findRoute(exchange.path, exchange.request.method ?? "");
     if (route?.name === "health" || route?.name === "ready") return this.#run(exchange, route);
@@ -218,10 +218,10 @@ class Front {
     exchange.json(200, toModelList(await models.list(caller)));
   }
 
-  /** What Node's parser refuses is answered in our own shape, and the connection closed. */
+  /** Answers a request that Node's parser refuses as an OpenAI error, and closes the connection. */
   refuseMalformed(error: NodeJS.ErrnoException, socket: Socket): void {
     const answer = this.#answering.get(socket)?.at(-1);
-    // Also what has been refused before all of its body was there.
+    // Also a request that was refused before its whole body arrived.
     const isAnswered = answer?.headersSent === true && (!answer.writableFinished || !answer.req.complete);
     if (!socket.writable || error.code === "ECONNRESET" || isAnswered) return void socket.destroy();
     if (error.code === "HPE_PAUSED_H2_UPGRADE") return void socket.end(goAwayFromHttp1(), () => socket.destroySoon());
@@ -233,7 +233,7 @@ class Front {
     );
   }
 
-  /** Requests whose bodies come too slowly end as those do that take too long. */
+  /** Ends requests whose bodies arrive too slowly with 408. */
   refuseSlow(): void {
     for (const socket of this.#arrivals.takeSlow())
       this.refuseMalformed(Object.assign(new Error("too slow"), { code: TOO_LATE }), socket);
@@ -267,12 +267,12 @@ class Front {
   }
 }
 
-/** Whether it came by HTTP/1.0 or before. */
+/** Whether the request is HTTP/1.0 or older. */
 function isOld({ httpVersionMajor, httpVersionMinor }: IncomingMessage): boolean {
   return httpVersionMajor < 1 || (httpVersionMajor === 1 && httpVersionMinor < 1);
 }
 
-/** Node takes the first of two credentials or hosts; others on the way may have taken the second. */
+/** Refuses duplicate Host and Authorization headers: Node takes the first, proxies may have taken the second. */
 function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   let hosts = 0;
   let credentials = 0;
@@ -283,7 +283,7 @@ function refuseAmbiguous({ rawHeaders, url, headers }: IncomingMessage): void {
   }
   if (hosts !== 1)
     throw new Failure("invalid_request", `The Host header is ${hosts === 0 ? "missing" : "given twice"}.`);
-  // What makes URLs of the header further on would throw.
+  // Later URL parsing would throw.
   if (!URL.canParse(`http://${headers.host}`)) throw new Failure("invalid_request", "The Host header is not a host.");
   if (credentials > 1) throw new Failure("invalid_request", "The Authorization header is given twice.");
   if (url!.startsWith("/")) return;
@@ -319,17 +319,17 @@ function single(header: string | string[] | undefined): string | undefined {
 interface Arrival {
   readonly request: IncomingMessage;
   sinceMs: number;
-  /** What the connection had brought before. */
+  /** Bytes read from the connection before the request. */
   fromBytes: number;
 }
 
 /**
- * Requests whose bodies may still be on their way. Node bounds how long a whole request may take; one that brings a byte
- * now and then would have a connection, and the memory for its body, for all of that time.
+ * Requests whose bodies may still be arriving. Node only limits the total time of a request, in which a slow sender would
+ * hold a connection and the memory for its body.
  */
 class Arrivals {
   readonly #clock: Clock;
-  /** The latest request of each connection; complete ones are forgotten at the next look. */
+  /** Latest request of each connection; complete ones are removed at the next check. */
   readonly #arriving = new Map<Socket, Arrival>();
 
   constructor(clock: Clock) {
@@ -341,14 +341,14 @@ class Arrivals {
     this.#arriving.set(socket, { request, sinceMs: this.#clock.monotonic(), fromBytes: socket.bytesRead });
   }
 
-  /** The connections of requests that come too slowly. */
+  /** Takes the connections of requests that arrive too slowly. */
   takeSlow(): Socket[] {
     const slow: Socket[] = [];
     const nowMs = this.#clock.monotonic();
     for (const [socket, arrival] of this.#arriving) {
       const { request, sinceMs, fromBytes } = arrival;
       const isOver = request.complete || socket.destroyed;
-      // A body that is not read yet waits for us: its sender's time begins when it is.
+      // The time of the sender starts when the body is read.
       if (!isOver && request.readableFlowing !== true) {
         arrival.sinceMs = nowMs;
         arrival.fromBytes = socket.bytesRead;

@@ -4,13 +4,13 @@ import type { Answering, OpenCall } from "../calls.ts";
 import { KEEP_ALIVE } from "../../formats/openai-chat/stream.ts";
 import { type Drainable, drained } from "../drain.ts";
 
-/** After this much silence a comment is sent: many proxies cut connections that are silent for a minute. */
+/** Pause after which a comment is sent: many proxies close connections after a minute of silence. */
 export const KEEP_ALIVE_MS = 15_000;
 
-/** How long a connection on which a stream has failed waits for another request before it is closed. */
+/** Idle time of a connection after a failed stream, before it is closed. */
 const ABORTED_IDLE_MS = 1000;
 
-/** Writes one event stream: its head at the first write, comments while it is silent, never more than is read. */
+/** Writes one event stream with back-pressure: the head at the first write, comments during pauses. */
 export class StreamWriter {
   readonly #response: ServerResponse;
   readonly #clock: Clock;
@@ -19,7 +19,7 @@ export class StreamWriter {
   #cancelTimer: () => void;
   #wroteMs: number;
 
-  /** `head` gives the response's headers when they are needed. */
+  /** `head` returns the response headers at the first write. */
   constructor(response: ServerResponse, { clock, call, head }: { clock: Clock; call: OpenCall; head: () => string[] }) {
     this.#response = response;
     this.#clock = clock;
@@ -29,12 +29,12 @@ export class StreamWriter {
     this.#cancelTimer = this.#keepAlive(KEEP_ALIVE_MS);
   }
 
-  /** Whether anything, be it only a comment, went out. */
+  /** Whether anything was sent, comments included. */
   get begun(): boolean {
     return this.#response.headersSent;
   }
 
-  /** Writes; resolves when the caller has room for more. Throws the call's reason when it leaves or reads nothing. */
+  /** Writes; resolves when the caller has read enough. Throws the call's reason when it disconnects or reads nothing. */
   write(text: string): Promise<void> | undefined {
     this.#wroteMs = this.#clock.monotonic();
     const pace = { clock: this.#clock, call: this.#call };
@@ -46,7 +46,7 @@ export class StreamWriter {
     return writeSlices(this.#response, [Buffer.from(text)], pace);
   }
 
-  /** Writes the last words and ends the stream. */
+  /** Writes the last events and ends the stream. */
   end(text: string): void {
     this.close();
     if (!this.begun) this.#response.writeHead(200, this.#head());
