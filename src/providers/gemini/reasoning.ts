@@ -8,7 +8,7 @@ const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as 
 
 type Effort = (typeof EFFORTS)[number];
 
-/** Thinking tokens by effort; what the model cannot do is moved into its range. */
+/** Thinking tokens by effort; clamped to the model's range. */
 const BUDGETS: Readonly<Record<Effort, number>> = {
   none: 0,
   minimal: 512,
@@ -23,8 +23,8 @@ const BUDGETS: Readonly<Record<Effort, number>> = {
 const SMALL_LIMIT_TOKENS = 2048;
 
 /**
- * How much the model is to think: nothing is said when the request says nothing, unless its token limit is so small
- * that thinking would eat the answer; then it is the least that the model can do.
+ * Converts the reasoning effort. Without one the model's default applies, unless the token limit is so small that thinking
+ * would use it up: then the lowest effort is requested.
  */
 export function toReasoning(
   request: CompletionRequest,
@@ -39,7 +39,7 @@ export function toReasoning(
   const small = request.maxTokens !== undefined && request.maxTokens < SMALL_LIMIT_TOKENS;
   const effort = asked ?? (small && capabilities.reasoningByDefault ? "none" : undefined);
   if (effort === undefined) return undefined;
-  // Such a model is asked for the least that it can do.
+  // A model that cannot disable thinking gets its lowest effort.
   log.omitWhen(asked === "none" && !capabilities.reasoningCanBeDisabled, "reasoning_effort");
   const shown = effort === "none" ? {} : ({ includeThoughts: true } as const);
   if (capabilities.reasoning === "budget") return { thinkingBudget: toBudget(effort, capabilities), ...shown };
@@ -53,7 +53,7 @@ function toBudget(effort: Effort, { reasoningCanBeDisabled, reasoningBudget: [mi
   return Math.min(Math.max(BUDGETS[effort], min), max);
 }
 
-/** The level that is fewest steps away, the higher of two; undefined for a model without levels. */
+/** The nearest level, the higher of two equally near; undefined for a model without levels. */
 function nearestLevel(effort: Effort, levels: readonly string[]): string | undefined {
   const wanted = EFFORTS.indexOf(effort);
   const distance = (level: string): number => Math.abs(EFFORTS.indexOf(level as Effort) - wanted);

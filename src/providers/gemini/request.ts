@@ -14,7 +14,7 @@ import type { GenerateContentRequest, GenerationConfig, JsonObject, SystemInstru
  * The request as a `generateContent` body: a pure function. The body is the same for both modes; a whole answer is
  * streamed when its token limit, or the model's default one where the request has none, is above `streamAbove`.
  *
- * Throws `invalid_request` for what the model cannot do at all; everything else it cannot do is listed.
+ * Throws `invalid_request` for unsupported features that must not be omitted; other unsupported fields are reported.
  */
 export function toGeminiRequest(
   request: CompletionRequest,
@@ -60,7 +60,7 @@ function toServiceTier({ serviceTier }: CompletionRequest, log: TranslationLog):
   }
 }
 
-/** Lists what the provider has no counterpart for. */
+/** Reports fields without a counterpart at the provider. */
 function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   log.omitWhen(Object.keys(request.logitBias).length > 0, "logit_bias");
   log.omitWhen(request.audioOptions !== undefined, "audio");
@@ -78,7 +78,7 @@ function omitForeign(request: CompletionRequest, log: TranslationLog): void {
   );
 }
 
-/** Names of speakers and documents, cache marks (prefixes are cached unasked), how closely to look at a picture. */
+/** Reports speaker and document names, cache marks (prefixes are cached automatically) and image detail. */
 function omitOfMessages({ messages }: CompletionRequest, log: TranslationLog): void {
   messages.forEach(({ name, content, cacheMark }, index) => {
     const field = `messages[${index}]`;
@@ -95,7 +95,7 @@ function omitOfMessages({ messages }: CompletionRequest, log: TranslationLog): v
 
 type Form = Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema">;
 
-/** How the answer is to be made; undefined when the request leaves everything to the provider. */
+/** Generation parameters; undefined when the request has none. */
 function toGenerationConfig(
   request: CompletionRequest,
   { model, form }: { readonly model: UpstreamModel; readonly form: Form },
@@ -136,7 +136,7 @@ function toSampling(request: CompletionRequest, { capabilities }: UpstreamModel,
   const { sampling, temperatureWithTopP, maxTemperature, penalties } = capabilities;
   const { temperature, topP, seed, presencePenalty, frequencyPenalty } = request;
   const takesTopP = sampling && (temperatureWithTopP || temperature === undefined);
-  // A value that changes nothing is not missed where it cannot be sent.
+  // Default values need no report.
   log.omitWhen(!sampling && temperature !== undefined && temperature !== 1, "temperature");
   log.omitWhen(!takesTopP && topP !== undefined && topP !== 1, "top_p");
   log.omitWhen(!capabilities.seed && seed !== undefined, "seed");
@@ -146,7 +146,7 @@ function toSampling(request: CompletionRequest, { capabilities }: UpstreamModel,
     temperature:
       sampling && temperature !== undefined ? log.clamp("temperature", temperature, [0, maxTemperature]) : undefined,
     topP: takesTopP ? topP : undefined,
-    // 32 bits are all that the provider takes; the lower ones are as good a seed as any.
+    // The provider accepts 32 bits: the lower ones are used.
     seed: capabilities.seed && seed !== undefined ? Number(BigInt.asIntN(32, seed)) : undefined,
     presencePenalty: penalties ? presencePenalty : undefined,
     frequencyPenalty: penalties ? frequencyPenalty : undefined,
@@ -165,7 +165,7 @@ function toLogprobs(
   return { responseLogprobs: taken ? true : undefined, logprobs: taken ? topLogprobs : undefined };
 }
 
-/** An image model is held to text unless pictures were asked for; left alone it would make some. */
+/** Restricts an image model to text unless images were requested: by default it generates images. */
 function toModalities(
   { modalities }: CompletionRequest,
   { outputModalities }: UpstreamModel,
@@ -174,7 +174,7 @@ function toModalities(
   const makesImages = outputModalities.has(Modality.IMAGE);
   if (!modalities.includes(Modality.IMAGE)) return makesImages ? ["TEXT"] : undefined;
   if (!makesImages) throw invalidField("modalities", "this model does not make images");
-  // Asked for pictures only, the provider answers with nothing at all when words would be the better answer.
+  // With images only, the provider returns nothing when a text answer would fit better.
   return ["TEXT", "IMAGE"];
 }
 
@@ -191,9 +191,9 @@ function toImageConfig(
   return { ...(aspectRatio !== "" && { aspectRatio }), ...(size !== "" && { imageSize: size }) };
 }
 
-/** How the answer's text is to look. */
+/** Response format of the provider. */
 interface ResponseFormatFields extends Pick<GenerationConfig, "responseMimeType" | "responseJsonSchema"> {
-  /** To be told to the model in words, where it has no mode for it. */
+  /** Instruction for models without the mode. */
   readonly instruction: string | undefined;
 }
 
@@ -207,8 +207,8 @@ const FORMAT_FIELD = "response_format.json_schema";
 const SCHEMA_FIELD = `${FORMAT_FIELD}.schema`;
 
 /**
- * The request's `response_format`. A model without JSON schemas is told the schema in words and held to JSON; one that
- * cannot combine tools with a JSON mode is only told. A schema that is only told is listed, for nothing enforces it.
+ * Converts `response_format`. A model without JSON schemas gets the schema as an instruction and JSON mode; one that cannot
+ * combine tools with JSON mode gets the instruction only. A schema as an instruction is reported, because it is not enforced.
  */
 function toResponseFormat(request: CompletionRequest, model: UpstreamModel, log: TranslationLog): ResponseFormatFields {
   const format = request.responseFormat?.format;
@@ -226,7 +226,7 @@ function toResponseFormat(request: CompletionRequest, model: UpstreamModel, log:
   return { ...FREE, responseMimeType, responseJsonSchema };
 }
 
-/** Undefined for an empty schema: any JSON will do. */
+/** Undefined for an empty schema, which any JSON matches. */
 function readSchema({ schemaJson, description }: JsonSchemaFormat): JsonObject | undefined {
   if (schemaJson === "") return undefined;
   const schema = parsed(schemaJson);

@@ -8,8 +8,8 @@ import { EventJson, isEndMarker, type SseEvent } from "../wire/sse.ts";
 import { AnswerReader } from "./answer-reader.ts";
 
 /**
- * Reads the events of one stream. The dialect has no end marker: the body just ends, and whether the answer is whole
- * shows in the finish reasons that came before. The other dialects' marker, which proxies add, is taken at its word.
+ * Reads the events of one stream. The dialect has no end marker: an answer is complete if every candidate has a finish reason
+ * at the end of the body. `[DONE]`, which proxies add, also ends it.
  */
 export class AnswerStream implements StreamReader {
   readonly #reader: AnswerReader;
@@ -51,7 +51,7 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
   return builder.build();
 }
 
-/** A whole answer as the chunks of a stream; an array is the provider's other form of a stream. Throws alike. */
+/** Reads a whole answer into chunks; an array is the provider's other form of a stream. Throws as above. */
 export function toAnswerChunks(json: unknown, redact = keepAll): readonly CompletionChunk[] {
   const reader = new AnswerReader(incomplete, redact);
   const out: CompletionChunk[] = [];

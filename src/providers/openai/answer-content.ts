@@ -13,8 +13,8 @@ import { array, count, type Json, object, string } from "../wire/json.ts";
 type Content = Delta["content"];
 
 /**
- * What a message of a whole answer, or a delta of a stream, says apart from tool calls: the two have the same fields.
- * Empty texts are left out, and so is what cannot be read.
+ * Reads the content of a message or delta except tool calls: both have the same fields. Omits empty texts and unreadable
+ * values.
  */
 export function readContents(message: Json): Content[] {
   const out: Content[] = [];
@@ -33,12 +33,12 @@ export function readContents(message: Json): Content[] {
   return out;
 }
 
-/** The state that must come back with a call, a text or a picture; empty when there is none. */
+/** State to be sent back with a call, text or image; empty without any. */
 export function readSignature(owner: Json): string {
   return string(object(object(owner.extra_content).google).thought_signature);
 }
 
-/** Reasoning goes by several names; a server that uses two of them says the same twice. */
+/** Field names of reasoning; servers that use two of them repeat the same text. */
 function readReasoning(message: Json): string {
   const named = string(message.reasoning_content) || string(message.reasoning);
   if (named !== "") return named;
@@ -76,7 +76,7 @@ function pushImage(part: Json, out: Content[]): void {
   out.push({ case: "image", value: create(ImageSchema, { ...place, mediaType, signature: readSignature(part) }) });
 }
 
-/** A picture's bytes from a data URL, or its address; undefined for anything else. */
+/** An image by data URL or https URL; undefined for anything else. */
 function readImageUrl(url: string): Pick<Image, "source" | "mediaType"> | undefined {
   if (/^https?:\/\//i.test(url)) return { source: { case: "url", value: url }, mediaType: "" };
   const comma = url.indexOf(",");

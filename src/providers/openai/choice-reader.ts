@@ -14,7 +14,7 @@ import { readContents } from "./answer-content.ts";
 import { isKnown, toFinishReason } from "./finish-reason.ts";
 import { ToolCallReader } from "./tool-call-reader.ts";
 
-/** Reads one choice of an answer, whole or piece by piece. */
+/** Reads one choice of a whole answer or a stream. */
 export class ChoiceReader {
   readonly #index: number;
   readonly #toolCalls: ToolCallReader;
@@ -32,12 +32,12 @@ export class ChoiceReader {
     this.#toolCalls = new ToolCallReader(index);
   }
 
-  /** Whether the upstream has named the reason why the choice ended. */
+  /** Whether the choice has a finish reason. */
   get finished(): boolean {
     return this.#word !== undefined && this.#word !== "";
   }
 
-  /** Whether the upstream said that the choice has ended, with or without a reason. */
+  /** Whether the choice has ended, with or without a known reason. */
   get ended(): boolean {
     return this.#word !== undefined;
   }
@@ -99,7 +99,7 @@ export class ChoiceReader {
     this.#logprobs = undefined;
   }
 
-  /** Some servers send an empty word with every piece, and some a second one at the end: the first that we know counts. */
+  /** The first known reason counts: some servers send an empty one with every piece, or a second one at the end. */
   #end({ finish_reason: word, native_finish_reason: native }: Json): void {
     if (typeof word !== "string") return;
     if (this.#word !== undefined && isKnown(this.#word)) return;
@@ -116,7 +116,7 @@ export function readLogprobs(value: unknown): Logprobs | undefined {
   return out.content.length + out.refusal.length > 0 ? create(LogprobsSchema, out) : undefined;
 }
 
-/** Both, in this order. */
+/** Concatenates two lists of log probabilities. */
 function joinLogprobs(first: Logprobs, second: Logprobs): Logprobs {
   return create(LogprobsSchema, {
     content: [...first.content, ...second.content],

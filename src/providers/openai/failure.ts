@@ -12,7 +12,7 @@ import {
   type UpstreamError,
 } from "../wire/status-failure.ts";
 
-/** The names by which servers of this dialect say what an error is about. */
+/** Failures by error names (`type`, `code`) of servers of this dialect. */
 const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly string[]])[] = [
   [
     "lasting",
@@ -34,7 +34,7 @@ const SUBJECTS: readonly (readonly [subject: ErrorSubject, names: readonly strin
   ["overload", ["overloaded_error", "engine_overloaded_error", "server_overloaded", "overloaded"]],
 ];
 
-/** For servers that say in words only what others say in a field. */
+/** Failures by message text, for servers without error names. */
 const WORDS: SubjectWords = [
   ["credential", /(?:incorrect|invalid|missing) api key|api key (?:not valid|is invalid|expired)/i],
   ["account", /credit balance/i],
@@ -48,7 +48,7 @@ const WORDS: SubjectWords = [
   ],
 ];
 
-/** The statuses that an error inside a successful answer stands for, by what it is about. */
+/** HTTP statuses equivalent to errors inside a 2xx response, by error name. */
 const STATUS_BY_SUBJECT: Readonly<Record<ErrorSubject, number>> = {
   lasting: 429,
   credential: 401,
@@ -59,7 +59,7 @@ const STATUS_BY_SUBJECT: Readonly<Record<ErrorSubject, number>> = {
   overload: 529,
 };
 
-/** The same by its other names. */
+/** Further error names. */
 const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string[]])[] = [
   [429, ["rate_limit_exceeded", "rate_limit_error", "rate_limit", "too_many_requests", "resource_exhausted"]],
   [403, ["permission_error", "permission_denied"]],
@@ -68,7 +68,7 @@ const STATUS_BY_NAME: readonly (readonly [status: number, names: readonly string
   [400, ["invalid_request_error", "invalid_request", "bad_request", "badrequesterror"]],
 ];
 
-/** What a refusal means to us: by its status and its structured fields, then by its words. Never throws. */
+/** Maps a refusal to a Failure: by status and structured fields, then by message text. Never throws. */
 export function toFailure({ status, headers, body }: Refusal, redact = keepAll): Failure {
   return toStatusFailure({ ...toError(readErrorBody(body)), ...readRetryAdvice(headers), status }, redact);
 }
@@ -87,23 +87,23 @@ function toError(facts: ErrorFacts): Omit<UpstreamError, "status"> {
   return { message, param, ...tellSubject(findByName(facts, SUBJECTS), { message, words: WORDS }) };
 }
 
-/** The first entry that has one of the error's names. */
+/** The first entry that matches a name of the error. */
 function findByName<T>({ names }: ErrorFacts, table: readonly (readonly [T, readonly string[]])[]): T | undefined {
   return table.find(([, known]) => known.some((name) => names.has(name)))?.[0];
 }
 
-/** What an upstream's error says of itself; each field is empty when it is missing. */
+/** Fields of an upstream error; empty when missing. */
 interface ErrorFacts {
   /** `type`, `code`, `status` and the like, in lower case. */
   readonly names: ReadonlySet<string>;
-  /** An HTTP status that the error names itself, for want of a real one. */
+  /** HTTP status stated in the error. */
   readonly status: number | undefined;
-  /** As `readMessage` gives it. */
+  /** From `readMessage`. */
   readonly message: string;
   readonly param: string;
 }
 
-/** The error that an answer reports beside, or in place of, what was asked for; undefined when it reports none. */
+/** The error object of a 2xx response; undefined without one. */
 export function findError(json: unknown): unknown {
   const answer: unknown = Array.isArray(json) && json.length === 1 ? json[0] : json;
   if (!isObject(answer)) return undefined;
@@ -111,13 +111,13 @@ export function findError(json: unknown): unknown {
   return answer.object === "error" || answer.type === "error" ? answer : undefined;
 }
 
-/** The error in a refusal's body, whatever its form: `{"error":{…}}`, `{"error":"…"}`, `{"message":…}`, `{"detail":…}`. */
+/** The error in the body of a refusal, in any of its forms: `{"error":{…}}`, `{"error":"…"}`, `{"message":…}`, `{"detail":…}`. */
 function readErrorBody(body: string): ErrorFacts {
   const json = parsed(body);
   return readErrorFacts(findError(json) ?? json);
 }
 
-/** One error object, or text. */
+/** Reads an error object or text. */
 function readErrorFacts(error: unknown): ErrorFacts {
   if (typeof error === "string") return { names: new Set(), status: undefined, message: readMessage(error), param: "" };
   const { type, code, status, message, msg, detail, param, details } = object(error);
@@ -132,7 +132,7 @@ function readErrorFacts(error: unknown): ErrorFacts {
   };
 }
 
-/** A number, or its digits, that can be an error's HTTP status. */
+/** A number, or digits, that is an HTTP error status. */
 function readStatus(value: unknown): number | undefined {
   const status = typeof value === "number" || typeof value === "string" ? Number(value) : 0;
   return status >= 400 && status <= 599 ? Math.trunc(status) : undefined;

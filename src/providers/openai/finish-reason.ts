@@ -1,6 +1,6 @@
 import { FinishReason } from "../../../gen/parley/v1/completion_pb.js";
 
-/** Finish reasons of this dialect's servers. Any other one counts as STOP. */
+/** Finish reasons of this dialect. Any other one counts as STOP. */
 const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["stop", FinishReason.STOP],
   ["length", FinishReason.LENGTH],
@@ -11,15 +11,15 @@ const REASONS: ReadonlyMap<string, FinishReason> = new Map([
   ["content_filter", FinishReason.CONTENT_FILTER],
 ]);
 
-/** Values of `finish_reason` that mean that the answer broke off. */
+/** Values of `finish_reason` for an incomplete answer. */
 const BROKEN: ReadonlySet<string> = new Set(["error", "abort", "insufficient_system_resource"]);
 
-/** Whether `word` says that the answer broke off. */
+/** Whether `word` means an incomplete answer. */
 export function isBroken(word: string): boolean {
   return BROKEN.has(word);
 }
 
-/** Whether `word` is one of this dialect's reasons. */
+/** Whether `word` is a known reason. */
 export function isKnown(word: string): boolean {
   return REASONS.has(word);
 }

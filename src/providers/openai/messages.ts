@@ -14,13 +14,13 @@ import type {
   OpenAiToolCall,
 } from "./wire.ts";
 
-/** Longer IDs of tool calls are refused by the dialect's own maker. */
+/** Limit of characters of tool call IDs at OpenAI. */
 const MAX_CALL_ID_CHARS = 40;
 
 /**
- * The conversation in this dialect, in its order, with two changes where a server needs them: system messages move to
- * the front (see `gatherSystemMessages`), and pictures in tool results follow the results as a user message, because
- * tool messages hold text only. Throws `invalid_request` for content that the model cannot be shown.
+ * Converts the conversation. System messages move to the front for servers that need it (see `gatherSystemMessages`). Images
+ * in tool results follow the results as a user message, because tool messages hold text only. Throws `invalid_request` for
+ * unsupported content.
  */
 export function toMessages(messages: readonly Message[], model: UpstreamModel, log: TranslationLog): OpenAiMessage[] {
   const out: OpenAiMessage[] = [];
@@ -63,10 +63,9 @@ function toTurn(message: Message, context: PartContext): OpenAiMessage {
 }
 
 /**
- * An earlier answer. Its text is said again; pictures have no place in an assistant's turn and are noted. Speech is
- * referred to by its ID where the model speaks, else given as what was said. Reasoning goes back only to models that
- * check for it, because other servers refuse the field. Throws `invalid_request` for documents, and for speech of which
- * neither can be said.
+ * Converts an earlier answer. Images are omitted and reported, because assistant messages cannot hold them. Speech is
+ * referenced by ID for models with speech output, else sent as its transcript. Reasoning is sent to models that check it;
+ * other servers refuse the field. Throws `invalid_request` for documents, and for speech with neither ID nor transcript.
  */
 function toAssistantTurn(message: Message, context: PartContext): OpenAiAssistantMessage {
   const { capabilities, outputModalities } = context.model;
@@ -128,8 +127,8 @@ function toExtraContent(signature: string | undefined): OpenAiExtraContent | und
 }
 
 /**
- * A call's ID as every server of the dialect takes it: a long one is cut and told apart by a hash, the same for the call
- * and its result. Other characters stay as they are, for some servers read meaning into the IDs they made.
+ * Shortens a long tool call ID and appends a hash, the same for the call and its result. Keeps all characters: some servers
+ * interpret their own IDs.
  */
 function toCallId(id: string): string {
   if (id.length <= MAX_CALL_ID_CHARS) return id;
@@ -144,8 +143,8 @@ function splitToolResult(content: OpenAiContent): { text: OpenAiPart[]; images: 
 }
 
 /**
- * All system messages as one at the front, for servers whose prompt templates know no other place. A model that checks
- * its conversation is told in place, as the user: what was at the front would have changed otherwise.
+ * Joins all system messages into one at the front, for servers whose prompt templates require it. For models that check the
+ * conversation, later system messages stay in place as user messages, so that the front does not change.
  */
 function gatherSystemMessages(messages: readonly OpenAiMessage[], model: UpstreamModel): OpenAiMessage[] {
   if (!messages.slice(1).some(({ role }) => role === "system")) return [...messages];

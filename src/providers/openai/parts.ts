@@ -5,25 +5,24 @@ import type { UpstreamModel } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 import type { OpenAiContent, OpenAiPart } from "./wire.ts";
 
-/** What translating one message's content needs beside the parts themselves. */
+/** Context of the translation of one message's content. */
 export interface PartContext {
   readonly model: UpstreamModel;
   readonly log: TranslationLog;
-  /** The message's place in the request, such as `messages[2]`. */
+  /** Path of the message, such as `messages[2]`. */
   readonly path: string;
 }
 
 /**
- * The parts as this dialect's content: a plain string for a single text or none, as every server reads it; an array
- * otherwise. A server that takes no arrays of mere text gets the texts joined by a line feed, which is what servers
- * that do take them make of them. Throws `invalid_request` for what the model cannot be shown.
+ * Converts parts into `content`: a string for a single text or none, else an array. For servers that accept no array of texts
+ * the texts are joined by line feeds, as other servers do themselves. Throws `invalid_request` for unsupported parts.
  */
 export function toContent(parts: readonly ContentPart[], context: PartContext): OpenAiContent {
   const out = parts.map((part, index) => toPart(part, { ...context, path: `${context.path}.content[${index}]` }));
   return packParts(out, context.model);
 }
 
-/** Parts in the smallest form that the model's server takes. */
+/** Reduces parts to a string where possible. */
 export function packParts(parts: OpenAiPart[], { capabilities }: UpstreamModel): OpenAiContent {
   const [only] = parts;
   if (only === undefined) return "";

@@ -8,14 +8,14 @@ import { toOpenAiRequest } from "./request.ts";
 import { AnswerStream, toAnswer, toAnswerChunks } from "./response.ts";
 
 export interface OpenAiOptions {
-  /** Its base URL ends in `/v1`, or wherever `/chat/completions` is. */
+  /** Base URL, to which `/chat/completions` is appended; usually ends in `/v1`. */
   readonly upstream: Upstream;
   /**
-   * The first one is used for everything: cached prefixes and stored files belong to its account. None for a server that
-   * asks for none, such as a local model: then no credential is sent.
+   * Only the first one is used: cached prefixes and stored files belong to its account. Empty for servers without
+   * authentication, such as local models: then no credential is sent.
    */
   readonly apiKeys: readonly string[];
-  /** Sent with every request; names in lower case. Wins over the dialect's own headers, but for the count of gateways. */
+  /** Sent with every request; names in lower case. Overrides the dialect's own headers except HOPS_HEADER. */
   readonly headers?: Readonly<Record<string, string>>;
 }
 
@@ -25,7 +25,7 @@ export function openai({ upstream, apiKeys, headers: extra }: OpenAiOptions): Pr
   const redact = redactionOf([...apiKeys, ...Object.values(extra ?? {})]);
   const headers = Object.freeze({
     "content-type": "application/json",
-    // A compressed stream would be held back until a block of it is full.
+    // Compression would delay a stream until a block is full.
     "accept-encoding": "identity",
     ...(apiKey !== undefined && { authorization: `Bearer ${apiKey}` }),
     ...extra,

@@ -2,12 +2,12 @@ import { ReasoningEffort } from "../../../gen/parley/v1/completion_pb.js";
 import type { Capabilities } from "../../core/provider.ts";
 import type { TranslationLog } from "../wire/translation.ts";
 
-/** Every effort in this dialect's words, lowest first. */
+/** All efforts of this dialect, lowest first. */
 const EFFORTS = ["none", "minimal", "low", "medium", "high", "xhigh", "max"] as const;
 
 /**
- * The effort to ask for: the model's own nearest one, the lower of two that are equally near. Undefined leaves it to the
- * model. A model without a list of efforts is sent the request's word.
+ * Returns the nearest effort that the model supports, the lower of two equally near. Undefined: the model's default. A model
+ * without a list of efforts gets the requested one.
  */
 export function toReasoning(effort: ReasoningEffort, model: Capabilities, log: TranslationLog): string | undefined {
   const wanted = effort - ReasoningEffort.NONE;

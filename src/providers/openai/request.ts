@@ -9,9 +9,9 @@ import { readObject, toTools } from "./tools.ts";
 import type { OpenAiMessage, OpenAiRequest, OpenAiResponseFormat } from "./wire.ts";
 
 /**
- * The request as an OpenAI chat completion. Most of it passes as it is; what the model's capabilities rule out is left
- * out and noted. A whole answer that may grow longer than `streamAbove` is asked for as a stream. Throws
- * `invalid_request` for what the model cannot do and must not lose in silence.
+ * Converts a request to an OpenAI chat completion. Most fields pass through; fields that the model does not support are
+ * omitted and reported. A whole answer above `streamAbove` is requested as a stream. Throws `invalid_request` for unsupported
+ * features that must not be omitted.
  */
 export function toOpenAiRequest(
   request: CompletionRequest,
@@ -53,7 +53,7 @@ export function toOpenAiRequest(
 
 type Fields<K extends keyof OpenAiRequest> = Pick<OpenAiRequest, K>;
 
-/** A model that does not sample has everything at the defaults: saying those changes nothing and is not noted. */
+/** Default values of sampling parameters: omitting them for models without sampling is not reported. */
 function toSamplingFields(
   request: CompletionRequest,
   can: Capabilities,
@@ -74,7 +74,7 @@ function toSamplingFields(
     top_p: nucleus ? topP : undefined,
     frequency_penalty: can.penalties ? frequencyPenalty : undefined,
     presence_penalty: can.penalties ? presencePenalty : undefined,
-    // JSON numbers are exact to 53 bits only: a larger seed is folded, which keeps it the same for the same request.
+    // JSON numbers are exact to 53 bits: a larger seed is reduced deterministically.
     seed: can.seed && seed !== undefined ? Number(BigInt.asIntN(54, seed)) : undefined,
     logit_bias: Object.keys(logitBias).length > 0 ? logitBias : undefined,
   };
@@ -126,10 +126,10 @@ function toModalityFields(
   };
 }
 
-/** What may be in `openai_options_json`. Nothing else is taken from it, so that it cannot replace a field of ours. */
+/** Fields accepted from `openai_options_json`; others are ignored, so that it cannot replace fields of the contract. */
 const OPTIONS = ["moderation", "prompt_cache_options", "prompt_cache_retention", "web_search_options"] as const;
 
-/** What this dialect was the first to say, and says as it is. */
+/** Fields that pass through unchanged. */
 function toPassedFields(
   request: CompletionRequest,
   log: TranslationLog,
@@ -152,7 +152,7 @@ function toPassedFields(
     safety_identifier: request.safetyIdentifier,
     metadata: Object.keys(metadata).length > 0 ? metadata : undefined,
     service_tier: request.serviceTier,
-    // Not to keep it is the default, and many servers do not know the field.
+    // False is the default, and many servers do not support the field.
     store: request.store === true ? true : undefined,
     verbosity: request.verbosity,
     prediction: prediction === undefined ? undefined : { type: "content", content: prediction },
@@ -168,15 +168,16 @@ function toOption(text: string | undefined, name: string): unknown {
   return value;
 }
 
-/** The form of the answer's text: a field of the request, and where that is not enough an instruction to the model. */
+/** Response format: a field of the request, and an instruction for models that do not enforce it. */
 interface ResponseFormatFields {
   readonly format: OpenAiResponseFormat | undefined;
   readonly instruction: string | undefined;
 }
 
 /**
- * The answer's form. A model that does not enforce a schema is asked for a JSON object and told the schema; the request's
- * `response_format.json_schema` is then noted as left out. Throws `invalid_request` when the schema is not an object.
+ * Converts the response format. For a model without structured output it becomes a JSON object with the schema as an
+ * instruction, and `response_format.json_schema` is reported as omitted. Throws `invalid_request` for a schema that is not an
+ * object.
  */
 function toResponseFormat(
   responseFormat: ResponseFormat | undefined,
@@ -199,7 +200,7 @@ function toResponseFormat(
   return { format: { type: "json_object" }, instruction: `Answer only with ${rule}.${purpose}` };
 }
 
-/** The conversation with `instruction` as the end of its leading system message, which it gets when it has none. */
+/** Appends `instruction` to the leading system message; adds one if there is none. */
 function instruct(messages: readonly OpenAiMessage[], instruction: string): OpenAiMessage[] {
   const [first, ...rest] = messages;
   if (first?.role !== "system") return [{ role: "system", content: instruction }, ...messages];

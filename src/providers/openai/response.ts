@@ -13,8 +13,8 @@ import { isBroken } from "./finish-reason.ts";
 import { readUsage } from "./usage.ts";
 
 /**
- * Reads the events of one stream. A choice's finish is passed on when the stream ends, not when it is read: some servers
- * say more after it, and what comes last must be the finishes and the usage.
+ * Reads the events of one stream. Emits the finishes at the end of the stream: some servers send more content after a finish
+ * reason, and finishes and usage must come last.
  */
 export class AnswerStream implements StreamReader {
   readonly #choices = new Map<number, ChoiceReader>();
@@ -23,7 +23,7 @@ export class AnswerStream implements StreamReader {
   #usage: Usage | undefined;
   #complete = false;
 
-  /** `redact` takes the provider's credentials out of its errors. */
+  /** `redact` removes the provider's credentials from its errors. */
   constructor(redact: Redact = keepAll) {
     this.#redact = redact;
   }
@@ -32,12 +32,12 @@ export class AnswerStream implements StreamReader {
     return this.#complete;
   }
 
-  /** Whether the upstream has named why every choice ended: only the marker, the usage, or late pieces may follow. */
+  /** Whether every choice has a finish reason: only the end marker, usage or late pieces may follow. */
   get finished(): boolean {
     return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.finished);
   }
 
-  /** The same, or ended every choice without naming a reason, as some servers do with every piece. */
+  /** Whether every choice has ended, with or without a known reason: some servers send an empty one with every piece. */
   get ended(): boolean {
     return this.#choices.size > 0 && [...this.#choices.values()].every((choice) => choice.ended);
   }
@@ -51,8 +51,8 @@ export class AnswerStream implements StreamReader {
   }
 
   /**
-   * Appends what one object says: a chunk of a stream, or a whole completion, whose only difference is the name of
-   * the field that holds a choice's message. Throws the Failure that the object reports, if it does.
+   * Appends the chunks of one object: a stream chunk or a whole completion, which differ only in the field name of a choice's
+   * message. Throws the Failure of an error object.
    */
   readObject(json: unknown, out: CompletionChunk[]): void {
     const error = findError(json);
@@ -62,7 +62,7 @@ export class AnswerStream implements StreamReader {
     this.#usage = readUsage(answer.usage) ?? this.#usage;
   }
 
-  /** A stream that has said why every choice ended is complete, with or without the marker. */
+  /** Ends the stream: complete with all finish reasons, with or without the end marker. */
   end(out: CompletionChunk[]): void {
     const choices = [...this.#choices].toSorted(([a], [b]) => a - b).map(([, choice]) => choice);
     if (!this.ended) throw truncated();
@@ -72,7 +72,7 @@ export class AnswerStream implements StreamReader {
     this.#complete = true;
   }
 
-  /** The failure for an error in the answer; undefined for one of which nothing is said. */
+  /** The failure of an error in the answer; undefined without one. */
   #toFailure(error: unknown): Failure {
     const begun = [...this.#choices.values()].some((choice) => choice.spoke);
     return toInBandFailure(error, { begun, redact: this.#redact });
@@ -90,8 +90,8 @@ export class AnswerStream implements StreamReader {
 }
 
 /**
- * A whole completion, read as a stream of one event. Throws the Failure that it reports, or `upstream_protocol` when it
- * is no completion or has no end.
+ * Reads a whole completion as a stream of one event. Throws the Failure of an error object, or `upstream_protocol` for an
+ * invalid or unfinished completion.
  */
 export function toAnswer(json: unknown, redact = keepAll): Answer {
   const builder = new AnswerBuilder();
@@ -99,7 +99,7 @@ export function toAnswer(json: unknown, redact = keepAll): Answer {
   return builder.build();
 }
 
-/** The same as chunks. */
+/** Reads a whole completion into chunks. */
 export function toAnswerChunks(json: unknown, redact = keepAll): CompletionChunk[] {
   const error = findError(json);
   if (error !== undefined) throw toInBandFailure(error, { begun: false, redact });

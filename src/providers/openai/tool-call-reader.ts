@@ -6,20 +6,20 @@ import { array, count, type Json, object, string } from "../wire/json.ts";
 import { brokenCall } from "../wire/response-failure.ts";
 import { readSignature } from "./answer-content.ts";
 
-/** A call as far as it was read. It is said to the caller as soon as its name is known, and then has an `index`. */
+/** State of a call. It is emitted as soon as its name is known, and then has an `index`. */
 interface Call {
   index: number | undefined;
   readonly id: string;
   readonly custom: boolean;
   name: string;
   signature: string;
-  /** Arguments that came before the name. */
+  /** Arguments received before the name. */
   held: string;
   /** Whether the arguments are only blanks so far. */
   blank: boolean;
 }
 
-/** One entry of `tool_calls`, by what of it is there. */
+/** Fields of one entry of `tool_calls`. */
 interface Piece {
   readonly index: number | undefined;
   readonly id: string;
@@ -30,9 +30,8 @@ interface Piece {
 }
 
 /**
- * Reads the tool calls of one choice. Servers differ in how they say which call a piece belongs to: by index, by ID, by
- * both, or only by order; and some repeat the ID and the name in every piece. Here every call gets its own index, from 0
- * in the order of beginning, and its ID and name once. A call that is never named cannot be made.
+ * Reads the tool calls of one choice. Servers assign pieces to calls by index, by ID, by both, or by order only; some repeat
+ * ID and name in every piece. Emitted calls are numbered from 0 in order, with ID and name once. A call needs a name.
  */
 export class ToolCallReader {
   readonly #choiceIndex: number;
@@ -46,12 +45,12 @@ export class ToolCallReader {
     this.#choiceIndex = choiceIndex;
   }
 
-  /** Whether any call was said. */
+  /** Whether any call was emitted. */
   get called(): boolean {
     return this.#said.length > 0;
   }
 
-  /** Reads the calls of a whole message, each entry a call. */
+  /** Reads the calls of a whole message. */
   readWhole(message: Json, out: CompletionChunk[]): void {
     for (const piece of readPieces(message)) this.#add(this.#begin(piece), piece, out);
   }
@@ -62,8 +61,7 @@ export class ToolCallReader {
   }
 
   /**
-   * At the end of the choice: the arguments that a call without any still owes. Throws `upstream_protocol` when a call
-   * was never named.
+   * Ends the choice: emits `{}` for calls without arguments. Throws `upstream_protocol` for a call without a name.
    */
   close(out: CompletionChunk[]): void {
     if (this.#unnamed.size > 0) throw brokenCall();
@@ -75,7 +73,7 @@ export class ToolCallReader {
     if (known !== undefined) return known;
     if (piece.index === undefined) return piece.id === "" && piece.name === "" ? this.#last : undefined;
     const call = this.#byIndex.get(piece.index);
-    // A new ID with a name begins a call: some servers give every call the index 0.
+    // A new ID with a name starts a call: some servers use index 0 for all calls.
     const another = call !== undefined && piece.id !== "" && piece.name !== "" && call.name !== "";
     return another ? undefined : call;
   }
@@ -124,7 +122,7 @@ const toKey = ({ index, id }: Piece): string => `${index ?? ""}:${id}`;
 
 function readPieces(message: Json): Piece[] {
   const pieces = array(message.tool_calls).map((entry) => readPiece(object(entry)));
-  // The form before `tool_calls`: one call, without an ID. Servers that send both say the same twice.
+  // The legacy `function_call`: one call without an ID. Servers that send both repeat the same call.
   const legacy = object(message.function_call);
   if (pieces.length === 0 && Object.keys(legacy).length > 0) pieces.push(readPiece({ index: 0, function: legacy }));
   return pieces.filter(({ id, name, arguments: text, signature }) => `${id}${name}${text}${signature}` !== "");

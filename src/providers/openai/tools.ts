@@ -7,8 +7,8 @@ import { forcesCall, omitToolFields, type TranslationLog } from "../wire/transla
 import type { OpenAiRequest, OpenAiTool, OpenAiToolChoice, OpenAiToolName } from "./wire.ts";
 
 /**
- * The tools and the rules about calling them. Without tools nothing is said of them: servers refuse a choice among none
- * and an empty list. Throws `invalid_request` for a schema that is not one.
+ * Converts tools and tool choice; nothing without tools, because servers refuse a choice or an empty list then. Throws
+ * `invalid_request` for an invalid schema.
  */
 export function toTools(
   request: CompletionRequest,
@@ -25,7 +25,7 @@ export function toTools(
   return {
     tools: tools.map((tool, index) => toTool(tool, { log, path: `tools[${index}]` })),
     tool_choice: forced ? "auto" : toToolChoice(toolChoice, tools),
-    // Parallel calls are the default, and many servers do not know the field.
+    // True is the default, and many servers do not support the field.
     parallel_tool_calls: parallelToolCalls === false ? false : undefined,
   };
 }
@@ -48,7 +48,7 @@ function toTool({ kind, cacheMark }: Tool, { log, path }: { log: TranslationLog;
   }
 }
 
-/** JSON text that must be an object. Throws `invalid_request` naming `field` when it is not. */
+/** Parses JSON text that must be an object. Throws `invalid_request` that names `field`. */
 export function readObject(text: string, field: string): object {
   const value = parsed(text);
   if (!isObject(value)) throw invalidField(field, "must be a JSON object");

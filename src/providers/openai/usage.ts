@@ -3,8 +3,8 @@ import { count, isObject, object } from "../wire/json.ts";
 import { toUsage } from "../wire/response.ts";
 
 /**
- * What the upstream counted; undefined when it counted nothing. Completion tokens include reasoning: a server that
- * counts reasoning beside them is recognised by its total.
+ * Reads the usage; undefined without one. Completion tokens include reasoning: servers that count reasoning separately are
+ * detected by their total.
  */
 export function readUsage(value: unknown): Usage | undefined {
   if (!isObject(value)) return undefined;

@@ -1,6 +1,6 @@
 /*
- * What we send: the parts of OpenAI's chat completion request that this dialect uses. Optional fields may be undefined;
- * JSON leaves them out. What upstreams answer has no types here: it is read field by field, with `../wire/json.ts`.
+ * Types of the sent requests: the used parts of OpenAI's chat completion request. Undefined fields are omitted in JSON.
+ * Responses have no types: they are read field by field with `../wire/json.ts`.
  */
 
 /** The body of `POST /chat/completions`. */
@@ -43,7 +43,7 @@ export interface OpenAiRequest {
   web_search_options?: unknown;
 }
 
-/** One turn of the conversation. */
+/** A message. */
 export type OpenAiMessage = OpenAiSystemMessage | OpenAiUserMessage | OpenAiAssistantMessage | OpenAiToolMessage;
 
 export interface OpenAiSystemMessage {
@@ -75,7 +75,7 @@ export interface OpenAiToolMessage {
   content: OpenAiContent;
 }
 
-/** A plain text, or parts. */
+/** Text or parts. */
 export type OpenAiContent = string | OpenAiPart[];
 
 export type OpenAiPart =
@@ -87,7 +87,7 @@ export type OpenAiPart =
       file: { filename?: string | undefined; file_data?: string | undefined; file_id?: string | undefined };
     };
 
-/** How some servers of this dialect carry state that must come back with a call or a text. */
+/** State of some servers that must be sent back with a call or text. */
 export interface OpenAiExtraContent {
   google: { thought_signature: string };
 }
@@ -104,7 +104,7 @@ export type OpenAiTool =
     }
   | { type: "custom"; custom: { name: string; description?: string | undefined; format?: unknown } };
 
-/** A tool by its name only. */
+/** A reference to a tool by name. */
 export type OpenAiToolName =
   | { type: "function"; function: { name: string } }
   | { type: "custom"; custom: { name: string } };
