@@ -13,24 +13,38 @@ interface Follower {
 export function useEndInView(): Follower {
   const ref = useRef<HTMLDivElement>(null);
   const isAtEnd = useRef(true);
+  /** Where `showEnd` left the box. */
+  const shownTop = useRef(0);
   useLayoutEffect(() => {
-    if (isAtEnd.current) showEnd(ref.current!);
+    const box = ref.current!;
+    // The browser reports scrolling at its next frame, and more text may come before.
+    const hasLeft = box.scrollTop < shownTop.current - NEAR && distanceToEnd(box) >= NEAR;
+    if (hasLeft) isAtEnd.current = false;
+    if (isAtEnd.current) shownTop.current = showEnd(box);
   });
   useEffect(() => {
     const box = ref.current!;
     // The keyboard of a phone takes half of the room.
-    const observer = new ResizeObserver(() => isAtEnd.current && showEnd(box));
+    const observer = new ResizeObserver(() => {
+      if (isAtEnd.current) shownTop.current = showEnd(box);
+    });
     observer.observe(box);
     return () => observer.disconnect();
   }, []);
   return {
     ref,
-    onScroll: ({ currentTarget: { scrollHeight, scrollTop, clientHeight } }) => {
-      isAtEnd.current = scrollHeight - scrollTop - clientHeight < NEAR;
+    onScroll: ({ currentTarget }) => {
+      isAtEnd.current = distanceToEnd(currentTarget) < NEAR;
     },
   };
 }
 
-function showEnd(box: HTMLDivElement): void {
+/** Scrolls to the end; returns the position. */
+function showEnd(box: HTMLDivElement): number {
   box.scrollTop = box.scrollHeight;
+  return box.scrollTop;
+}
+
+function distanceToEnd({ scrollHeight, scrollTop, clientHeight }: HTMLDivElement): number {
+  return scrollHeight - scrollTop - clientHeight;
 }
