@@ -60,7 +60,7 @@ describe("the first administrator", () => {
     });
     expect(forwarded.status).toBe(403);
     // Once, however many there are.
-    await expect.poll(() => product.output.stderr.split("x-forwarded-for arrives").length).toBe(2);
+    await expect.poll(() => product.output.stderr.split("requests carry x-forwarded-for").length).toBe(2);
     expect((await signUps(product))[0]).toBe("200 ACCOUNT_ROLE_ADMINISTRATOR");
   });
 
