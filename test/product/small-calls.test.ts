@@ -79,6 +79,37 @@ describe("calls that are no completions", () => {
     },
   );
 
+  it.each([
+    [256, undefined],
+    [300, "8"],
+  ])("of reflection are answered up to 256 times on a stream: %i questions", async (questions, refused) => {
+    const session = connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
+    opened.push(session);
+    const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    const stream = session.request({
+      ":method": "POST",
+      ":path": path,
+      "content-type": "application/grpc",
+      te: "trailers",
+    });
+    const file = Buffer.from("parley/v1/completion.proto");
+    // file_by_filename, with its tag and length, in a message with its prefix.
+    const question = Buffer.concat([Buffer.from([0, 0, 0, 0, file.length + 2, 0x1a, file.length]), file]);
+    let bytes = 0;
+    let status: string | undefined;
+    const note = (headers: IncomingHttpHeaders): void => void (status ??= headers["grpc-status"]?.toString());
+    stream
+      .on("response", note)
+      .on("trailers", note)
+      .on("error", () => undefined);
+    stream.end(Buffer.concat(Array.from({ length: questions }, () => question)));
+    stream.on("data", (piece: Buffer) => (bytes += piece.length));
+    await once(stream, "close");
+    expect(status).toBe(refused ?? "0");
+    if (refused === undefined) expect(bytes).toBeGreaterThan(256 * 5_000);
+    session.destroy();
+  });
+
   it.each(["KeyService/GetCurrent", "ModelService/List", "ModelService/Get"])(
     "have no large bodies: %s",
     async (method) => {

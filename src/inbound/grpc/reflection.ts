@@ -7,9 +7,14 @@ import {
   type ServerReflectionResponse,
   ServerReflectionResponseSchema,
 } from "../../../gen/grpc/reflection/v1/reflection_pb.js";
+import { Failure } from "../../core/failure.ts";
 import type { Encoded } from "./definition.ts";
 import type { PublicStreams } from "./public-streams.ts";
 import { toRefusal } from "./status.ts";
+
+/** Limit of questions per stream. Tools ask once for each file. */
+const MAX_QUESTIONS = 256;
+const TOO_MANY = `At most ${MAX_QUESTIONS} questions may be asked on one stream.`;
 
 type Answer = NonNullable<MessageInitShape<typeof ServerReflectionResponseSchema>["messageResponse"]>;
 
@@ -18,6 +23,8 @@ interface Index {
   readonly services: readonly string[];
   readonly files: ReadonlyMap<string, DescFile>;
   readonly symbols: ReadonlyMap<string, DescFile>;
+  /** Answers of files, encoded at their first use. */
+  readonly answers: Map<DescFile, Answer>;
 }
 
 /**
@@ -36,9 +43,14 @@ export function reflectionHandlers(
   return {
     serverReflectionInfo(call) {
       if (!openStreams.open(call)) return;
+      let questions = 0;
       call.on("data", (encoded: Encoded<ServerReflectionRequest>) => {
+        questions += 1;
+        // Later questions of the same read are dropped.
+        if (questions > MAX_QUESTIONS + 1) return;
         let request: ServerReflectionRequest;
         try {
+          if (questions > MAX_QUESTIONS) throw new Failure("rate_limited", TOO_MANY);
           request = encoded.read();
         } catch (reason) {
           return void call.emit("error", toRefusal(reason, call));
@@ -46,10 +58,19 @@ export function reflectionHandlers(
         index ??= {
           services: services.map(({ typeName }) => typeName),
           ...indexOf([...services.map(({ file }) => file), ...details]),
+          answers: new Map(),
         };
         const messageResponse = answer(request, index);
         const { host: validHost } = request;
-        call.write(create(ServerReflectionResponseSchema, { validHost, originalRequest: request, messageResponse }));
+        const response = create(ServerReflectionResponseSchema, {
+          validHost,
+          originalRequest: request,
+          messageResponse,
+        });
+        if (call.write(response)) return;
+        // An answer is 300 times as large as its question.
+        call.pause();
+        call.once("drain", () => call.resume());
       });
       call.on("end", () => call.end());
     },
@@ -63,9 +84,9 @@ function answer({ messageRequest: { case: asked, value } }: ServerReflectionRequ
       return { case: "listServicesResponse", value: { service } };
     }
     case "fileByFilename":
-      return fileAnswer(index.files.get(value));
+      return fileAnswer(index.files.get(value), index);
     case "fileContainingSymbol":
-      return fileAnswer(index.symbols.get(value));
+      return fileAnswer(index.symbols.get(value), index);
     case "fileContainingExtension":
     case "allExtensionNumbersOfType":
       return refusal(status.NOT_FOUND, "There are no extensions.");
@@ -74,12 +95,16 @@ function answer({ messageRequest: { case: asked, value } }: ServerReflectionRequ
   }
 }
 
-function fileAnswer(file: DescFile | undefined): Answer {
+function fileAnswer(file: DescFile | undefined, { answers }: Index): Answer {
   if (file === undefined) return refusal(status.NOT_FOUND, "There is nothing of this name.");
-  const fileDescriptorProto = [...withDependencies(file)].map(({ proto }) =>
-    toBinary(FileDescriptorProtoSchema, proto),
-  );
-  return { case: "fileDescriptorResponse", value: { fileDescriptorProto } };
+  let found = answers.get(file);
+  if (found === undefined) {
+    const fileDescriptorProto = [...withDependencies(file)].map(({ proto }) =>
+      toBinary(FileDescriptorProtoSchema, proto),
+    );
+    answers.set(file, (found = { case: "fileDescriptorResponse", value: { fileDescriptorProto } }));
+  }
+  return found;
 }
 
 function refusal(errorCode: number, errorMessage: string): Answer {
