@@ -80,7 +80,8 @@ describe.each(TEXT_STREAMS.filter(([name]) => name !== "Connect"))("readers of 3
       await stalled(before);
       const name = `${READERS} slow readers of 300 MB over ${entrance}`;
       const most = Math.max(...pulled(answersAfter(before)));
-      figure({ name: `${name}: pulled for each`, value: Math.round(most / MIB), unit: "MiB", atMost: 16 });
+      // Most of it is in the kernel's buffers, which it enlarges up to tcp_rmem, often 6 to 32 MiB.
+      figure({ name: `${name}: pulled for each`, value: Math.round(most / MIB), unit: "MiB", atMost: 48 });
       const grown = (product.rssBytes() - bytesBefore) / MIB;
       // The first takes with it what every busy process needs.
       const each = Math.max(0, grown - 48) / READERS;
