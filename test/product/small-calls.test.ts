@@ -80,9 +80,9 @@ describe("calls that are no completions", () => {
   );
 
   it.each([
-    [256, undefined],
-    [300, "8"],
-  ])("of reflection are answered up to 256 times on a stream: %i questions", async (questions, refused) => {
+    [256, "0", 256 * 5_000],
+    [300, "8", 0],
+  ])("of reflection are answered up to 256 times on a stream: %i questions", async (questions, ended, leastBytes) => {
     const session = connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
     opened.push(session);
     const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
@@ -105,8 +105,8 @@ describe("calls that are no completions", () => {
     stream.end(Buffer.concat(Array.from({ length: questions }, () => question)));
     stream.on("data", (piece: Buffer) => (bytes += piece.length));
     await once(stream, "close");
-    expect(status).toBe(refused ?? "0");
-    if (refused === undefined) expect(bytes).toBeGreaterThan(256 * 5_000);
+    expect(status).toBe(ended);
+    expect(bytes).toBeGreaterThanOrEqual(leastBytes);
     session.destroy();
   });
 
