@@ -1,11 +1,11 @@
 import type { AddressInfo, Server } from "node:net";
 
-/** What a child process of the benchmark says when it listens. */
+/** Message of a child process that listens. */
 export interface Ready {
   readonly port: number;
 }
 
-/** Listens on a free loopback port, tells the parent which, and ends with the parent. */
+/** Listens on a free loopback port, sends it to the parent, and exits with the parent. */
 export function reportReady(server: Server): void {
   server.listen({ port: 0, host: "127.0.0.1", backlog: 1024 }, () => {
     process.send?.({ port: (server.address() as AddressInfo).port } satisfies Ready);
@@ -13,7 +13,7 @@ export function reportReady(server: Server): void {
   endWithParent();
 }
 
-/** Ends this process when the one that started it is gone. */
+/** Exits when the parent process has exited. */
 export function endWithParent(): void {
   process.once("disconnect", () => process.exit(0));
 }

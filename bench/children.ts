@@ -4,18 +4,18 @@ import { existsSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { delimiter, join } from "node:path";
 
-/** The server under test has a core of its own, so that nobody's work but its own can be charged to it. */
+/** Core of the server under test; no other process of the benchmark runs on it. */
 export const SERVER_CORE = 0;
-/** The mock upstream and the load generator share another one. */
+/** Core of the mock upstream and the load generator. */
 export const PEER_CORE = 1;
 
 const taskset = findProgram("taskset");
 
-/** Whether processes are bound to cores. */
+/** Whether processes are pinned to cores. */
 export const isPinned = taskset !== undefined && availableParallelism() > 1;
 
 const setpriv = findProgram("setpriv");
-/** Lets the kernel end a child when this process is killed, which no handler here would see. */
+/** Makes the kernel kill a child when this process gets SIGKILL, which runs no handler. */
 const MORTAL = setpriv === undefined ? [] : [setpriv, "--pdeathsig", "KILL"];
 
 const running = new Set<ChildProcess>();
@@ -23,31 +23,31 @@ process.once("exit", () => {
   for (const child of running) child.kill("SIGKILL");
 });
 
-/** How long a child may take to end when asked to. */
+/** Time between SIGTERM and SIGKILL of a child. */
 const STOP_MS = 10_000;
 
-/** Where there are four cores, a second worker has this one for itself, and the load generator that one. */
+/** With four cores: cores of a second worker and of the load generator. */
 export const SECOND_SERVER_CORE = 2;
 export const SECOND_PEER_CORE = 3;
 
-/** Whether two workers have a core each, and their load too. */
+/** Whether two workers, the upstream and the load generator have a core each. */
 export const hasCoresForTwo = isPinned && availableParallelism() >= 4;
 
-/** What to start, and where. */
+/** A program with its core. */
 export interface Command {
   /** One core, or several as `taskset` lists them. */
   readonly core: number | string;
   readonly program: string;
   readonly args: readonly string[];
   readonly stdio: StdioOptions;
-  /** Beside what this process has. */
+  /** Added to this process's environment. */
   readonly env?: Readonly<Record<string, string>>;
 }
 
-/** Starts a program on a core. Its process is the program's own, so that its CPU time can be read by its id. */
+/** Starts a program on a core. The child's process ID is that of the program itself, to read its CPU time. */
 export function startPinned({ core, program, args, stdio, env: more = {} }: Command): ChildProcess {
   const [command, ...rest] = [...MORTAL, ...(isPinned ? [taskset!, "-c", String(core)] : []), program, ...args];
-  // What is configured for an instance of this machine must not reach the one under test.
+  // PARLEY_* variables of this machine must not configure the instance under test.
   const inherited = Object.entries(process.env).filter(([name]) => !name.startsWith("PARLEY_"));
   const env = { ...Object.fromEntries(inherited), ...more };
   const child = spawn(command!, rest, { stdio, env });
@@ -55,7 +55,7 @@ export function startPinned({ core, program, args, stdio, env: more = {} }: Comm
   return child;
 }
 
-/** Sees to it that a child does not outlive this process. */
+/** Kills a child when this process exits. */
 export function endWithThis(child: ChildProcess): void {
   running.add(child);
   child.once("exit", () => running.delete(child));
@@ -69,7 +69,7 @@ export interface OwnProgram {
   readonly nodeOptions?: readonly string[];
 }
 
-/** Starts one of the benchmark's own programs; its first message says that it is ready. Throws when it ends before. */
+/** Starts one of the benchmark's own programs; its first message reports that it is ready. Throws when it exits before. */
 export async function startOwn<T>({ core, file, args = [], nodeOptions = [] }: OwnProgram): Promise<[ChildProcess, T]> {
   const path = join(import.meta.dirname, file);
   const stdio: StdioOptions = ["ignore", "inherit", "inherit", "ipc"];
@@ -78,12 +78,12 @@ export async function startOwn<T>({ core, file, args = [], nodeOptions = [] }: O
     throw new Error(`${file} ended before it was ready`);
   });
   const [message] = (await Promise.race([once(child, "message"), ended])) as [T];
-  // From now on its end is expected.
+  // A later exit is expected.
   ended.catch(() => undefined);
   return [child, message];
 }
 
-/** Sends a child a message and waits for its next one. Throws when it ends instead. */
+/** Sends a child a message and waits for its next one. Throws when it exits instead. */
 export async function askChild<T>(child: ChildProcess, question: object): Promise<T> {
   const ended = new AbortController();
   const abort = (): void => ended.abort(new Error("a process of the benchmark ended before it answered"));
@@ -97,7 +97,7 @@ export async function askChild<T>(child: ChildProcess, question: object): Promis
   }
 }
 
-/** Asks a child to end, and sees to it. */
+/** Ends a child with SIGTERM, and with SIGKILL after `STOP_MS`. */
 export async function stopChild(child: ChildProcess): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const ended = once(child, "exit");

@@ -19,15 +19,15 @@ import { type RoundsOptions, runRounds, runSlice } from "./measure/rounds.ts";
 
 const STARTS: Readonly<Record<"http" | "grpc" | "peers", readonly Start[]>> = {
   http: [...(nginxPath === undefined ? [] : [startNginx]), startByteRelay, startParley],
-  // What is more than moving the bytes is what gateways are compared by.
+  // Gateways are compared by their cost beyond moving the bytes, so nginx is omitted.
   peers: [startByteRelay, startParley],
   grpc: [startGrpcEcho, startGrpcRelay, startParley],
 };
 
-/** Long enough for a thousandth of the loop's turns to be some. */
+/** Long enough to compute a 99.9th percentile of event loop turns. */
 const WATCHED_SECONDS = 4;
 
-/** Runs the floors, Parley and these others under one load, each in a process of its own, and sums up. */
+/** Runs the floors, Parley and these others under one load, each in its own process, and summarises. */
 export async function compare(
   setting: Setting,
   options: RoundsOptions,
@@ -42,14 +42,14 @@ export async function compare(
   });
 }
 
-/** What the other checkout is called in tables. */
+/** Name of the other checkout in tables. */
 const BEFORE = "before";
 
 const BEFORE_AGAIN = "before (2)";
 
 /**
- * Puts this checkout beside another one, two processes of each in turns: processes of the same program differ by some
- * percent. The ratios of the table are to the other checkout's first process.
+ * Compares this checkout with another one, with two processes of each in turns, because processes of the same program
+ * differ by some percent. The ratios of the table are to the other checkout's first process.
  */
 export async function compareCheckouts(
   setting: Setting,
@@ -69,8 +69,8 @@ export async function compareCheckouts(
 }
 
 /**
- * This checkout's cost to the other one's, each by its cheaper process: one of two processes of the same program often
- * collects garbage for longer than its warm-up lasts.
+ * Ratio of this checkout's cost to the other one's, each by its cheaper process: often one of two processes of the same
+ * program has garbage collections for longer than its warm-up.
  */
 export function ratioOfCheckouts({ results }: LoadResult): number {
   const isBefore = ({ contestant }: Result): boolean => contestant === BEFORE || contestant === BEFORE_AGAIN;
@@ -78,7 +78,7 @@ export function ratioOfCheckouts({ results }: LoadResult): number {
   return cheapest(results.filter((result) => !isBefore(result))) / cheapest(results.filter(isBefore));
 }
 
-/** How late the event loops of the byte relay and of Parley are under a load, warmed up. */
+/** Event loop delays of the byte relay and of Parley under a load, after a warm-up. */
 export async function watchLoops(setting: Setting, options: RoundsOptions): Promise<readonly NamedLoopDelay[]> {
   const instrumented = { ...setting, nodeOptions: INSTRUMENTED };
   return withLineUp(instrumented, [startByteRelay, startParley], async (contestants) => {

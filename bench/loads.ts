@@ -8,40 +8,40 @@ import {
   PICTURE_CHARACTERS,
 } from "./upstream/answers.ts";
 
-/** What is asked of a server, how often at once, and what a right answer holds. Plain data: it crosses processes. */
+/** Requests, concurrency and expected answer of a load. Plain data, because it is sent between processes. */
 export interface Load {
   readonly name: string;
   readonly part: Part;
   readonly transport: "http" | "grpc";
   readonly streamed: boolean;
   readonly connections: number;
-  /** Calls under way on each connection. */
+  /** Calls in flight on each connection. */
   readonly callsPerConnection: number;
   /** "once": each call is made once per slice; otherwise the next follows until the slice is over. */
   readonly repeat: "once" | "until-the-end";
-  /** Also tells the mock upstream which answer is wanted. */
+  /** Also selects the mock upstream's answer. */
   readonly model: string;
-  /** Marks in a right answer; in a stream one per chunk. */
+  /** Marks in a correct answer; in a stream one per chunk. */
   readonly marks: number;
-  /** What is asked; the short conversation unless said. */
+  /** The request; default: the short conversation. */
   readonly conversation?: Conversation;
-  /** What the upstream speaks; Anthropic's dialect unless said. */
+  /** The upstream's dialect; default: Anthropic's. */
   readonly dialect?: "anthropic" | "gemini";
-  /** A right answer's body has at least so many bytes. */
+  /** Minimum size of a correct answer's body. */
   readonly leastBytes?: number;
-  /** Measure how late each server's event loop is under this load, too. */
+  /** Also measure event loop delay under this load. */
   readonly watchesLoop?: true;
-  /** For answers that arrive at their own pace: how long one takes, in milliseconds. */
+  /** Duration of a paced answer in milliseconds. */
   readonly paceMs?: number;
 }
 
-/** What a load's cost is divided by. */
+/** Unit of a load's cost. */
 export function unitOf({ streamed }: Load): "request" | "chunk" {
   return streamed ? "chunk" : "request";
 }
 
 const PACED_INTERVAL_MS = 10;
-/** Streams are as long as answers are, so that their beginnings and ends are as little of a chunk's cost as they are then. */
+/** Events per stream, similar to real answers, so that a stream's start and end have a realistic share of the cost. */
 const FLAT_OUT_CHUNKS = 1_000;
 const PACED_CHUNKS = 200;
 
@@ -71,7 +71,7 @@ const UNARY_LOADS: readonly Load[] = [
   },
 ];
 
-/** So many streams at once. A slice lasts as long as they do. */
+/** A number of concurrent paced streams. A slice has their duration. */
 export function pacedStreams(part: Part, { streams, chunks }: { streams: number; chunks: number }): Load {
   return {
     name: `${streams} streams paced at ${1000 / PACED_INTERVAL_MS} chunks/s each`,
@@ -97,7 +97,7 @@ const FLAT_OUT: Load = {
   marks: FLAT_OUT_CHUNKS,
 };
 
-/** What latency is measured with: whole answers, and the first content of short streams. */
+/** Loads of the latency measurement: whole answers, and the first content of short streams. */
 export const LATENCY_LOADS: readonly Load[] = [
   { ...UNARY, part: "latency", name: "unary, until the answer is there" },
   {
@@ -110,13 +110,13 @@ export const LATENCY_LOADS: readonly Load[] = [
   },
 ];
 
-/** What one worker and several are compared with. */
+/** Loads that compare one worker with several. */
 export const WORKERS_LOADS: readonly Load[] = [
   { ...UNARY, part: "workers" },
   { ...FLAT_OUT, part: "workers" },
 ];
 
-/** A stream that stays open and says something every so often; for whoever holds many of them open. */
+/** An endless stream with one event per interval, for measurements with many open streams. */
 export function heldStream(part: Part, everyMs: number): Load {
   return { ...UNARY, part, name: "open streams", streamed: true, model: modelOf({ everyMs }), marks: 1 };
 }
@@ -136,7 +136,7 @@ const IMAGE: Load = {
   watchesLoop: true,
 };
 
-/** The loads of these parts under which Parley is put beside the floors. */
+/** Loads of these parts, for the comparison with the floors. */
 export function planLoads(parts: readonly Part[]): readonly Load[] {
   const loads = [
     ...UNARY_LOADS,

@@ -2,7 +2,7 @@ import { cpus, release, totalmem } from "node:os";
 import { isPinned } from "./children.ts";
 import { nginxPath } from "./contestants/floors.ts";
 
-/** What of this machine the figures depend on. */
+/** Properties of this machine that influence the figures. */
 export function conditions(): readonly string[] {
   return [
     `Node ${process.versions.node}`,
@@ -12,7 +12,7 @@ export function conditions(): readonly string[] {
   ];
 }
 
-/** The machine as a document says it. */
+/** Description of the machine in the document. */
 export function machine(): readonly string[] {
   const memory = `${Math.round(totalmem() / 1024 ** 3)} GiB of memory`;
   return [

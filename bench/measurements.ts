@@ -5,24 +5,24 @@ import type { MemoryResult } from "./memory/result.ts";
 import type { StartupResult } from "./startup/measure.ts";
 import type { TranslationResult } from "./translate/measure.ts";
 
-/** All that one run has measured; what was not asked for is not there. */
+/** Results of one run; parts that were not requested are missing. */
 export interface Measurements {
   translation?: TranslationResult;
   accounting?: readonly AccountingCost[];
-  /** Parley beside the floors. */
+  /** Parley and the floors. */
   readonly loads: LoadResult[];
   readonly latency: LatencyResult[];
   memory?: readonly MemoryResult[];
   startup?: readonly StartupResult[];
-  /** Parley beside other gateways. */
+  /** Parley and other gateways. */
   readonly peers: LoadResult[];
-  /** Parley small beside Parley large. */
+  /** Parley with small and with large data. */
   readonly growth: LoadResult[];
-  /** One worker process beside two. */
+  /** One process and two workers. */
   readonly workers: LoadResult[];
 }
 
-/** Whether something that was measured is not a figure. */
+/** Whether any result is invalid. */
 export function hasProblem({ loads, peers, growth, workers, latency }: Measurements): boolean {
   return [...loads, ...peers, ...growth, ...workers, ...latency].some(({ results }) =>
     results.some(({ problem }) => problem !== undefined),

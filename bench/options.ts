@@ -1,6 +1,6 @@
 import { parseArgs } from "node:util";
 
-/** What can be measured on its own. */
+/** Names of the parts on the command line. */
 export const PARTS = [
   "translate",
   "accounting",
@@ -16,13 +16,13 @@ export const PARTS = [
   "peers",
 ] as const;
 
-/** Those that need neither server nor load. */
+/** Parts without servers and load generators. */
 const IN_PROCESS: ReadonlySet<Part> = new Set(["translate", "accounting"]);
 
-/** One of them. */
+/** One part. */
 export type Part = (typeof PARTS)[number];
 
-/** What the command line asks for. */
+/** Options of the command line. */
 export interface Options {
   /** In the order of `PARTS`; all of them when none was named. */
   readonly parts: readonly Part[];
@@ -30,19 +30,19 @@ export interface Options {
   readonly rounds: number;
   /** Length of one slice. */
   readonly seconds: number;
-  /** At most so long is each contestant warmed up. */
+  /** Maximum warm-up of each contestant. */
   readonly warmUpSeconds: number;
-  /** Take the sizes that need many minutes. */
+  /** Use the larger sizes, which take many minutes. */
   readonly long: boolean;
-  /** Write what was measured into docs/performance/, too. */
+  /** Also write the results to docs/performance/. */
   readonly write: boolean;
   /** Take profiles of Parley under each load, instead of comparing it. */
   readonly profile: boolean;
-  /** Another checkout of Parley: compare with it in place of the floors. */
+  /** Folder of another checkout of Parley, compared instead of the floors. */
   readonly against: string | undefined;
 }
 
-/** Reads the command line. Throws an Error with a text for people when it is wrong. */
+/** Reads the command line. Throws an Error with a readable message. */
 export function readOptions(args: readonly string[]): Options {
   const { values, positionals } = parseArgs({
     args: [...args],
@@ -58,7 +58,7 @@ export function readOptions(args: readonly string[]): Options {
     },
   });
   const unknown = positionals.find((name) => !PARTS.some((part) => part === name));
-  if (unknown !== undefined) throw new Error(`There is no part called ${unknown}; there are ${PARTS.join(", ")}.`);
+  if (unknown !== undefined) throw new Error(`Unknown part ${unknown}; known parts: ${PARTS.join(", ")}.`);
   return {
     parts: positionals.length === 0 ? PARTS : PARTS.filter((part) => positionals.includes(part)),
     rounds: Math.ceil(positiveNumber("rounds", values.rounds)),
@@ -71,7 +71,7 @@ export function readOptions(args: readonly string[]): Options {
   };
 }
 
-/** Whether all that is asked for is measured in this process. */
+/** Whether all requested parts run in this process. */
 export function needsNoServer(parts: readonly Part[]): boolean {
   return parts.every((part) => IN_PROCESS.has(part));
 }

@@ -19,12 +19,12 @@ import { formatStartup, measureStartup } from "./startup/measure.ts";
 import { formatTranslation, measureTranslation } from "./translate/measure.ts";
 import { compareWorkers } from "./workers/measure.ts";
 
-/** What all servers are started with, and the mock upstream's process. */
+/** Common settings of all servers, and the mock upstream's process ID. */
 export interface Place extends Omit<Setting, "load"> {
   readonly upstream: number;
 }
 
-/** The parts that wait for nobody and are measured in this process. */
+/** Measures the parts that run in this process. */
 export async function measureInProcess({ parts, rounds }: Options, measured: Measurements): Promise<void> {
   if (parts.includes("translate")) {
     measured.translation = measureTranslation(rounds);
@@ -36,7 +36,7 @@ export async function measureInProcess({ parts, rounds }: Options, measured: Mea
   }
 }
 
-/** The parts that have servers. Each result is printed as soon as it is there. */
+/** Measures the parts with servers. Prints each result as soon as it is available. */
 export async function measureServers(place: Place, options: Options, measured: Measurements): Promise<void> {
   const { parts, long } = options;
   const rounds: RoundsOptions = { ...options, upstream: place.upstream };
@@ -53,7 +53,7 @@ export async function measureServers(place: Place, options: Options, measured: M
     if (parts.includes("peers")) peers ??= await installPeers(place.folder, print);
   };
   if (parts.includes("memory")) {
-    // Takes half a minute, and there is nothing else that it would not disturb.
+    // Peers are installed during the idle time of the memory measurement, where they disturb no other part.
     measured.memory = await measureMemory(place, { ...rounds, whileResting: install }, long ? LONG_SIZE : USUAL_SIZE);
     print(formatMemory(measured.memory));
   }

@@ -4,7 +4,7 @@ import { THREAD_KINDS } from "./measure/threads.ts";
 
 const COLUMNS = ["", "CPU-µs", "quiet", "ratio", "quiet", "per s", "server", "waiting", "load", "upstream"] as const;
 
-/** Those whose cost is told apart by thread: Parley, and two versions of it. */
+/** Contestants with costs by thread: Parley, and two versions of it. */
 const SHOWN = new RegExp(`^(?:${PARLEY}|before|after)`);
 
 /** Rows as indented lines of a table for a terminal; the first row is its head. */
@@ -31,7 +31,7 @@ export function formatLoad({ load, unit, floor, results, loopDelays = [] }: Load
   ].join("\n");
 }
 
-/** Where Parley's cost is: the compiler's and the collector's threads are V8's. */
+/** Parley's cost by thread; V8's threads are the compiler's and the garbage collector's. */
 function formatThreads({ contestant, threadUs }: Result): string {
   const parts = THREAD_KINDS.filter((kind) => threadUs[kind] >= 0.05).map(
     (kind) => `${kind} ${threadUs[kind].toFixed(1)}`,
@@ -39,7 +39,7 @@ function formatThreads({ contestant, threadUs }: Result): string {
   return `  ${contestant} by thread: ${parts.join(", ")}`;
 }
 
-/** `unsteady` are those whose cost was still falling, as far as can be told. */
+/** `unsteady` are contestants whose cost was still falling after the warm-up. */
 function formatWarmUps(unsteady: readonly Result[]): readonly string[] {
   if (unsteady.length === 0) return [];
   const names = unsteady.map(({ contestant, warmUp }) => `${contestant} (${warmUp.slices} slices)`);

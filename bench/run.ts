@@ -1,4 +1,4 @@
-// npm run bench: what Parley costs beside the bare floors. bench/README.md says how to read it.
+// npm run bench: the cost of Parley relative to the floors. See bench/README.md.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
@@ -14,7 +14,7 @@ import { needsNoServer, type Options, readOptions } from "./options.ts";
 import { measureCheckouts, measureInProcess, measureServers, type Place, profileServers } from "./parts.ts";
 
 const RESULTS = join(import.meta.dirname, "results");
-/** What `npm start` does when the sources have changed, in a checkout. */
+/** The build that `npm start` runs after a change of the sources. */
 const BUILD_PROGRAM = "scripts/build-program.mjs";
 const DOCUMENTS = join(import.meta.dirname, "../docs/performance");
 
@@ -51,10 +51,10 @@ async function compareWith(against: string, options: Options): Promise<void> {
   });
 }
 
-/** The mock upstream, and a folder, while `run` needs them. */
+/** Starts the mock upstream and makes a temporary folder for `run`; removes both afterwards. */
 async function withUpstream(run: (place: Place) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(join(tmpdir(), "parley-bench-"));
-  // After the children have been ended, however this ends.
+  // Runs after the exit handler that kills the children.
   process.once("exit", () => rmSync(folder, { recursive: true, force: true, maxRetries: 5 }));
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   const [upstream, { port: upstreamPort }] = await startOwn<Ready>({ core: PEER_CORE, file: "upstream/server.ts" });
@@ -69,10 +69,10 @@ function save({ rounds, seconds, write }: Options, measured: Measurements): void
   const file = join(RESULTS, "latest.json");
   const document = { at: new Date().toISOString(), conditions: conditions(), rounds, seconds, ...measured };
   writeFileSync(file, `${JSON.stringify(document, null, 2)}\n`);
-  console.log(`Every slice is in ${file}.`);
+  console.log(`Results of all slices: ${file}`);
   if (!write) return;
   const command = `npm run bench -- ${process.argv.slice(2).join(" ")}`;
   const date = document.at.slice(0, 10);
   const written = writeDocument(DOCUMENTS, measured, { date, machine: machine(), command, rounds, seconds });
-  console.log(`The document is ${written}.`);
+  console.log(`Document: ${written}`);
 }

@@ -1,4 +1,4 @@
-// node bench/store.ts [postgres://…]: what the database costs, on SQLite in a temporary folder or on an empty PostgreSQL
+// node bench/store.ts [postgres://…]: cost of the database, on SQLite in a temporary folder or on an empty PostgreSQL
 // database. Prints the time, and the CPU time of this process with its thread, for each entry, hold and look-up.
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -40,7 +40,7 @@ rmSync(dataDir, { recursive: true });
 
 interface Amount {
   readonly operations: number;
-  /** How many one call of `work` does. */
+  /** Operations per call of `work`. */
   readonly size: number;
 }
 

@@ -8,10 +8,10 @@ import { runTool } from "./tools.ts";
 const git = async (...args: string[]): Promise<string> => (await promisify(execFile)("git", args)).stdout.trim();
 
 /**
- * Fails when the contract breaks what the main branch has promised. The branch of the remote counts, else the local
- * one. Gives the reason when there is nothing to compare with: no git, or no earlier commit with a contract.
+ * Fails when the contract has breaking changes against the main branch (the remote's, else the local one). Returns the
+ * reason when there is nothing to compare with: no git, or no earlier commit with a contract.
  *
- * @throws {Error} when something breaks; buf has then printed what
+ * @throws {Error} for a breaking change, which buf has printed
  */
 export async function checkBreakingChanges(): Promise<string | undefined> {
   const commit = await findCommitOfMain();

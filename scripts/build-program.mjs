@@ -1,8 +1,8 @@
-// Builds the program into dist/program: all modules and packages that it consists of in a few files, which Node reads in
-// a fraction of the time. `npm start` and `npx parley` do it by themselves when the sources have changed.
+// Builds the program into dist/program: all modules and packages bundled into a few files, for a fast start. `npm start`
+// and `npx parley` run it when the sources have changed.
 //
-// The files are as deep in this project as those of src/<folder>/, so that what the program finds by its own place
-// (package.json, dist/console) is found from here too.
+// The files are at the same depth as those of src/<folder>/, so that paths relative to a module (package.json,
+// dist/console) work in both.
 import { fileURLToPath } from "node:url";
 import { build } from "rolldown";
 import { replaceBuilt } from "./build.mjs";
@@ -13,20 +13,20 @@ await replaceBuilt(program, async (folder) => {
     cwd: fileURLToPath(new URL("..", import.meta.url)),
     input: {
       main: sourceProgram,
-      // Threads are programs of their own, which the program finds beside it.
+      // Threads are separate entries, loaded by their path.
       "sqlite-worker": "src/store/sqlite/sqlite-worker.ts",
-      // And so are the processes that it starts.
+      // So are child processes.
       "worker-program": "src/workers/worker-program.ts",
     },
     platform: "node",
-    // Nothing in one changes what our sources mean.
+    // Their tsconfig has no option that changes the code.
     tsconfig: false,
-    // For services of grpc-js that we do not have.
+    // Needed only by services of grpc-js that Parley does not use.
     external: ["@grpc/proto-loader"],
     plugins: [onlyAscii()],
     output: {
       dir: folder,
-      // Importing node:http from an ECMAScript module reads all that it exports, which loads Node's own fetch.
+      // An ECMAScript import of node:http reads all its exports, which loads Node's own fetch.
       format: "cjs",
       entryFileNames: "[name].cjs",
       chunkFileNames: "[name]-[hash].cjs",
@@ -37,12 +37,12 @@ await replaceBuilt(program, async (folder) => {
   return output.flatMap(({ moduleIds }) => moduleIds ?? []);
 });
 
-/** V8 keeps a source with a single other character in two bytes for each. They only stand in strings and patterns. */
+/** Escapes non-ASCII characters: V8 stores a source with one of them in two bytes per character. */
 function onlyAscii() {
   const escape = (character) => `\\u${character.charCodeAt(0).toString(16).padStart(4, "0")}`;
   return {
     name: "only-ascii",
-    // Last of all: what `renderChunk` gives is parsed once more, and written with the characters themselves.
+    // As the last step: the result of `renderChunk` is parsed and printed again, without escapes.
     generateBundle(_, files) {
       for (const file of Object.values(files)) file.code = file.code.replaceAll(/[^\0-\x7f]/g, escape);
     },

@@ -1,5 +1,5 @@
-// npm run build:web: builds the dashboard and the API reference into dist/console, beside their files compressed ones, and
-// in proto/ the contract as people download it. `npm start` does it by itself when the sources have changed.
+// npm run build:web: builds the dashboard and the API reference into dist/console, with compressed copies, and the
+// downloadable contract into its folder proto/. `npm start` runs it when the sources have changed.
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -10,7 +10,7 @@ import { buildContract } from "./reference/contract.ts";
 import { webApp } from "./web-app.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
-// React and Redoc are built for development otherwise where the caller's environment says so.
+// Without this, NODE_ENV of the caller's environment could select development builds of React and Redoc.
 process.env.NODE_ENV = "production";
 
 await replaceBuilt(webApp, async (folder) => {
@@ -35,7 +35,7 @@ await replaceBuilt(webApp, async (folder) => {
   return [...modules, ...modules.flatMap(filesBundledIn)];
 });
 
-/** Files of packages inside a file that its maker has bundled, by its source map; those of packages that we have too. */
+/** Files of packages inside a prebundled file, from its source map, for packages that are installed. */
 function filesBundledIn(path) {
   const map = `${path}.map`;
   if (!path.includes("/node_modules/") || !existsSync(map)) return [];

@@ -1,5 +1,5 @@
-// What is built of the sources into a folder of its own below dist/, and built again when they have changed. Runs on any
-// Node >= 18, without dependencies.
+// Builds from the sources into folders below dist/, repeated when the sources have changed. Runs on any Node >= 18,
+// without dependencies.
 import { createHash } from "node:crypto";
 import {
   chmodSync,
@@ -21,21 +21,21 @@ import { withInstallationLock } from "./installation.mjs";
 const root = fileURLToPath(new URL("..", import.meta.url));
 const toSlashes = (path) => path.split(sep).join("/");
 
-/** Whether this is a release: what was built, without the sources (scripts/release.mjs). */
+/** Whether this is a release: built files without sources (scripts/release.mjs). */
 export const isRelease = !existsSync(join(root, "src"));
 
 /**
  * @typedef {object} Build
- * @property {string} name what is built, in words
- * @property {string} folder where the built files are
+ * @property {string} name name for messages
+ * @property {string} folder folder of the built files
  * @property {string[]} sources files and folders of this project that they depend on
- * @property {string} script the program that builds them
+ * @property {string} script program that builds them
  */
 
 /**
- * Builds with this Node unless that was done already with these sources, which takes some ten milliseconds to find out.
- * Resolves with whether there are files made of these very sources; when there are not, why has been printed. Throws when
- * a signal ended the build, and when a release is incomplete.
+ * Builds with this Node unless the built files are up to date (the check takes some 10 ms). Resolves with whether the
+ * built files match these sources; otherwise the reason has been printed. Throws when a signal ended the build, and when
+ * a release is incomplete.
  */
 export async function ensureBuilt(build, node) {
   if (isBuilt(build)) return true;
@@ -48,7 +48,7 @@ export async function ensureBuilt(build, node) {
       return runCommand(node, [join(root, build.script)], { cwd: root });
     });
   } catch (error) {
-    // Such as a folder that nobody may write to.
+    // For example a read-only folder.
     console.error(error.message);
   }
   if (status > 128) throw new Error(`building ${build.name} was interrupted`);
@@ -56,18 +56,18 @@ export async function ensureBuilt(build, node) {
 }
 
 /**
- * Replaces what was built. `make` writes the files into the folder that it is given, which is moved to its place when it
- * is complete, and resolves with the files of packages that are now part of the built ones, by their paths.
+ * Replaces the built files. `make` writes them into the given temporary folder, which is moved to its place when
+ * complete, and resolves with the paths of the packages' files that were bundled.
  */
 export async function replaceBuilt(build, make) {
-  // Before they are read: what changes meanwhile is built again.
+  // Hashed before the build, so that changes during the build cause another one.
   const sources = hashSources(build);
   mkdirSync(dirname(build.folder), { recursive: true });
   const folder = mkdtempSync(`${build.folder}-`);
   try {
     const packages = findPackages(await make(folder));
     writeFileSync(recordIn(folder), `${JSON.stringify({ sources, packages })}\n`);
-    // Temporary folders are for their owner alone, and who serves may be somebody else.
+    // Temporary folders are readable for their owner only, but the server may run as another user.
     chmodSync(folder, 0o755);
     rmSync(build.folder, { recursive: true, force: true, maxRetries: 3 });
     renameSync(folder, build.folder);
@@ -76,18 +76,18 @@ export async function replaceBuilt(build, make) {
   }
 }
 
-/** Whether what was built is there and made of these very sources, of which a release has none. */
+/** Whether the built files exist and match the sources; a release has no sources. */
 export function isBuilt(build) {
   try {
     return isRelease ? existsSync(recordIn(build.folder)) : readRecord(build).sources === hashSources(build);
   } catch {
-    // Nothing is built, or a source cannot be read; building says which one.
+    // Nothing is built, or a source cannot be read; the build reports which.
     return false;
   }
 }
 
 /**
- * The hash of the sources, and the folders in node_modules whose files are in what was built, such as `node_modules/pg`.
+ * The hash of the sources, and the folders in node_modules whose files were bundled, such as `node_modules/pg`.
  *
  * @returns {{ sources: string, packages: string[] }}
  */
@@ -117,7 +117,7 @@ function hashSources({ sources }) {
   return hash.digest("hex");
 }
 
-/** The file itself, or all files in a folder and below, in the same order everywhere. */
+/** The file itself, or all files in a folder and below, in a platform-independent order. */
 function listFiles(path) {
   if (!statSync(path).isDirectory()) return [path];
   const names = readdirSync(path).sort();

@@ -5,21 +5,21 @@ import { runTool } from "./tools.ts";
 /** Why a check did not run; `undefined` when it ran and passed. */
 export type SkipReason = string | undefined;
 
-/** One thing that has to hold for every commit. */
+/** One check that every commit has to pass. */
 export interface Check {
   readonly name: string;
-  /** Rejects when the check fails. What is wrong has been printed by then, or is the error's message. */
+  /** Rejects when the check fails. The reason has been printed, or is the error's message. */
   readonly run: () => Promise<SkipReason>;
 }
 
-/** How one check went. */
+/** Result of one check. */
 export interface CheckResult {
   readonly name: string;
   readonly outcome: "passed" | "failed" | "skipped";
   readonly durationMs: number;
 }
 
-/** Everything but the tests, the quick ones first. */
+/** All checks without the tests, quick ones first. */
 export const checks: readonly Check[] = [
   tool("formatting (npm run format)", "oxfmt", "--check"),
   tool("lint", "oxlint", "--type-aware", "--deny-warnings", "--report-unused-disable-directives"),
@@ -32,7 +32,7 @@ export const checks: readonly Check[] = [
   { name: "breaking changes of the contract", run: checkBreakingChanges },
 ];
 
-/** Runs checks one after another, all of them whatever happens, and prints how long each one took. */
+/** Runs all checks one after another, also after failures, and prints their durations. */
 export async function runChecks(list: readonly Check[]): Promise<CheckResult[]> {
   const results: CheckResult[] = [];
   for (const check of list) {
@@ -46,7 +46,7 @@ export async function runChecks(list: readonly Check[]): Promise<CheckResult[]> 
   return results;
 }
 
-/** Prints one line per result and sets the status that this process will exit with: 1 when anything failed. */
+/** Prints one line per result and sets the exit code: 1 when any failed. */
 export function reportResults(results: readonly CheckResult[]): void {
   console.log("");
   for (const { name, outcome, durationMs } of results) {
@@ -68,7 +68,7 @@ async function runCheck(check: Check): Promise<{ outcome: CheckResult["outcome"]
   }
 }
 
-/** A check that is one command, which says what is wrong and then ends with another status than 0. */
+/** A check that is one command, which prints problems and exits with another code than 0. */
 function tool(name: string, command: string, ...args: string[]): Check {
   return { name, run: () => runTool(command, args) };
 }

@@ -1,20 +1,20 @@
-// Running one command in the foreground so that npm, a shell or a supervisor can end it. Runs on any Node >= 18.
+// Runs one command in the foreground so that npm, a shell or a supervisor can end it. Runs on any Node >= 18.
 import { spawn } from "node:child_process";
 import { constants } from "node:os";
 
 const isWindows = process.platform === "win32";
 const forwardedSignals = ["SIGINT", "SIGTERM", "SIGHUP"];
 const parentPollMs = 250;
-/** Ctrl-C in a terminal reaches us twice, from the terminal and from npm: within this time it is one key press. */
+/** Ctrl-C in a terminal arrives twice, from the terminal and from npm: within this time it counts once. */
 const sameSignalMs = 250;
 
 /**
- * Runs a command with our own input and output. Resolves with its exit status, or 128 plus the number of the signal that
- * ended it. Signals that we get go to the command, which runs in a process group of its own: it gets each of them from
- * us, once, and not a second time from the terminal (many programs read that as "quit at once").
+ * Runs a command with inherited input and output. Resolves with its exit code, or 128 plus the number of the signal that
+ * ended it. Signals are forwarded to the command. It runs in its own process group, so that it gets each of them once,
+ * and not a second time from the terminal (which many programs read as "quit at once").
  *
- * When npm, which started us, is killed, nothing tells us. Then the command gets SIGTERM, to end in its own time. Without
- * npm, outliving a parent may be what the user wants.
+ * When npm, the parent, is killed, no signal arrives: the parent is polled, and the command gets SIGTERM. Without npm,
+ * the command may outlive its parent.
  */
 export function runCommand(command, args, { cwd } = {}) {
   const isScript = isWindows && !command.endsWith(".exe");

@@ -1,10 +1,10 @@
 // Makes package-lock.json usable on every platform: `node scripts/complete-lock.mjs` after adding or updating a
-// dependency, `node scripts/complete-lock.mjs --check` to only say what is wrong with it (exit status 1; asks no
+// dependency, `node scripts/complete-lock.mjs --check` to only report problems (exit code 1; without the
 // registry). Runs on any Node >= 18 without dependencies, because `npm ci` refuses a lock file with missing packages.
 //
-// npm locks only those packages of other platforms that it can find when the lock is written, and it installs an entry
-// without an integrity hash unchecked. So both are asked of the registry, with `npm view`, and a package that it does
-// not have is an error: the lock would work on some platforms only, or run whatever is served there.
+// npm locks only packages of other platforms that it finds when it writes the lock, and installs an entry without an
+// integrity hash unchecked. So both are read from the registry, with `npm view`. A missing package is an error: the lock
+// would work on some platforms only, or run unverified code.
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fileURLToPath } from "node:url";
@@ -34,7 +34,7 @@ function findMissing() {
   return [...missing].map(([path, wanted]) => ({ path, ...wanted }));
 }
 
-/** Entries whose content nothing vouches for. What is bundled is covered by the hash of the package around it. */
+/** Entries without an integrity hash. Bundled packages are covered by the hash of their parent package. */
 function findUnverified() {
   return Object.entries(lock.packages)
     .filter(([path, entry]) => path !== "" && entry.link !== true && entry.inBundle !== true)
@@ -42,22 +42,22 @@ function findUnverified() {
     .map(([path, { name, version }]) => ({ path, name: name ?? path.replace(/^.*node_modules\//, ""), version }));
 }
 
-/** Paths of the entries that name the address they came from: each installation has a registry of its own. */
+/** Paths of entries with a `resolved` address, which must not be locked: installations use different registries. */
 function findAddresses() {
   return Object.keys(lock.packages).filter((path) => /^https?:/.test(lock.packages[path].resolved ?? ""));
 }
 
 /**
- * What the registry says of one version of a package.
+ * The registry's data of one version of a package.
  *
- * @throws {Error} saying what to do, when it does not have that version or no SHA-512 hash of it
+ * @throws {Error} with the remedy, when it has no such version or no SHA-512 hash of it
  */
 function askRegistry({ name, version }) {
   const fields = ["os", "cpu", "libc", "engines", "license", "dist.integrity"];
   const args = ["view", `${name}@${version}`, "--json", "--loglevel=silent", ...fields];
   const { status, stdout } = spawnSync("npm", args, { encoding: "utf8", shell: process.platform === "win32" });
   const answer = status === 0 && stdout !== "" ? JSON.parse(stdout) : {};
-  // npm gives the value alone where there is only one.
+  // npm prints a plain value instead of an object where there is only one.
   const { "dist.integrity": integrity, ...facts } = typeof answer === "string" ? { "dist.integrity": answer } : answer;
   if (!integrity?.startsWith("sha512-"))
     throw new Error(
@@ -88,7 +88,7 @@ if (process.argv.includes("--check")) {
   }
 }
 
-/** Writes the lock file only when everything that it lacks was found. */
+/** Writes the lock file only when all missing data was found. */
 function complete() {
   for (const path of addresses) delete lock.packages[path].resolved;
   for (const wanted of missing) {

@@ -20,9 +20,9 @@ import { startGateway } from "../src/gateway/gateway.ts";
 import { openStore } from "../src/store/store.ts";
 import { withLines } from "../src/telemetry/logger.ts";
 
-/** Calls before those that count: what is made at the first call is no part of one. */
+/** Warm-up calls, so that one-time initialisation is not counted. */
 const WARM_UP = 20;
-/** Until what an earlier call has left to do is over, in milliseconds. */
+/** Pause in milliseconds, until the background work of earlier calls has ended. */
 const SETTLING_MS = 500;
 
 const { values } = parseArgs({ options: { list: { type: "boolean", default: false } } });

@@ -1,5 +1,5 @@
-// npm run faults [-- --long] [--seed N] [--world M] [words that the names of test files contain]: what Parley keeps when
-// everything around it breaks, with the figures in a table at the end.
+// npm run faults [-- --long] [--seed N] [--world M] [words that the names of test files contain]: tests Parley under
+// faults, and prints the figures as a table at the end.
 import { globSync } from "node:fs";
 import { readFile, mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
@@ -8,10 +8,10 @@ import { parseArgs } from "node:util";
 import { type Figure, sentence } from "../test/faults/support/figures.ts";
 import { runTests } from "./run-tests.ts";
 
-/** A line of the report: a figure, and whether it was reached. */
+/** A line of the report: a figure, and whether its limit was met. */
 type Said = Figure & { readonly held: boolean };
 
-/** Tests that wait for minutes and leave the machine mostly idle: they run beside the others, one after another. */
+/** Tests that mostly wait: they run concurrently with the others, one after another. */
 const MOSTLY_WAITING: ReadonlySet<string> = new Set(
   ["soak", "rolling-cores", "revocation", "secrets"].map((name) => `test/faults/${name}.test.ts`),
 );
@@ -33,10 +33,10 @@ const folder = await mkdtemp(join(tmpdir(), "parley-faults-"));
 const report = join(folder, "figures.jsonl");
 process.env["PARLEY_FAULTS_REPORT"] = report;
 if (values.long) process.env["PARLEY_FAULTS_LONG"] = "1";
-// In CI always the same; a long run looks somewhere new each time.
+// A fixed seed in CI; a random one for a long run.
 const seed = values.seed ?? (values.long ? String(Math.floor(Math.random() * 1e9)) : undefined);
 if (seed !== undefined) process.env["PARLEY_FAULTS_SEED"] = seed;
-// Only this world of the simulation, which a failing run names.
+// Runs only this world of the simulation; a failing run prints its number.
 if (values.world !== undefined) process.env["PARLEY_FAULTS_WORLD"] = values.world;
 
 try {
@@ -55,7 +55,7 @@ function runsOf(words: readonly string[]): string[][] {
     (file) => words.length === 0 || words.some((word) => file.includes(word)),
   );
   const runs = [false, true].map((waits) => files.filter((file) => MOSTLY_WAITING.has(file) === waits));
-  // Words that no file has are vitest's to complain about.
+  // Vitest reports words without a matching file.
   const chosen = files.length === 0 ? [words] : runs.filter((run) => run.length > 0);
   return chosen.map((run) => ["--config", "vitest.faults.config.ts", ...run]);
 }

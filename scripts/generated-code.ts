@@ -4,8 +4,8 @@ import { join, relative } from "node:path";
 import { runTool } from "./tools.ts";
 
 /**
- * Fails when `gen/` is not exactly what `npm run generate` would make of the proto files: a file that differs, is
- * missing, or is left over. Generates elsewhere, so that looking does not change anything.
+ * Fails when `gen/` differs from the output of `npm run generate`: a file is different, missing or left over. Generates
+ * into a temporary folder, without changes to `gen/`.
  *
  * @throws {Error} naming the files
  */
@@ -14,7 +14,8 @@ export async function checkGeneratedCode(): Promise<undefined> {
   try {
     await runTool("buf", ["generate", "--output", folder]);
     const differences = await compareFolders("gen", join(folder, "gen"));
-    if (differences.length > 0) throw new Error(`gen/ is not what the proto files make: ${differences.join(", ")}`);
+    if (differences.length > 0)
+      throw new Error(`gen/ is not up to date with the proto files; run npm run generate: ${differences.join(", ")}`);
   } finally {
     await rm(folder, { recursive: true, force: true });
   }

@@ -1,4 +1,4 @@
-// Bringing node_modules up to date with package-lock.json. Runs on any Node >= 18, without dependencies.
+// Updates node_modules to match package-lock.json. Runs on any Node >= 18, without dependencies.
 import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as wait } from "node:timers/promises";
@@ -8,14 +8,14 @@ import { findNode, packagedNodePath } from "./node-version.mjs";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const recordFile = join(root, "node_modules/.package-lock.json");
-/** Holds the ID of the process that changes this folder. */
+/** Lock file with the ID of the process that changes this folder. */
 const lockFile = join(root, ".bootstrap.lock");
-/** A change that takes longer than this was interrupted without a chance to clean up. */
+/** Age from which a lock counts as left by an interrupted process. */
 const staleMs = 10 * 60_000;
 
 const options = [
-  "--ignore-scripts", // no dependency needs its own
-  "--include=dev", // also where NODE_ENV or npm's configuration says otherwise: this is a checkout
+  "--ignore-scripts", // no dependency needs them
+  "--include=dev", // overrides NODE_ENV and npm's configuration: this is a checkout
   "--include=optional",
   "--engine-strict=false", // an old Node is replaced below
   "--no-audit",
@@ -23,13 +23,13 @@ const options = [
   "--loglevel=error",
 ];
 
-/** Installs what package-lock.json says unless that is there. Throws when npm fails; npm has then said why. */
+/** Installs the packages of package-lock.json unless they are installed. Throws when npm fails, after npm's message. */
 export async function ensureInstalled() {
   if (isInstalled()) return;
   await withInstallationLock(async () => {
     if (isInstalled()) return;
     console.error("Installing the locked dependencies …");
-    // With the npm that started us, where it was npm.
+    // Uses the parent npm, if there is one.
     const npm = process.env.npm_execpath ?? "";
     const [command, ...first] =
       basename(npm) === "npm-cli.js" ? [process.env.npm_node_execpath ?? process.execPath, npm] : ["npm"];
@@ -40,12 +40,12 @@ export async function ensureInstalled() {
           "registry once; behind a proxy set HTTPS_PROXY. Without a network use a release, which has everything inside: " +
           "docs/operations/releases.md",
       );
-    // npm scripts look for programs here first. The packaged Node must not stand in for the user's own.
+    // npm scripts look for programs here first. The packaged Node must not shadow the user's own.
     for (const name of ["node", "node.cmd", "node.ps1"]) rmSync(join(root, "node_modules/.bin", name), { force: true });
   });
 }
 
-/** Does something to this folder while no other process does; waits for one that does. Resolves with its result. */
+/** Runs a change of this folder under a lock file; waits for other processes. Resolves with its result. */
 export async function withInstallationLock(action) {
   for (let isWaiting = false; !takeLock(); isWaiting = true) {
     if (!isWaiting) console.error("Waiting for another installation in this folder …");
@@ -59,9 +59,8 @@ export async function withInstallationLock(action) {
 }
 
 /**
- * npm leaves a record of what it installed in node_modules, so an installation by hand counts too. Optional packages
- * may be missing, they are for other platforms; but the record must not come from another platform, and an old Node
- * needs its replacement.
+ * Compares npm's record in node_modules, so that a manual installation counts too. Optional packages of other platforms
+ * may be missing; but the record must be of this platform, and with an old Node the packaged one must be installed.
  */
 function isInstalled() {
   if (!existsSync(recordFile) || (findNode() === undefined && packagedNodePath !== undefined)) return false;
@@ -93,7 +92,7 @@ function isLockStale() {
     process.kill(Number(readFileSync(lockFile, "utf8")), 0);
     return false;
   } catch (error) {
-    // ESRCH: no such process. Anything else, such as a lock just released or not yet signed, is looked at again.
+    // ESRCH: no such process. Other errors, such as a lock just released or still empty, are retried.
     return error.code === "ESRCH";
   }
 }

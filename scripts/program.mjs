@@ -1,35 +1,35 @@
-// The built program: what `npm start` and `npx parley` run, and with which flags. See docs/decisions/0014-built-program.md.
+// Path, flags and environment of the program that `npm start` and `npx parley` run. See docs/decisions/0014-built-program.md.
 // Runs on any Node >= 18, without dependencies.
 import os from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { ensureBuilt } from "./build.mjs";
 
-/** What the program is without having been built. */
+/** The program's source, used when it is not built. */
 export const sourceProgram = "src/main.ts";
 
-/** Threads that V8 has for its collector and its compilers on any machine, unless it is told otherwise. */
+/** V8's default number of threads for garbage collection and compilers. */
 const USUAL_V8_THREADS = 4;
 
-/** Flags of Node for the program. `processors` is how many it may use, which Node before 18.14 does not know. */
+/** Flags of Node for the program. `processors` is the number that it may use (unknown before Node 18.14). */
 export const programFlags = (processors = os.availableParallelism?.() ?? os.cpus().length) => [
-  // V8's middle compiler takes on all that gets warm at once: what it needs for that is never given back, and with the
-  // other two a request is no dearer.
+  // V8's middle compiler compiles all warm functions at once, and its memory is not returned. Without it requests cost
+  // the same.
   "--no-maglev",
-  // V8 would allocate in the old generation what it found to outlive the young one: parts of requests that wait for their
-  // answers. Once dead they would keep all that hung on them, until the whole heap is collected.
+  // Pretenuring would allocate parts of waiting requests in the old generation. Once dead they retain all objects that
+  // they reference, until a full collection.
   "--no-allocation-site-pretenuring",
-  // Four threads that mark garbage on the only processor leave a fifth of it to the requests.
+  // With one processor, four marking threads leave a fifth of it to the event loop.
   `--v8-pool-size=${Math.min(processors, USUAL_V8_THREADS)}`,
-  // Node would open its inspector on SIGUSR1, through which any local user runs code and reads every credential.
+  // By default SIGUSR1 opens Node's inspector, through which any local user can run code and read credentials.
   "--disable-sigusr1",
 ];
 
-/** What the program's environment has beside the user's own, which wins. */
+/** Default environment variables of the program; the user's own take precedence. */
 export const programEnvironment = {
-  // What Node has compiled is kept from one start to the next, where that may be written.
+  // Node's compile cache, kept between starts if the folder is writable.
   NODE_COMPILE_CACHE: fileURLToPath(new URL("../dist/program/compiled", import.meta.url)),
-  // The GNU C library would keep what each of a dozen threads has freed, for that thread alone.
+  // One arena: otherwise the GNU C library keeps freed memory per thread.
   MALLOC_ARENA_MAX: "1",
 };
 
@@ -37,14 +37,14 @@ export const programEnvironment = {
 export const program = {
   name: "Parley",
   folder: fileURLToPath(new URL("../dist/program", import.meta.url)),
-  // The packages are those of the lock.
+  // Stands for the packages.
   sources: ["src", "web/paths.ts", "gen", "package-lock.json", "scripts/build-program.mjs"],
   script: "scripts/build-program.mjs",
 };
 
 /**
- * The path of what to run: the program, built unless `isReady` says that it is up to date, or when it cannot be built, which
- * is said, its sources. Never what was built of other sources.
+ * Path of the program to run: the built one, built now unless `isReady`; when the build fails, its sources, after a
+ * message. Never a program built from other sources.
  */
 export async function ensureProgram(node, { isReady = false } = {}) {
   if (isReady || (await ensureBuilt(program, node))) return join(program.folder, "main.cjs");

@@ -35,7 +35,7 @@ async function step<T>(name: string, action: () => Promise<T>): Promise<T> {
   return result;
 }
 
-/** Gives the path of the environment's own Python. */
+/** Creates the environment and returns the path of its Python. */
 async function makeEnvironment(): Promise<string> {
   const check = "import sys; sys.exit(None if sys.version_info >= (3, 11) else 'this is Python ' + sys.version)";
   await run(systemPython, ["-c", check]);
@@ -55,7 +55,7 @@ async function runTests(python: string): Promise<void> {
     await run(python, ["-m", "pytest", "--config-file", join(tests, "pytest.ini"), ...process.argv.slice(2), tests], {
       PARLEY_BASE_URL: running.baseURL,
       PARLEY_API_KEY: running.apiKey,
-      // The clients would ask a proxy even for this machine.
+      // Otherwise the clients use a proxy even for loopback.
       NO_PROXY: "127.0.0.1",
       PYTHONDONTWRITEBYTECODE: "1",
     });
@@ -65,8 +65,8 @@ async function runTests(python: string): Promise<void> {
 }
 
 /**
- * Runs a program in the foreground, without the keys, addresses and switches that clients read by themselves. What it
- * leaves behind goes away with the temporary folder.
+ * Runs a program in the foreground, without the environment variables (keys, addresses, switches) that clients read. Its
+ * files are removed with the temporary folder.
  */
 async function run(
   program: string,

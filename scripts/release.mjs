@@ -1,4 +1,4 @@
-// npm run release: packs what runs in production as dist/parley-VERSION.tgz, with its SHA-256 beside it. It holds the
+// npm run release: packs the production files as dist/parley-VERSION.tgz, with its SHA-256 in a second file. It has the
 // built program and dashboard with all packages that they need inside, the launcher, the contract, the documents, a list
 // of those packages (CycloneDX) and their licences: nothing has to be installed but Node. See docs/operations/releases.md.
 //
@@ -17,7 +17,7 @@ const root = fileURLToPath(new URL("..", import.meta.url));
 const dist = join(root, "dist");
 const builds = [program, webApp];
 
-/** Beside what is built: the launcher, which has no dependencies, and what people read. */
+/** In addition to the built files: the launcher, which has no dependencies, and documents. */
 const launcher = ["parley", "run", "build", "child-process", "installation", "node-version", "program", "web-app"];
 const copied = [
   ...launcher.map((name) => `scripts/${name}.mjs`),
@@ -61,20 +61,20 @@ function writeJson(name, value) {
   writeFileSync(join(stage, name), `${JSON.stringify(value, null, 2)}\n`);
 }
 
-/** npm's list of everything in the lock, without what is in no built file. */
+/** npm's SBOM of the lock file, reduced to packages in the built files. */
 async function describeComponents(name) {
   const { packages } = JSON.parse(readFileSync(join(root, "package-lock.json"), "utf8"));
   const included = new Set(
     folders.map((folder) => `${folder.replace(/^.*node_modules\//, "")}@${packages[folder].version}`),
   );
   const list = JSON.parse(await npm("sbom", "--sbom-format=cyclonedx", "--package-lock-only"));
-  // Random, and the time of day.
+  // A random number and a time.
   delete list.serialNumber;
   delete list.metadata.timestamp;
   list.metadata.component.name = name;
   const self = list.metadata.component["bom-ref"];
   const direct = list.dependencies.find(({ ref }) => ref === self).dependsOn;
-  // What the dashboard consists of is a development dependency of the project, and a part of the release.
+  // The dashboard's packages are development dependencies of the project, but part of the release.
   list.components = list.components
     .filter((component) => included.has(component["bom-ref"]))
     .map((component) => ({ ...component, scope: "required", properties: undefined }));
@@ -99,7 +99,7 @@ function describeLicense(folder) {
   return [`${name} ${version}: ${license}`, ...texts].join("\n\n") + "\n";
 }
 
-/** Packs the stage and gives the path of the package. */
+/** Packs the staging folder and returns the path of the package. */
 async function pack() {
   mkdirSync(dist, { recursive: true });
   const [{ filename }] = Object.values(

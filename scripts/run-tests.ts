@@ -8,17 +8,17 @@ import { runTool } from "./tools.ts";
 
 const REPORTER = fileURLToPath(new URL("./summary-reporter.ts", import.meta.url));
 
-/** What is run beside one run of vitest. */
+/** Additional steps of a run of vitest. */
 export interface TestRunOptions {
-  /** Come before it, one after the other. */
+  /** Run before it, one after the other. */
   readonly checks?: readonly Check[];
-  /** Arguments of further runs, which begin at the same moment. */
+  /** Arguments of further, concurrent runs. */
   readonly beside?: readonly (readonly string[])[];
 }
 
 /**
- * Runs vitest with these arguments, after the checks. Says at the end what failed, once more, because in a log of
- * thousands of lines nobody finds it, and how many tests passed and failed.
+ * Runs vitest with these arguments, after the checks. Repeats the failures at the end, so that they are easy to find in a
+ * long log, and prints how many tests passed and failed.
  */
 export async function runTests(
   args: readonly string[],
@@ -34,7 +34,7 @@ export async function runTests(
       summaries = await Promise.all(runs.map(({ path }) => readSummary(path)));
       const failure = ended.find((run) => run.status === "rejected");
       if (failure !== undefined) throw failure.reason;
-      // Vitest's own exit code is not enough: what stops PostgreSQL at its end puts a 0 in its place.
+      // Vitest's exit code is not sufficient: the code that stops PostgreSQL at exit overwrites it with 0.
       if (summaries.some(({ failures, errors }) => failures.length + errors.length > 0))
         throw new Error("Not all tests have passed.");
       return undefined;
@@ -58,7 +58,7 @@ function runVitest(args: readonly string[], summaryPath: string): Promise<undefi
   return runTool("vitest", ["run", ...reporters, ...args], { PARLEY_TEST_SUMMARY: summaryPath });
 }
 
-/** A run that broke off leaves no summary, and counts as one failure: "0 failed" means what it says. */
+/** A crashed run leaves no summary and counts as one failure, so that "0 failed" is reliable. */
 async function readSummary(path: string): Promise<Summary> {
   const text = await readFile(path, "utf8").catch(() => undefined);
   if (text === undefined) return { passed: 0, failures: ["vitest broke off"], errors: [] };

@@ -1,6 +1,6 @@
-// node scripts/run.mjs <program> [arguments]: installs what is missing, then runs the program on a Node that is new
-// enough: a .ts or .mjs file of this project, or a tool from node_modules. All npm scripts go through here, so that a
-// fresh clone and an old Node are enough; what of Parley is built is built here too. Runs on any Node >= 18, without
+// node scripts/run.mjs <program> [arguments]: installs missing packages, then runs the program on a sufficiently new
+// Node: a .ts or .mjs file of this project, or a tool from node_modules. All npm scripts use it, so that a fresh clone and
+// an old Node are sufficient; it also builds Parley. Runs on any Node >= 18, without
 // dependencies.
 //
 // Hooks such as `prestart` would be skipped under --ignore-scripts, and `node install.mjs && node src/main.ts` would
@@ -14,7 +14,7 @@ import { chooseNode, describeNeed, findNode } from "./node-version.mjs";
 import { ensureProgram, program as parley, programEnvironment, programFlags, sourceProgram } from "./program.mjs";
 import { webApp } from "./web-app.mjs";
 
-// Without a listener Node would open its inspector, to every local user. Node 20 has no flag against that.
+// Without a listener SIGUSR1 opens Node's inspector to every local user. Node 20 has no flag against that.
 process.on("SIGUSR1", () => undefined);
 
 const root = fileURLToPath(new URL("..", import.meta.url));
@@ -35,9 +35,9 @@ async function runTool() {
   return isFile ? runCommand(node.path, [resolve(root, program), ...args]) : runCommand(program, args);
 }
 
-/** Runs Parley itself. Installs nothing when what it needs is built and there is a Node for it: on a server above all. */
+/** Runs Parley. Installs nothing when it is built and a suitable Node exists, as on a server. */
 async function runParley() {
-  // Also what it does without a command. The other commands show no pages.
+  // `serve` is the default command. Other commands need no pages.
   const isServe = /^(serve$|--(config|role|core)\b)/.test(args[0] ?? "serve");
   const isReady = findNode() !== undefined && isBuilt(parley) && (!isServe || isBuilt(webApp));
   if (!isReady && !isRelease) await ensureInstalled();
@@ -54,7 +54,7 @@ async function runParley() {
   return runCommand(node.path, [...programFlags(), main, ...args]);
 }
 
-/** Tools start Node by its name: it has to be this one for them too. */
+/** Puts this Node first in PATH, because tools start Node by its name. */
 function preferInPath(node) {
   const folders = [...(node.isPackaged ? [dirname(node.path)] : []), join(root, "node_modules/.bin")];
   process.env.PATH = [...folders, process.env.PATH].join(delimiter);

@@ -1,4 +1,4 @@
-// node scripts/smoke.mjs: does what a new user does. Clones the last commit into an empty folder, runs `npm start`
+// node scripts/smoke.mjs: plays a new user's first start. Clones the last commit into an empty folder, runs `npm start`
 // there, reads the dashboard's page and script, makes a key with the command that it prints, pastes the README's first curl line,
 // asks again for a stream and for a picture, and ends it with SIGTERM.
 // Runs on any Node >= 18 without dependencies, on the Node and npm that are first in PATH. Needs git, bash and curl.
@@ -15,7 +15,7 @@ import { promisify } from "node:util";
 
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("..", import.meta.url));
-/** Installing everything over a slow line takes its time. */
+/** Time limit of the first start, with an installation over a slow network. */
 const startTimeoutMs = 5 * 60_000;
 const replyTimeoutMs = 30_000;
 const stopTimeoutMs = 30_000;
@@ -54,7 +54,7 @@ async function step(name, action) {
   return result;
 }
 
-/** `npm start` with a data directory and ports of its own, and nothing of the npm that may have started us. */
+/** Runs `npm start` with its own data directory and ports, without variables of a parent npm. */
 function startServer([http, grpc, operations]) {
   const inherited = Object.entries(process.env).filter(
     ([name]) => !/^(npm_|PARLEY_|NODE_ENV$|.*_API_KEY$)/i.test(name),
@@ -76,7 +76,7 @@ function startServer([http, grpc, operations]) {
   return server;
 }
 
-/** Output that is no terminal's is kept by logs: the first key is made by hand. */
+/** Creates the first key by command: it is printed to terminals only, not to output that may be logged. */
 async function readKeyCommand(server) {
   await waitUntil("npm start to print how keys are made", startTimeoutMs, () => {
     assert.equal(server.npm.exitCode, null, "npm start ended by itself");
@@ -95,7 +95,7 @@ async function createKey() {
   return stdout.trim();
 }
 
-/** The first completion of the README, with our key and port. */
+/** The README's first completion, with this key and port. */
 function readmeCurl(key, port) {
   const readme = readFileSync(join(folder, "parley/README.md"), "utf8");
   const [command] = /^curl .*\\\n.*$/m.exec(readme) ?? [];
@@ -142,7 +142,7 @@ async function checkStop(server, ports) {
   for (const port of ports) assert.equal(await isOpen(port), false, `port ${port} is closed`);
 }
 
-/** Runs a command as a shell would after pasting it, and gives what it prints. */
+/** Runs a pasted shell command, and returns its output. */
 async function paste(command) {
   const { stdout } = await run("bash", ["-c", command], { timeout: replyTimeoutMs, maxBuffer: 64 * 1024 * 1024 });
   return stdout;
@@ -164,7 +164,7 @@ async function killServer({ npm }) {
   clearTimeout(killTimer);
 }
 
-/** Ports that nothing listens on; all are held at once, so that they differ. */
+/** Free ports; all are held at the same time, so that they differ. */
 async function findFreePorts(count) {
   const servers = Array.from({ length: count }, () => createServer().listen(0, "127.0.0.1"));
   await Promise.all(servers.map((server) => once(server, "listening")));

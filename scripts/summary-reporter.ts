@@ -1,16 +1,16 @@
 import { writeFileSync } from "node:fs";
 import type { Reporter, TestModule } from "vitest/node";
 
-/** How a run of tests went, for what is said about it at the end. */
+/** Summary of a test run, printed at the end. */
 export interface Summary {
   readonly passed: number;
-  /** Each test that failed, and each file that could not be loaded: where it is, and what was wrong. */
+  /** Each test that failed, and each file that could not be loaded: its place and error. */
   readonly failures: readonly string[];
-  /** What went wrong outside of every test: a rejection that nobody waited for, a process of vitest that died. */
+  /** Errors outside of tests: an unhandled rejection, a crashed process of vitest. */
   readonly errors: readonly string[];
 }
 
-/** So much of an error is said again. */
+/** Characters of an error that are repeated. */
 const MAX_CHARS = 2_000;
 
 /** Reporter of vitest: writes a Summary to the file that PARLEY_TEST_SUMMARY names. */

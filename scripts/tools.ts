@@ -2,10 +2,10 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 
 /**
- * Runs a tool of node_modules in the foreground, with these variables beside our own. It stays in our process group, to
+ * Runs a tool of node_modules in the foreground, with these additional variables. It stays in this process group, to
  * which `run.mjs` sends signals.
  *
- * @throws {Error} when it ends with another status than 0; it has then said why
+ * @throws {Error} when it exits with another code than 0, after its own message
  */
 export async function runTool(
   command: string,

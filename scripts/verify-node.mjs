@@ -1,5 +1,5 @@
 // node scripts/verify-node.mjs [--dist URL]: compares the Node binaries in the packages that package-lock.json pins with
-// those that the Node project publishes. Their publishers are not the Node project (docs/operations/security.md); the
+// those of the Node project. Their publishers are not the Node project (docs/operations/security.md); the
 // lock only holds that they do not change. Run it when the pinned version changes. It downloads some 500 MB, and is not
 // part of a start. Runs on any Node >= 18 with npm and tar.
 //

@@ -12,7 +12,7 @@ import { createMemoryRates } from "../../src/limits/memory.ts";
 import { openStore } from "../../src/store/store.ts";
 import { median, quiet } from "../measure/statistics.ts";
 
-/** What one step of keeping account costs, in CPU-microseconds of the whole process per request. */
+/** Cost of one accounting step, in CPU-microseconds of the whole process per request. */
 export interface AccountingCost {
   readonly name: string;
   readonly medianUs: number;
@@ -24,7 +24,7 @@ interface Step {
   readonly run: () => Promise<unknown>;
 }
 
-/** As many requests as are usually under way at once: what decides how many entries share a commit. */
+/** Typical number of requests in flight, which determines how many entries share a commit. */
 const CALLERS = 64;
 const REQUESTS = 6_400;
 const WARM_UP_ROUNDS = 2;
@@ -36,7 +36,7 @@ const LIMITS: Limits = {
   monthlyBudgetMicroUsd: undefined,
 };
 
-/** Measures access, limits and ledger apart, on SQLite and in memory: what one process does with nothing configured. */
+/** Measures access, limits and ledger separately, on SQLite and in memory, as in a process with default settings. */
 export async function measureAccounting(rounds: number): Promise<readonly AccountingCost[]> {
   const dataDir = mkdtempSync(join(tmpdir(), "parley-bench-"));
   const store = await openStore({ dataDir, databaseUrl: undefined });
@@ -92,7 +92,7 @@ export async function measureAccounting(rounds: number): Promise<readonly Accoun
   }
 }
 
-/** All threads of the process together: SQLite has one of its own. */
+/** CPU time of all threads of the process, including SQLite's. */
 async function measureSlice({ run }: Step): Promise<number> {
   const start = process.cpuUsage();
   const callers = Array.from({ length: CALLERS }, async () => {

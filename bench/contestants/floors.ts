@@ -6,24 +6,24 @@ import { findProgram, SERVER_CORE, startOwn, startPinned } from "../children.ts"
 import { findFreePort, untilListening } from "./ports.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-/** What a stream of the mock upstream ends with. */
+/** Last bytes of a stream of the mock upstream. */
 export const LAST_WORDS = 'data: {"type":"message_stop"}';
 
-/** For servers that look at no key. */
+/** Key for servers without authentication. */
 export const NO_KEY = "sk_parley_none";
 
-/** The floor that ratios over HTTP are to. */
+/** Name of the floor for ratios over HTTP. */
 export const BYTE_RELAY = "byte relay (node:http + undici)";
-/** The floor that ratios over gRPC are to. */
+/** Name of the floor for ratios over gRPC. */
 export const GRPC_RELAY = "byte relay (grpc-js + undici)";
 
-/** What nginx is called in tables. */
+/** Name of nginx in tables. */
 export const NGINX = "nginx proxy_pass";
 
-/** What all floors have in common: they are compiled in a moment. */
+/** Common settings of floors: little code, so a short warm-up. */
 const FLOOR = { key: NO_KEY, lastWords: LAST_WORDS, warmUpSeconds: 3 };
 
-/** Where nginx is; undefined where it is not installed. */
+/** Path of nginx; undefined where it is not installed. */
 export const nginxPath = findProgram("nginx");
 
 /** A byte relay over HTTP. */
@@ -34,14 +34,14 @@ export async function startByteRelay({ upstreamPort, nodeOptions = [] }: Setting
   return { name: BYTE_RELAY, process, port, ...FLOOR };
 }
 
-/** The same, and it parses each body and writes it again. */
+/** A byte relay that also parses and writes each body. */
 export async function startJsonRelay({ upstreamPort }: Setting): Promise<RunningServer> {
   const program = { core: SERVER_CORE, file: "floors/byte-relay.ts", args: [String(upstreamPort), "json"] };
   const [process, { port }] = await startOwn<Ready>(program);
   return { name: "the same, parsing and writing JSON", process, port, ...FLOOR };
 }
 
-/** A gRPC server that makes its answers itself. */
+/** A gRPC server that generates its answers. */
 export async function startGrpcEcho({ load }: Setting): Promise<RunningServer> {
   const program = { core: SERVER_CORE, file: "floors/grpc.ts", args: [JSON.stringify(load)] };
   const [process, { port }] = await startOwn<Ready>(program);
@@ -55,12 +55,12 @@ export async function startGrpcRelay({ load, upstreamPort }: Setting): Promise<R
   return { name: GRPC_RELAY, process, port, ...FLOOR };
 }
 
-/** It says there why it does not start. */
+/** nginx's error log, with the reason of a failed start. */
 const NGINX_STDIO: StdioOptions = ["ignore", "ignore", "inherit"];
-/** How long nginx may take to listen. */
+/** Time limit for nginx to listen. */
 const NGINX_START_MS = 5_000;
 
-/** One nginx process that keeps its connections on both sides and buffers no answers. Throws when it does not start. */
+/** Starts one nginx process with keep-alive on both sides and no buffering. Throws when it does not start. */
 export async function startNginx({ upstreamPort, folder }: Setting): Promise<RunningServer> {
   const prefix = mkdtempSync(join(folder, "nginx-"));
   mkdirSync(join(prefix, "temp"));

@@ -6,7 +6,7 @@ import type { Contestant } from "../measure/rounds.ts";
 import { probe } from "./probe.ts";
 import type { RunningServer, Setting } from "./server.ts";
 
-/** Starts one contestant; undefined when it is left out, and has said why. */
+/** Starts one contestant; undefined when it is omitted (the reason is printed). */
 export type Start = (setting: Setting) => Promise<RunningServer | undefined>;
 
 /** A server with a load generator that is ready. */
@@ -15,8 +15,8 @@ export interface LinedUp extends Contestant {
 }
 
 /**
- * Starts these contestants one after another, lets them be measured, and ends them however that ends. A stock client
- * looks at one whole answer of each before and after: throws when one is wrong.
+ * Starts these contestants one after another, runs the measurement, and always ends them. A stock client checks one
+ * whole answer of each before and after: throws when one is wrong.
  */
 export async function withLineUp<T>(
   setting: Setting,
@@ -52,7 +52,7 @@ export function startGenerator(load: Load, target: Target, core = PEER_CORE): Pr
   return startCaller("load/generator.ts", { load, target }, core);
 }
 
-/** Starts one of the programs that make calls. */
+/** Starts one of the programs that send calls. */
 export async function startCaller(
   file: string,
   { load, target }: Assignment,

@@ -7,12 +7,12 @@ import { startCaller } from "./line-up.ts";
 
 /** A process that holds streams of a server open. */
 export interface OpenStreams {
-  /** Opens as many as are missing, or ends all. Throws when they are not all open. */
+  /** Opens the missing streams up to `count`, or ends all at 0. Throws when not all are open. */
   hold(count: number): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** Starts it, with no stream open. `load` says which streams. */
+/** Starts the process without open streams. `load` determines the streams. */
 export async function startOpenStreams(load: Load, target: Target): Promise<OpenStreams> {
   const process: ChildProcess = await startCaller("load/holder.ts", { load, target });
   return {

@@ -12,9 +12,9 @@ export const ROOT = join(import.meta.dirname, "../..");
 
 const START_MS = 20_000;
 
-/** What Parley is called in tables. */
+/** Name of Parley in tables. */
 export const PARLEY = "Parley";
-/** The last words of a stream of Parley's. */
+/** Last bytes of a stream of Parley. */
 export const PARLEY_LAST_WORDS = "data: [DONE]";
 
 /** Starts Parley as it runs in production, on an empty data directory, with the mock upstream as its only provider. */
@@ -26,24 +26,24 @@ export async function startParley(setting: Setting): Promise<RunningServer> {
   return { name: PARLEY, process: child, port, key, lastWords: PARLEY_LAST_WORDS };
 }
 
-/** What `npm start` runs in a checkout; `bench/run.ts` has built it. */
+/** Path of the program that `npm start` runs in a checkout; `bench/run.ts` has built it. */
 function programOf(checkout: string): string {
   return join(checkout, "dist/program/main.cjs");
 }
 
-/** Makes a key by the command line. */
+/** Creates a key with the command line. */
 export function createKey({ configFile }: Home, checkout = ROOT): string {
   const args = [programOf(checkout), "keys", "create", "--name", "bench", "--config", configFile];
   return execFileSync(process.execPath, args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
 }
 
-/** Where Parley has its configuration and its data. */
+/** Folder of Parley's configuration and data. */
 export interface Home {
   readonly configFile: string;
   readonly dataDir: string;
 }
 
-/** A configuration for the load, and no data yet. */
+/** Creates a configuration for the load, without data. */
 export function makeHome({ folder, ...setting }: Setting): Home {
   const home = mkdtempSync(join(folder, "parley-"));
   const configFile = join(home, "parley.yaml");
@@ -53,12 +53,12 @@ export function makeHome({ folder, ...setting }: Setting): Home {
   return { configFile, dataDir };
 }
 
-/** Parley, serving. */
+/** A running Parley. */
 export interface Launched extends Greeting {
   readonly child: ChildProcess;
 }
 
-/** Starts Parley in its home. Throws when it does not come to serve. */
+/** Starts Parley in its home. Throws when it does not become ready. */
 export async function launch(
   { configFile }: Home,
   {
@@ -82,7 +82,7 @@ export async function launch(
       "--config",
       configFile,
     ],
-    // Its log is written as ever, and nobody reads it. Instruments answer over the channel.
+    // The log goes to /dev/null unless `logFile` is set. Instruments answer over the IPC channel.
     env: programEnvironment,
     stdio: [
       "ignore",
@@ -99,7 +99,7 @@ export async function launch(
   }
 }
 
-/** What the launcher would see from there. */
+/** Number of processors that the launcher would detect on these cores. */
 function processorsOf(cores: string | undefined): number | undefined {
   return isPinned ? (cores ?? String(SERVER_CORE)).split(",").length : undefined;
 }
@@ -109,7 +109,7 @@ interface ConfigOptions extends Pick<Setting, "upstreamPort" | "moreModels" | "w
   readonly dataDir: string;
 }
 
-/** Everything on, as in production, and no limit that a load would reach. */
+/** All features on, as in production, with limits above every load. */
 export function configOf({
   dataDir,
   load: { model, dialect = "anthropic" },
@@ -125,7 +125,7 @@ export function configOf({
     operations: { listen },
     workers,
     data_dir: dataDir,
-    // Counted as ever, and never reached.
+    // Counted, and never reached.
     limits: { requests_per_minute: 1e9, tokens_per_minute: 1e9, concurrent_requests: 1e6 },
     providers: {
       alpha: {
@@ -133,7 +133,7 @@ export function configOf({
         base_url,
         allow_private: true,
         api_keys: ["bench"],
-        // For thousands of open streams. Otherwise the keys that every version knows, so that versions can be compared.
+        // Only for thousands of open streams: `--against` may run versions without this key.
         ...(moreModels.length > 0 && { connections: { max: 100_000 } }),
       },
     },
@@ -153,14 +153,14 @@ export function configOf({
   };
 }
 
-/** What `serve` prints when it is ready. */
+/** Text that `serve` prints when it is ready. */
 interface Greeting {
   readonly httpPort: number;
   readonly grpcPort: number;
   readonly operationsPort: number;
 }
 
-/** Waits for the greeting. Throws when the process ends or is silent for too long. */
+/** Waits for the start-up output. Throws when the process exits, or after a time limit. */
 async function readGreeting(child: ChildProcess): Promise<Greeting> {
   const silence = AbortSignal.any([AbortSignal.timeout(START_MS), endOf(child)]);
   let printed = "";
@@ -170,7 +170,7 @@ async function readGreeting(child: ChildProcess): Promise<Greeting> {
     const grpc = /gRPC +[^:]+:(\d+)/.exec(printed)?.[1];
     const operations = /metrics, health +http:\/\/[^:]+:(\d+)/.exec(printed)?.[1];
     if (http !== undefined && grpc !== undefined && operations !== undefined) {
-      // Whatever else it prints must not fill the pipe.
+      // Later output is discarded, so that the pipe does not fill.
       stdout.resume();
       return { httpPort: Number(http), grpcPort: Number(grpc), operationsPort: Number(operations) };
     }

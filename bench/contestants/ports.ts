@@ -16,7 +16,7 @@ export async function findFreePort(): Promise<number> {
   return port;
 }
 
-/** Resolves when a program listens. Ends it and throws when it does not in time. */
+/** Resolves when a program listens. After a time limit, ends it and throws. */
 export async function untilListening(
   child: ChildProcess,
   { port, limitMs, name }: { readonly port: number; readonly limitMs: number; readonly name: string },
@@ -25,7 +25,7 @@ export async function untilListening(
   while (!(await accepts(port))) {
     if (performance.now() > endMs || child.exitCode !== null) {
       await stopChild(child);
-      throw new Error(`${name} did not begin to listen`);
+      throw new Error(`${name} did not start to listen`);
     }
     await delay(PAUSE_MS);
   }

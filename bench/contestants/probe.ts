@@ -4,7 +4,7 @@ import { MARK } from "../upstream/answers.ts";
 import { toChatRequest, toCompletionRequest } from "../load/requests.ts";
 import type { RunningServer } from "./server.ts";
 
-/** Asks once through a stock client and looks at the whole answer. Throws an Error that says what is wrong with it. */
+/** Sends one call with a stock client and checks the whole answer. Throws an Error with the mismatch. */
 export async function probe(server: RunningServer, load: Load): Promise<void> {
   const text = load.transport === "http" ? await askHttp(server, load) : await askGrpc(server, load);
   const marks = text.split(MARK).length - 1;
@@ -32,7 +32,7 @@ function askGrpc({ port, key }: RunningServer, load: Load): Promise<string> {
   const request = Buffer.from(toCompletionRequest(load));
   return new Promise<string>((resolve, reject) => {
     let text = "";
-    // A stream of one message is how a unary answer looks on the wire.
+    // On the wire a unary answer is a stream of one message.
     const call = client.makeServerStreamRequest(path, asBytes, asBytes, request, metadata);
     call.on("data", (message: Buffer) => (text += message.toString("latin1")));
     call.on("error", reject).on("end", () => resolve(text));

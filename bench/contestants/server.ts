@@ -2,21 +2,21 @@ import type { ChildProcess } from "node:child_process";
 import type { Target } from "../load/caller.ts";
 import type { Load } from "../loads.ts";
 
-/** What a contestant is started for. */
+/** Settings for starting a contestant. */
 export interface Setting {
   readonly load: Load;
   readonly upstreamPort: number;
-  /** For servers that are programs of Node. */
+  /** Options of Node, for servers that run on it. */
   readonly nodeOptions?: readonly string[];
-  /** Whether Parley runs from its sources, whose functions a profile can place. Default: as `npm start` runs it. */
+  /** Run Parley from sources, so that profiles have file names. Default: the built program. */
   readonly fromSources?: boolean;
-  /** Models that Parley is to know beside the load's. */
+  /** Additional models in Parley's configuration. */
   readonly moreModels?: readonly string[];
-  /** Processes that serve behind one address, where the server is Parley. Default: 1. */
+  /** Parley's `workers`. Default: 1. */
   readonly workers?: number;
-  /** Where the server runs, as `taskset` lists cores. Default: the server's core. */
+  /** Cores of the server, in `taskset`'s list format. Default: `SERVER_CORE`. */
   readonly serverCores?: string;
-  /** Where the load generator runs. Default: the core of the mock upstream. */
+  /** Core of the load generator. Default: the mock upstream's. */
   readonly generatorCore?: number;
   /** The checkout whose built program is started. Default: this one. */
   readonly checkout?: string;
@@ -28,8 +28,8 @@ export interface Setting {
 export interface RunningServer extends Target {
   readonly name: string;
   readonly process: ChildProcess;
-  /** In place of those of the load. */
+  /** Overrides those of the load. */
   readonly connections?: number;
-  /** At most so long it is warmed up, if that is less than others are: it is little code. */
+  /** Maximum warm-up, if shorter than the general one, for servers with little code. */
   readonly warmUpSeconds?: number;
 }

@@ -7,21 +7,21 @@ import { growthKiB } from "../memory/result.ts";
 import { PORTKEY } from "../peers/portkey.ts";
 import { CORES_FOR_TWO } from "../workers/measure.ts";
 
-/** One measured number of Parley, and the most that it may be. */
+/** One measured value of Parley with its limit. */
 export interface Figure {
   readonly what: string;
   readonly value: number;
   readonly limit: number;
-  /** What number and limit are numbers of; a ratio without one. */
+  /** Unit of value and limit; empty for a ratio. */
   readonly unit: string;
 }
 
-/** Whether the figure is within its limit. What is no number is not. */
+/** Whether the figure is within its limit; false for NaN. */
 export function isReached({ value, limit }: Figure): boolean {
   return value <= limit;
 }
 
-/** The most that a load may cost Parley, to what it costs the floor. */
+/** Maximum ratio of Parley's cost to the floor's, by load. */
 const MOST_COST: Readonly<Record<string, number>> = {
   "unary, 64 connections": 1.4,
   "unary, 50 messages (30 kB)": 1.8,
@@ -32,26 +32,26 @@ const MOST_COST: Readonly<Record<string, number>> = {
   "image reply of 4 MB, 16 at once": 2.5,
 };
 
-/** Chunks are to be carried at four fifths of the floor's pace, or so many a second on one core. */
+/** Required throughput of chunks: four fifths of the floor's, or this number per second on one core. */
 const FLAT_OUT = { load: "100 streams flat out", toFloor: 1 / 0.8, chunksPerSecond: 120_000 };
-/** To nginx, with short whole answers. */
+/** Maximum ratio to nginx's cost, with short whole answers. */
 const MOST_TO_NGINX = 5;
 const MOST_LOOP_DELAY_MS = 20;
 const MOST_ADDED_P50_MS = 0.5;
 const MOST_ADDED_P99_MS = 3;
 const MOST_AT_REST_MIB = 170;
 const MOST_PER_STREAM_KIB = 48;
-/** Of the memory at work: what counts as flat. */
+/** Growth that counts as flat, as a share of the memory under load. */
 const MOST_MEMORY_GROWTH = 0.05;
 const MOST_START_MS = 500;
 const MOST_GROWTH = 1.1;
-/** Two workers are to carry 1.8 times as much as one; so a request may cost them 2 / 1.8 times as much. */
+/** Two workers have to reach 1.8 times the throughput of one, so a request may cost 2 / 1.8 times as much. */
 const MOST_FOR_TWO_WORKERS = 2 / 1.8;
 const MOST_TIME_OF_TWO_WORKERS = 1 / 1.8;
-/** To Portkey's cost: of whole answers, and of chunks. */
+/** Maximum ratios to Portkey's cost, for whole answers and for chunks. */
 const MOST_TO_PORTKEY = { request: 1 / 8, chunk: 1 / 3 } as const;
 
-/** All figures of a run that have a limit. What was not measured, or is not a figure, is not among them. */
+/** All valid figures of a run that have a limit. */
 export function figuresOf(measured: Measurements): readonly Figure[] {
   return [
     ...measured.loads.flatMap(loadFigures),
@@ -69,12 +69,12 @@ export function figuresOf(measured: Measurements): readonly Figure[] {
   ];
 }
 
-/** A result that is a figure. */
+/** The contestant's result, if it is valid. */
 export function resultOf({ results }: LoadResult, contestant: string): Result | undefined {
   return results.find((result) => result.contestant === contestant && result.problem === undefined);
 }
 
-/** What the second contestant and those after it cost to the first. */
+/** Cost ratios of the second and later contestants to the first. */
 function ratioFigures(
   { load, results }: LoadResult,
   { what, limit }: { readonly what: string; readonly limit: number },
@@ -85,7 +85,7 @@ function ratioFigures(
     .map(({ ratio }) => ({ what: `${what}: ${load}`, value: ratio.median, limit, unit: "" }));
 }
 
-/** How long a request takes two workers, where each has a core. */
+/** Time per request of two workers relative to one, where each has a core. */
 function paceFigures({ load, results: [one, two] }: LoadResult): readonly Figure[] {
   if (!load.endsWith(CORES_FOR_TWO) || one?.problem !== undefined || two?.problem !== undefined) return [];
   const value = (one?.unitsPerSecond ?? Number.NaN) / (two?.unitsPerSecond ?? Number.NaN);
@@ -113,7 +113,7 @@ function loadFigures(result: LoadResult): readonly Figure[] {
     ...loopDelays
       .filter(({ contestant }) => contestant === PARLEY)
       .map(({ p999Ms }) => ({
-        what: `event loop late, p99.9: ${load}`,
+        what: `event loop delay, p99.9: ${load}`,
         value: p999Ms,
         limit: MOST_LOOP_DELAY_MS,
         unit: "ms",
@@ -146,10 +146,10 @@ function memoryFigures({ memory = [] }: Measurements): readonly Figure[] {
   const last = samples.at(-1) ?? { requests: 0, kiB: Number.NaN };
   const [many, requests] = [streams, last.requests].map((count) => count.toLocaleString("en"));
   return [
-    { what: "memory at rest", value: atRestKiB / 1024, limit: MOST_AT_REST_MIB, unit: "MiB" },
+    { what: "memory of the idle process", value: atRestKiB / 1024, limit: MOST_AT_REST_MIB, unit: "MiB" },
     { what: `memory per open stream, ${many} open`, value: perStreamKiB, limit: MOST_PER_STREAM_KIB, unit: "KiB" },
     {
-      what: `memory gained in the second half of ${requests} requests`,
+      what: `memory growth in the second half of ${requests} requests`,
       value: growthKiB(samples) / 1024,
       limit: (last.kiB / 1024) * MOST_MEMORY_GROWTH,
       unit: "MiB",

@@ -8,7 +8,7 @@ import type { StartupResult } from "../startup/measure.ts";
 import { type Figure, figuresOf, isReached, resultOf } from "./figures.ts";
 import { PARLEY } from "../contestants/parley.ts";
 
-/** Of a run, what its figures depend on. */
+/** Conditions of a run. */
 export interface Circumstances {
   /** As a day. */
   readonly date: string;
@@ -22,13 +22,13 @@ export interface Circumstances {
 /** The plot's file, beside the document. */
 export const PLOT_FILE = "costs.svg";
 
-/** A run as a document. Says nothing but what was measured. */
+/** Formats a run as a document, from measured values only. */
 export function toMarkdown(measured: Measurements, circumstances: Circumstances): string {
   const { date, machine, command, rounds, seconds } = circumstances;
   const figures = figuresOf(measured);
   const sections = [
     "# Performance",
-    `Written by \`${command}\` on ${date}; [bench/README.md](../../bench/README.md) has the method, and how to read it; [what-remains.md](what-remains.md) says where the costs are and what was tried.`,
+    `Written by \`${command}\` on ${date}; [bench/README.md](../../bench/README.md) has the method; [what-remains.md](what-remains.md) explains the costs and the experiments.`,
     `## Machine\n\n${machine.map((fact) => `- ${fact}`).join("\n")}\n- ${rounds} slices of ${seconds} s for each contestant and load, in turns`,
     ...(figures.length === 0 ? [] : [`## Figures and limits\n\n${figureTable(figures)}`]),
     ...(measured.loads.length === 0 ? [] : [`## Cost\n\n![CPU time under each load](${PLOT_FILE})`]),
@@ -62,7 +62,7 @@ function figureTable(figures: readonly Figure[]): string {
     isReached(figure) ? "reached" : "**missed**",
   ]);
   const missed = figures.filter((figure) => !isReached(figure)).length;
-  const summary = `${figures.length - missed} of ${figures.length} limits that could be checked are kept.`;
+  const summary = `${figures.length - missed} of ${figures.length} checked limits are met.`;
   return `${summary}\n\n${table(["figure of Parley", "measured", "at most", ""], rows)}`;
 }
 
@@ -82,7 +82,7 @@ function loadSection(result: LoadResult): string {
   );
   const late = loopDelays.map(
     ({ contestant, p99Ms, p999Ms }) =>
-      `The event loop of ${contestant} was late by ${p99Ms.toFixed(1)} ms (p99) and ${p999Ms.toFixed(1)} ms (p99.9).`,
+      `Event loop delay of ${contestant}: ${p99Ms.toFixed(1)} ms (p99), ${p999Ms.toFixed(1)} ms (p99.9).`,
   );
   return [
     `### ${load}`,
@@ -110,7 +110,7 @@ function latencySection({ load, perSecond, results }: LatencyResult): string {
       ? [contestant, ...[p50Ms, p99Ms, addedP50Ms, addedP99Ms].map((ms) => ms.toFixed(2))]
       : [`${contestant}: no figure, ${problem}`, "", "", "", ""],
   );
-  const pace = `Open loop, ${Math.round(perSecond).toLocaleString("en")} calls a second; ms from the intended moment.`;
+  const pace = `Open loop, ${Math.round(perSecond).toLocaleString("en")} calls a second; ms from the scheduled time.`;
   const head = ["", "p50", "p99", `p50 over the ${DIRECT}`, `p99 over the ${DIRECT}`];
   return [`### ${load}`, pace, table(head, rows)].join("\n\n");
 }
@@ -123,7 +123,7 @@ function memoryTable(results: readonly MemoryResult[]): string {
     `${(growthKiB(samples) / 1024).toFixed(1)} MiB`,
     `${perStreamKiB.toFixed(1)} KiB, ${streams.toLocaleString("en")} open`,
   ]);
-  return table(["", "at rest", "at work", "gained in the second half", "per open stream"], rows);
+  return table(["", "idle", "under load", "growth in the second half", "per open stream"], rows);
 }
 
 function startupTable(results: readonly StartupResult[]): string {
@@ -131,5 +131,5 @@ function startupTable(results: readonly StartupResult[]): string {
     contestant,
     ...[medianMs, Math.min(...timesMs), Math.max(...timesMs)].map((ms) => `${ms.toFixed(0)} ms`),
   ]);
-  return table(["from the start of the process until it serves", "median", "least", "most"], rows);
+  return table(["from the start of the process until it serves", "median", "minimum", "maximum"], rows);
 }

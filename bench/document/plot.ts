@@ -7,11 +7,11 @@ const TITLE_HEIGHT = 30;
 const BAR_HEIGHT = 16;
 const BAR_STEP = 22;
 const NAMES_WIDTH = 250;
-/** For the numbers behind the longest bar. */
+/** Space for the numbers after the longest bar. */
 const NUMBERS_WIDTH = 150;
 const BARS_WIDTH = WIDTH - NAMES_WIDTH - NUMBERS_WIDTH - 2 * MARGIN;
 
-/** Readable on both grounds, which a picture in a page cannot know but by the reader's setting. */
+/** Colours for light and dark backgrounds, chosen by the reader's colour scheme. */
 const STYLE = `
   text { font: 12px system-ui, sans-serif; fill: #1f2328; }
   .title { font-weight: 600; }
@@ -28,7 +28,7 @@ const STYLE = `
   }
 `;
 
-/** The costs of all contestants under each load as bars, each load to its own scale. What is not a figure has no bar. */
+/** The costs of all contestants under each load as bars, each load with its own scale. Invalid results have no bar. */
 export function plotCosts(loads: readonly LoadResult[]): string {
   const parts: string[] = [];
   let y = MARGIN;
@@ -56,7 +56,7 @@ export function plotCosts(loads: readonly LoadResult[]): string {
 
 interface Row {
   readonly y: number;
-  /** The dearest of the load. */
+  /** Highest cost of the load. */
   readonly most: number;
   readonly floor: string;
 }

@@ -1,5 +1,5 @@
-// Floor: a byte relay on node:http and undici's dispatch. It understands nothing of what it carries; asked to, it parses
-// whole bodies and writes them again, which nobody who looks into a request gets around.
+// Floor: a byte relay on node:http and undici's dispatch. It parses no content; optionally it parses and writes whole
+// bodies, the minimum for a server that reads requests.
 import { createServer, type ServerResponse } from "node:http";
 import { type Dispatcher, Pool } from "undici";
 import { reportReady } from "../child.ts";
@@ -24,7 +24,7 @@ function relay(body: Buffer, response: ServerResponse): void {
   upstream.dispatch(options, new Relayed(response));
 }
 
-/** Answers of known length go out in one write, streams piece by piece. */
+/** Writes answers of known length at once, streams piece by piece. */
 class Relayed implements Dispatcher.DispatchHandler {
   readonly #response: ServerResponse;
   readonly #held: Buffer[] = [];

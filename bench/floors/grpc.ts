@@ -1,5 +1,5 @@
-// Floors on grpc-js, in bytes: an echo that makes its answers itself, and, given an upstream's port, a relay that asks
-// it by undici's dispatch and sends on what comes, one message per event.
+// Floors on grpc-js, in bytes: an echo that generates its answers, and, given an upstream's port, a relay that calls it
+// with undici's dispatch and forwards the response, one message per event.
 import {
   Server,
   ServerCredentials,

@@ -4,17 +4,17 @@ import { displayApiKey, generateApiKey, hashApiKey } from "../../src/access/api-
 
 const MONTH_MS = 30 * 24 * 3600 * 1000;
 
-/** Makes a database of Parley's, which nobody has open, as large as it would be after much use. */
+/** Fills a database of Parley, while no process has it open, with rows as after long use. */
 export class Filler {
   readonly #database: DatabaseSync;
 
   constructor(dataDir: string) {
     this.#database = new DatabaseSync(join(dataDir, "parley.db"));
-    // Nobody needs it after a power cut.
+    // Durability is not needed.
     this.#database.exec("pragma synchronous = off; pragma cache_size = -200000");
   }
 
-  /** Adds keys like the one there is. The secrets of as many as `wanted` says, spread over all of them. */
+  /** Adds copies of the existing key. Returns `wanted` secrets, evenly distributed over all of them. */
   addKeys(count: number, wanted: number): readonly string[] {
     const template = this.#template("api_keys");
     const columns = Object.keys(template);
@@ -34,11 +34,11 @@ export class Filler {
     return secrets;
   }
 
-  /** Adds ledger entries like the one there is, over the month before it. */
+  /** Adds copies of the existing ledger entry, distributed over the month before it. */
   addEntries(count: number): void {
     const template = this.#template("completions");
     const age = `(:count - number) * ${MONTH_MS} / :count`;
-    // Before those that Parley will make, and in the order of their time as those are.
+    // IDs before those that Parley will generate, ordered by time like these.
     const inOrder = `printf('0%023d', number)`;
     const changed: Readonly<Record<string, string>> = {
       id: `'chatcmpl-' || ${inOrder}`,
@@ -62,7 +62,7 @@ export class Filler {
     this.#database.close();
   }
 
-  /** A row that Parley has written itself, so that nothing has to be known of the other columns. */
+  /** A row written by Parley, so that this code does not depend on the other columns. */
   #template(table: "api_keys" | "completions") {
     const row = this.#database.prepare(`select * from ${table} limit 1`).get();
     if (row === undefined) throw new Error(`Parley has written nothing into ${table} yet.`);

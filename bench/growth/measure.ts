@@ -17,22 +17,22 @@ import { type LoadResult, summarise } from "../measure/result.ts";
 import { type RoundsOptions, runRounds } from "../measure/rounds.ts";
 import { Filler } from "./fill.ts";
 
-/** How large it becomes. */
+/** Numbers of keys, ledger entries and open streams. */
 export interface GrowthSize {
   readonly keys: number;
   readonly entries: number;
   readonly streams: number;
 }
 
-/** What fits into a run of all parts. */
+/** Sizes for a run of all parts. */
 export const USUAL_GROWTH: GrowthSize = { keys: 100_000, entries: 1_000_000, streams: 5_000 };
-/** Some minutes to make, and some GB of disk. */
+/** Takes some minutes and some GB of disk. */
 export const LONG_GROWTH: GrowthSize = { keys: 1_000_000, entries: 10_000_000, streams: 5_000 };
 
 const FEW = 10;
-/** Of many keys, so many are in use. */
+/** Keys in use, of many. */
 const KEYS_IN_USE = 1_000;
-/** Open streams say something so seldom that it costs nothing. */
+/** Interval of events of open streams, long enough that they cost nothing. */
 const EVERY_MS = 30_000;
 
 interface Variant {
@@ -42,7 +42,7 @@ interface Variant {
 
 const number = (count: number): string => count.toLocaleString("en");
 
-/** What a request costs Parley while something is small, and while it is large: one comparison for each. */
+/** Cost of a request with small and with large data: one comparison for each kind. */
 export async function* measureGrowth(
   place: Omit<Setting, "load">,
   options: RoundsOptions,
@@ -70,7 +70,7 @@ export async function* measureGrowth(
     what: "open streams",
     small: withStreams(FEW, opened),
     large: withStreams(size.streams, opened),
-    // A server waits for its streams before it ends.
+    // A server waits for its streams before it exits.
     afterwards: endStreams,
   };
   try {
@@ -81,11 +81,11 @@ export async function* measureGrowth(
 }
 
 interface Growth {
-  /** Of what there is little, and much. */
+  /** Compared sizes: small and large. */
   readonly what: string;
   readonly small: Variant;
   readonly large: Variant;
-  /** Is done before the servers are ended. */
+  /** Runs before the servers are stopped. */
   readonly afterwards?: () => Promise<void>;
 }
 
@@ -102,7 +102,7 @@ async function compareVariants(
   });
 }
 
-/** Parley on a database that has been made so large. */
+/** Starts Parley on a database filled to this size. */
 async function withDatabase(
   setting: Setting,
   name: string,
@@ -121,7 +121,7 @@ async function withDatabase(
   return { name, start };
 }
 
-/** Lets Parley write its first key and its first ledger entry. The key. */
+/** Makes Parley write its first key and ledger entry. Returns the key. */
 async function useOnce(home: Home, load: Load): Promise<string> {
   const key = createKey(home);
   const launched = await launch(home);
@@ -137,7 +137,7 @@ function toServer(name: string, { child, httpPort }: Awaited<ReturnType<typeof l
   return { name, process: child, port: httpPort, key, lastWords: PARLEY_LAST_WORDS };
 }
 
-/** Parley with so many streams open. */
+/** Starts Parley with this number of open streams. */
 function withStreams(count: number, opened: OpenStreams[]): Variant {
   const name = `${PARLEY}, ${number(count)} open streams`;
   const held = heldStream("growth", EVERY_MS);

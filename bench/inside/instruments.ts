@@ -1,16 +1,16 @@
-// Loaded into a server under test by --import: measures from inside what cannot be seen from outside, when the
-// benchmark asks for it over the process's channel. Until then it costs nothing.
+// Loaded into a server under test by --import: measures event loop delay and profiles on requests over the IPC channel.
+// Without a request it costs nothing.
 import { writeFileSync } from "node:fs";
 import { Session } from "node:inspector/promises";
 import { monitorEventLoopDelay } from "node:perf_hooks";
 import { isMainThread } from "node:worker_threads";
 
-/** What the benchmark may ask; every question is answered with one message. */
+/** Requests of the benchmark; each is answered with one message. */
 export type Question =
   | { readonly ask: "watch the loop" | "read the loop" | "sample allocations" }
   | { readonly ask: "write allocations"; readonly file: string };
 
-/** How late the event loop was, in milliseconds. */
+/** Event loop delay in milliseconds. */
 export interface LoopDelay {
   readonly p50Ms: number;
   readonly p99Ms: number;
@@ -18,9 +18,9 @@ export interface LoopDelay {
   readonly maxMs: number;
 }
 
-/** The clock of the event loop's delay ticks so often. */
+/** Resolution of the event loop delay histogram. */
 const TICK_MS = 1;
-/** Bytes between two samples on average: some hundred thousand samples in a profile of some seconds. */
+/** Average bytes between two samples: some hundred thousand samples in a profile of some seconds. */
 const SAMPLE_BYTES = 16 * 1024;
 
 let histogram: ReturnType<typeof monitorEventLoopDelay> | undefined;
@@ -38,7 +38,7 @@ async function answer(question: Question): Promise<object> {
     case "sample allocations":
       session = new Session();
       session.connect();
-      // Most of what a request allocates is collected before anybody looks.
+      // Most objects of a request are collected before the profile is read.
       await session.post("HeapProfiler.startSampling", {
         samplingInterval: SAMPLE_BYTES,
         includeObjectsCollectedByMajorGC: true,
@@ -55,9 +55,9 @@ async function answer(question: Question): Promise<object> {
 }
 
 function readLoop(): LoopDelay {
-  if (histogram === undefined) throw new Error("nobody has watched the loop");
+  if (histogram === undefined) throw new Error("the event loop is not being watched");
   histogram.disable();
-  // What is recorded is the time between two ticks.
+  // The histogram has the time between two ticks.
   const late = (ns: number): number => Math.max(0, ns / 1e6 - TICK_MS);
   const at = (percentile: number): number => late(histogram!.percentile(percentile));
   return { p50Ms: at(50), p99Ms: at(99), p999Ms: at(99.9), maxMs: late(histogram.max) };
@@ -65,6 +65,6 @@ function readLoop(): LoopDelay {
 
 if (isMainThread && process.send !== undefined) {
   process.on("message", (question: Question) => void answer(question).then((reply) => process.send?.(reply)));
-  // The server ends when it wants to.
+  // The channel must not keep the server alive.
   process.channel?.unref();
 }

@@ -11,17 +11,17 @@ import { type RoundsOptions, runSlice, warmUp } from "../measure/rounds.ts";
 import { median } from "../measure/statistics.ts";
 import { type LatencyResult, type LatencySlice, summariseLatency } from "./result.ts";
 
-/** What the direct call is called in tables. */
+/** Name of the direct call in tables. */
 export const DIRECT = "direct call";
 
-/** Part of what can be answered: enough to be at work, too little for a queue. */
+/** Share of the capacity: busy, but without a queue. */
 const SHARE_OF_CAPACITY = 1 / 3;
-/** Slices here are longer, so fewer do. */
+/** Fewer rounds, because slices are longer. */
 const MOST_ROUNDS = 4;
-/** Long enough for a hundredth of its calls to be some. */
+/** Long enough for a 99th percentile. */
 const LEAST_SECONDS = 1;
 
-/** One moment alone may be a good or a bad one. */
+/** Several slices, because one may be an outlier. */
 const CAPACITY_SLICES = 3;
 
 interface Caller {
@@ -31,8 +31,8 @@ interface Caller {
 }
 
 /**
- * How long answers take at a third of what Parley can answer: straight from the upstream, through the byte relay, and
- * through Parley, in turns.
+ * Latency at a third of Parley's capacity: direct calls of the upstream, through the byte relay, and through Parley, in
+ * turns.
  */
 export async function measureLatency(setting: Setting, options: RoundsOptions): Promise<LatencyResult> {
   const { load, upstreamPort } = setting;
@@ -45,7 +45,7 @@ export async function measureLatency(setting: Setting, options: RoundsOptions): 
       callers.push(await callerOf(DIRECT, load, direct));
       for (const { name, running } of contestants) callers.push(await callerOf(name, load, running));
       const request = { seconds: Math.max(options.seconds, LEAST_SECONDS), perSecond };
-      // The first round is a warm-up: connections are opened, and the direct call's own path is new.
+      // The first round is a warm-up: connections are opened, and the direct call's own path is cold.
       await runRound(callers, request);
       for (const { slices } of callers) slices.length = 0;
       for (let round = 0; round < Math.min(options.rounds, MOST_ROUNDS); round++) await runRound(callers, request);

@@ -8,14 +8,14 @@ export interface LatencySlice {
   readonly firstWrong: string | undefined;
 }
 
-/** One contestant's latency: medians over the rounds of what the percentiles of each round's slice were. */
+/** One contestant's latency: medians over the rounds of each slice's percentiles. */
 export interface ContestantLatency {
   readonly contestant: string;
-  /** Why this is not a figure; undefined when it is one. */
+  /** Why the result is invalid; undefined when it is valid. */
   readonly problem: string | undefined;
   readonly p50Ms: number;
   readonly p99Ms: number;
-  /** Over the direct call in the same round. */
+  /** Difference to the direct call in the same round. */
   readonly addedP50Ms: number;
   readonly addedP99Ms: number;
 }
@@ -23,12 +23,12 @@ export interface ContestantLatency {
 /** The latencies under one load. */
 export interface LatencyResult {
   readonly load: string;
-  /** Calls made in a second: a third of what Parley can answer. */
+  /** Calls per second: a third of Parley's capacity. */
   readonly perSecond: number;
   readonly results: readonly ContestantLatency[];
 }
 
-/** Sums up the rounds. The first contestant is the direct call. */
+/** Summarises the rounds. The first contestant is the direct call. */
 export function summariseLatency(
   contestants: readonly { readonly name: string; readonly slices: readonly LatencySlice[] }[],
 ): readonly ContestantLatency[] {

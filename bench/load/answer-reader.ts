@@ -1,12 +1,12 @@
 import { MarkCounter } from "./mark-counter.ts";
 
-/** As much of a body's end as a check of its last words may need. */
+/** Bytes kept of a body's end, for the check of its last bytes. */
 const TAIL_BYTES = 64;
 const LAST_CHUNK = "\r\n0\r\n\r\n";
-/** Between two chunks. A server may end one in the middle of the last words. */
+/** Separator between two chunks. A chunk may end within the checked last bytes. */
 const NEXT_CHUNK = /\r\n[0-9a-f]+\r\n/gi;
 
-/** What one answer came to. */
+/** Result of one answer. */
 export interface ReadAnswer {
   readonly status: number;
   readonly marks: number;
@@ -17,8 +17,8 @@ export interface ReadAnswer {
 }
 
 /**
- * Reads the answers on one HTTP/1.1 connection, one at a time: looks at the status, the framing, the marks and the last
- * words, and at nothing else, because its own cost must stay small beside the server's.
+ * Reads the answers on one HTTP/1.1 connection, one at a time. Checks only the status, the framing, the marks and the
+ * last bytes, to cost little compared with the server.
  */
 export class AnswerReader {
   #head = "";
@@ -27,15 +27,15 @@ export class AnswerReader {
   #counter = new MarkCounter();
   #tail = "";
   #bytes = 0;
-  /** Bytes of the body still to come; undefined when its chunks say where it ends. */
+  /** Remaining bytes of the body; undefined with chunked coding. */
   #left: number | undefined;
 
-  /** Marks of the answer that is being read. */
+  /** Marks of the current answer. */
   get marks(): number {
     return this.#counter.marks;
   }
 
-  /** Takes what one read gave; the answer, once it is whole. Throws an Error for what is no answer. */
+  /** Processes one read; returns the answer once it is complete. Throws an Error for an invalid response. */
   push(bytes: Buffer): ReadAnswer | undefined {
     let body = bytes;
     if (!this.#inBody) {

@@ -1,19 +1,19 @@
 import type { Load } from "../loads.ts";
 
-/** Where the load goes, and what a right answer ends with there. */
+/** Target of the load, and the expected end of its answers. */
 export interface Target {
   readonly port: number;
   /** The API key. Floors ignore it. */
   readonly key: string;
   /** Keys to use in turn instead. */
   readonly keys?: readonly string[];
-  /** More headers of each HTTP request. */
+  /** Additional headers of each HTTP request. */
   readonly headers?: Readonly<Record<string, string>>;
-  /** The last words of a streamed HTTP answer. */
+  /** Last bytes of a streamed HTTP answer. */
   readonly lastWords: string;
 }
 
-/** What the load generator is told by its command line. */
+/** Argument of the load generator's command line. */
 export interface Assignment {
   readonly load: Load;
   readonly target: Target;
@@ -21,26 +21,26 @@ export interface Assignment {
 
 /** Calls one after another on one connection, or as many at once as the load says. */
 export interface Caller {
-  /** Makes calls until `more` says no; resolves when the last has been answered. */
+  /** Sends calls while `more` returns true; resolves after the last answer. */
   run(more: () => boolean): Promise<void>;
 }
 
-/** What became of the calls of one slice. */
+/** Results of the calls of one slice. */
 export interface Tally {
   answers: number;
-  /** Marks of right answers. */
+  /** Marks of correct answers. */
   marks: number;
   wrong: number;
-  /** What the first wrong answer had. */
+  /** Problem of the first wrong answer. */
   firstWrong: string | undefined;
 }
 
-/** Of a slice that has just begun. */
+/** Results at the start of a slice. */
 export function emptyTally(): Tally {
   return { answers: 0, marks: 0, wrong: 0, firstWrong: undefined };
 }
 
-/** Counts one answer; `problem` says what is wrong with it. */
+/** Counts one answer; `problem` is set when it is wrong. */
 export function count(tally: Tally, marks: number, problem: string | undefined): void {
   if (problem === undefined) {
     tally.answers++;

@@ -20,7 +20,7 @@ function longMessage(index: number): object {
   return { role, content };
 }
 
-/** What is asked: the fields of a chat request that make the difference. */
+/** Fields of a chat request that differ between loads. */
 export const CONVERSATIONS = {
   /** 0.6 kB. */
   short: () => ({ messages: MESSAGES }),
@@ -30,9 +30,9 @@ export const CONVERSATIONS = {
   }),
   /** Three tools, two earlier calls and their results: 3 kB. */
   tools: () => ({ messages: [MESSAGES[0], ...visit(1), ...visit(2), MESSAGES[3]], tools: TOOLS, tool_choice: "auto" }),
-  /** A picture is wanted. */
+  /** Requests a picture. */
   picture: () => ({ messages: MESSAGES.slice(0, 2), modalities: ["image", "text"] }),
 } as const;
 
-/** One of them. */
+/** One conversation. */
 export type Conversation = keyof typeof CONVERSATIONS;

@@ -1,16 +1,16 @@
-// The load generator: one process per contestant and load. Its argument says where to send what; then each message is a
-// slice to run, and each slice is answered with what came of it.
+// The load generator: one process per contestant and load. Its argument has the target and load; each message starts a
+// slice, and is answered with the slice's result.
 import { endWithParent } from "../child.ts";
 import { type Assignment, emptyTally, type Tally } from "./caller.ts";
 import { createGrpcCaller } from "./grpc-caller.ts";
 import { createHttpCaller } from "./http-caller.ts";
 
-/** Asks for one slice. */
+/** Starts one slice. */
 export interface SliceRequest {
   readonly seconds: number;
 }
 
-/** What came of one slice. */
+/** Result of one slice. */
 export interface SliceReply extends Tally {
   /** From the first request to the last byte. */
   readonly elapsedMs: number;

@@ -14,13 +14,13 @@ import {
 import { MarkCounter } from "./mark-counter.ts";
 import { toCompletionRequest } from "./requests.ts";
 
-/** The connection's window is opened again after so many bytes, long before it closes. */
+/** Bytes after which the connection's window is extended, long before it is exhausted. */
 const WINDOW_STEP_BYTES = 1 << 24;
 
 /**
- * One HTTP/2 connection with the load's number of calls under way, from frames made beforehand. It does not read
- * headers: a call that ends with another status than OK has too few marks, except after its last message, and that case
- * is looked for by a stock client before the first slice.
+ * One HTTP/2 connection with the load's number of calls in flight, from precomputed frames. It does not read headers: a
+ * call with another status than OK has too few marks, except after its last message; a stock client checks that case
+ * before the first slice.
  */
 export function createGrpcCaller({ load, target }: Assignment, tally: () => Tally): Caller {
   const path = `/parley.v1.CompletionService/${load.streamed ? "Stream" : "Create"}`;
@@ -36,7 +36,7 @@ export function createGrpcCaller({ load, target }: Assignment, tally: () => Tall
   let frames = new FrameReader();
   let nextStream = 1;
   let unacknowledged = 0;
-  /** The calls under way, by stream. */
+  /** Calls in flight, by stream. */
   const calls = new Map<number, MarkCounter>();
   let more: () => boolean = () => false;
   let finish: (() => void) | undefined;
@@ -93,7 +93,7 @@ export function createGrpcCaller({ load, target }: Assignment, tally: () => Tall
       fill();
     });
     const lost = (problem: string): void => {
-      // One that was given up already has had its say.
+      // The connection has been replaced, and its calls are counted already.
       if (socket === opened) lose(problem);
     };
     opened.on("error", (error) => lost(error.message)).on("close", () => lost("the connection was closed"));

@@ -1,24 +1,24 @@
-// Holds streams open. Each message says how many there are to be from now on; it is answered when every one of them has
-// had its first content, or has failed.
+// Holds streams open. Each message sets their number; it is answered when every stream has had its first content, or has
+// failed.
 import { connect, type Socket } from "node:net";
 import { endWithParent } from "../child.ts";
 import { MARK } from "../upstream/answers.ts";
 import type { Assignment } from "./caller.ts";
 import { requestsOf } from "./http-requests.ts";
 
-/** How many streams are to be open. */
+/** Requested number of open streams. */
 export interface HoldRequest {
   readonly open: number;
 }
 
-/** How many are. */
+/** Actual number of open streams. */
 export interface HoldReply {
   readonly open: number;
-  /** What the first one said that is not. */
+  /** Problem of the first failed stream. */
   readonly problem: string | undefined;
 }
 
-/** So many are begun at once. */
+/** Streams that are opened concurrently. */
 const AT_ONCE = 32;
 
 const assignment = JSON.parse(process.argv[2]!) as Assignment;
@@ -49,7 +49,7 @@ function openStream(): Promise<void> {
     const read = (bytes: Buffer): void => {
       head += bytes.toString("latin1");
       if (!head.includes(MARK)) return;
-      // What follows is read and not looked at.
+      // Further data is read and discarded.
       socket.off("data", read).resume();
       if (head.startsWith("HTTP/1.1 200 ")) held.add(socket);
       else problem ??= head.slice(0, 200);

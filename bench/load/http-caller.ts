@@ -3,18 +3,18 @@ import { AnswerReader, type ReadAnswer } from "./answer-reader.ts";
 import { type Assignment, type Caller, count, type Tally } from "./caller.ts";
 import { requestsOf } from "./http-requests.ts";
 
-/** Where a connection's bytes land: read and done with before the next read. */
+/** Shared read buffer: its bytes are processed before the next read. */
 const READ_BYTES = 64 * 1024;
 
-/** What somebody wants to know of each call. */
+/** Events of each call. */
 export interface Watcher {
   /** Its first content has arrived. */
   readonly onFirstMark?: () => void;
-  /** It has been answered. */
+  /** The answer is complete. */
   readonly onEnd?: () => void;
 }
 
-/** One keep-alive connection with one call at a time, from bytes made beforehand. */
+/** One keep-alive connection with one call at a time, from precomputed bytes. */
 export function createHttpCaller(
   assignment: Assignment,
   tally: () => Tally,
@@ -83,7 +83,7 @@ export function createHttpCaller(
     });
     // A connection that idles out between two slices is replaced by the next call.
     const lost = (problem: string): void => {
-      // One that was given up already has had its say.
+      // A replaced connection's call has been counted already.
       if (socket === opened) lose(problem);
     };
     opened.on("error", (error) => lost(error.message)).on("close", () => lost("the connection was closed"));

@@ -8,7 +8,7 @@ export interface HttpRequests {
 
 const prepared = new WeakMap<Assignment, HttpRequests>();
 
-/** What all connections of an assignment send: made once, one for each key, used in turn. */
+/** Precomputed requests of an assignment, one for each key, used in turn by all connections. */
 export function requestsOf(assignment: Assignment): HttpRequests {
   let requests = prepared.get(assignment);
   if (requests === undefined) prepared.set(assignment, (requests = prepare(assignment)));

@@ -1,4 +1,4 @@
-/** Frame types that a gRPC client meets. */
+/** Frame types of a gRPC client. */
 export const FRAME = { data: 0, headers: 1, reset: 3, settings: 4, ping: 6, goAway: 7, windowUpdate: 8 } as const;
 
 /** Flags of frames; `ack` is of SETTINGS and PING only. */
@@ -30,7 +30,7 @@ export function encodeFrame({ type, flags, stream, payload }: Frame): Buffer {
   return bytes;
 }
 
-/** Splits what a connection reads into frames, however the reads cut them. */
+/** Splits a connection's bytes into frames, across read boundaries. */
 export class FrameReader {
   #pending: Buffer | undefined;
 
@@ -49,12 +49,12 @@ export class FrameReader {
       });
       offset = end;
     }
-    // A copy: the next read may land in the same memory.
+    // Copied, because the next read may overwrite the buffer.
     this.#pending = offset < input.length ? Buffer.from(input.subarray(offset)) : undefined;
   }
 }
 
-/** What a client says first: no pushed streams, no header table to keep, and windows that never close. */
+/** A client's preface: no server push, no dynamic header table, and maximum windows. */
 export function clientPreface(): Buffer {
   const settings = Buffer.alloc(18);
   [
@@ -72,7 +72,7 @@ export function clientPreface(): Buffer {
   ]);
 }
 
-/** Lets the server send so many more bytes on the connection. */
+/** A WINDOW_UPDATE that allows the server to send this many more bytes on the connection. */
 export function windowUpdate(bytes: number): Buffer {
   const payload = Buffer.alloc(4);
   payload.writeUInt32BE(bytes);
@@ -83,7 +83,7 @@ export function windowUpdate(bytes: number): Buffer {
 const METHOD_POST = 0x83;
 const SCHEME_HTTP = 0x86;
 
-/** The headers of a gRPC call as HPACK: names of the static table where it has them, nothing remembered, no Huffman. */
+/** The headers of a gRPC call as HPACK: names of the static table where possible, no dynamic table, no Huffman coding. */
 export function grpcHeaders({ path, authority, key }: Readonly<Record<"path" | "authority" | "key", string>>): Buffer {
   return Buffer.concat([
     Buffer.from([METHOD_POST, SCHEME_HTTP, 0x04]),
@@ -100,13 +100,13 @@ export function grpcHeaders({ path, authority, key }: Readonly<Record<"path" | "
   ]);
 }
 
-/** A string of at most 126 characters: longer lengths are written in another way. */
+/** A string of at most 126 characters: longer lengths need another encoding. */
 function text(value: string): Buffer {
   if (value.length > 126) throw new Error(`too long for a short HPACK string: ${value.length}`);
   return Buffer.concat([Buffer.from([value.length]), Buffer.from(value, "latin1")]);
 }
 
-/** One gRPC message with its prefix: not compressed. */
+/** One uncompressed gRPC message with its prefix. */
 export function grpcMessage(message: Uint8Array): Buffer {
   const prefix = Buffer.alloc(5);
   prefix.writeUInt32BE(message.length, 1);

@@ -3,20 +3,20 @@ import { MARK } from "../upstream/answers.ts";
 const MARK_BYTES = Buffer.from(MARK);
 const FIRST = MARK_BYTES[0]!;
 const [CR, LF] = Buffer.from("\r\n") as unknown as [number, number];
-/** Ends of lines between two pieces of HTTP's chunked coding: that of the one, and that of the other's size. */
+/** Line ends between two chunks of HTTP's chunked coding: after the data, and after the next size. */
 const LINES_BETWEEN = 2;
 
 /**
- * Counts the marks of one answer, however reads cut them, and however a server has cut them into pieces of the chunked coding:
- * one that carries bytes on may do that anywhere.
+ * Counts the marks of one answer, across boundaries of reads and of chunks: a server that forwards bytes may split them
+ * anywhere.
  */
 export class MarkCounter {
   #matched = 0;
   #marks = 0;
-  /** Ends of lines that are still to come before the mark goes on. */
+  /** Line ends expected before the mark continues. */
   #between = 0;
 
-  /** So far. */
+  /** Marks counted so far. */
   get marks(): number {
     return this.#marks;
   }
@@ -37,7 +37,7 @@ export class MarkCounter {
         this.#between = LINES_BETWEEN;
         continue;
       }
-      // The first character does not come again inside the mark, so a mismatch can only begin a new one.
+      // The first character is unique within the mark, so a mismatch can only start a new one.
       if (bytes[at] === MARK_BYTES[this.#matched]) this.#matched++;
       else this.#matched = bytes[at] === FIRST ? 1 : 0;
       if (this.#matched < MARK_BYTES.length) continue;

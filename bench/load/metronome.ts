@@ -1,8 +1,8 @@
-// A thread that says when the next calls are due, to a tenth of a millisecond: timers of Node know whole milliseconds
-// only, as long as a whole call takes. Its messages are numbers of calls that have become due.
+// A thread that reports when calls are due, to a tenth of a millisecond: Node's timers have a resolution of 1 ms, about
+// the duration of a call. Its messages are the numbers of calls that have become due.
 import { parentPort } from "node:worker_threads";
 
-/** What it is told. */
+/** The thread's start message. */
 export interface Beat {
   /** On the clock of `nowMs`. */
   readonly startMs: number;
@@ -10,12 +10,12 @@ export interface Beat {
   readonly count: number;
 }
 
-/** A clock that all threads share. */
+/** A clock shared by all threads. */
 export function nowMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
-/** Nobody wakes it: whoever waits on it waits for the time to pass. */
+/** Never notified: used with `Atomics.wait` as a sleep. */
 const never = new Int32Array(new SharedArrayBuffer(4));
 
 parentPort?.on("message", ({ startMs, intervalMs, count }: Beat) => {

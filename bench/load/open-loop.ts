@@ -1,5 +1,5 @@
-// A load generator that does not wait for answers: calls are made at fixed times, and each is timed from the moment at
-// which it was to be made, so that a server that falls behind cannot hide it. One process per contestant and load.
+// An open-loop load generator: calls are sent at fixed times, and each is timed from its scheduled time, which avoids
+// coordinated omission. One process per contestant and load.
 import { join } from "node:path";
 import { Worker } from "node:worker_threads";
 import { endWithParent } from "../child.ts";
@@ -7,19 +7,19 @@ import { type Assignment, emptyTally, type Tally } from "./caller.ts";
 import { createHttpCaller } from "./http-caller.ts";
 import { type Beat, nowMs } from "./metronome.ts";
 
-/** Asks for one slice. */
+/** Starts one slice. */
 export interface OpenLoopRequest {
   readonly seconds: number;
   readonly perSecond: number;
 }
 
-/** What came of one slice. */
+/** Result of one slice. */
 export interface OpenLoopReply extends Tally {
-  /** Of each call, until its answer was there; of a stream until its first content was. */
+  /** Time of each call until its answer; for streams until the first content. */
   readonly latenciesMs: readonly number[];
 }
 
-/** Before the first call of a slice, so that it is not late already. */
+/** Delay of a slice's first call, so that it is not late. */
 const LEAD_MS = 5;
 
 const assignment = JSON.parse(process.argv[2]!) as Assignment;
@@ -29,7 +29,7 @@ let tally = emptyTally();
 let latenciesMs: number[] = [];
 
 interface Connection {
-  /** When the call under way was to be made. */
+  /** Scheduled time of the call in flight. */
   dueMs: number;
   ask(): Promise<void>;
 }

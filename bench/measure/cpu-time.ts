@@ -1,14 +1,14 @@
 import { readdirSync } from "node:fs";
 import { listIfThere, readIfThere } from "./proc.ts";
 
-/** Whether this system keeps the clocks that are read here. */
+/** Whether this system has the clocks that are read here. */
 export const canReadCpuTime = process.platform === "linux";
 
-/** What the scheduler has given so far, in microseconds. */
+/** Scheduler times so far, in microseconds. */
 export interface CpuTime {
   /** Time on a CPU. */
   readonly usedUs: number;
-  /** Time ready to run, while something else had the CPU. */
+  /** Time runnable, while another thread had the CPU. */
   readonly waitedUs: number;
 }
 
@@ -19,7 +19,7 @@ export function parseSchedstat(text: string): CpuTime {
   return { usedUs: Number(match[1]) / 1000, waitedUs: Number(match[2]) / 1000 };
 }
 
-/** The parent's id in `/proc/PID/stat`, whose second field is a name that may hold spaces and parentheses. */
+/** The parent's id in `/proc/PID/stat`, whose second field is a name that may contain spaces and parentheses. */
 export function parseParent(stat: string): number {
   const [, parent] = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   return Number(parent);
@@ -39,7 +39,7 @@ export function processTree(root: number): readonly number[] {
   return tree;
 }
 
-/** Of all threads of these processes. Threads that have ended are not in it: servers keep theirs. */
+/** Sum over all threads of these processes, without threads that have ended; servers keep theirs. */
 export function cpuTime(pids: readonly number[]): CpuTime {
   let usedUs = 0;
   let waitedUs = 0;

@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 
-/** A file below `/proc`; undefined when its process has ended between two looks at it. */
+/** A file below `/proc`; undefined when its process has ended. */
 export function readIfThere(path: string): string | undefined {
   try {
     return readFileSync(path, "latin1");

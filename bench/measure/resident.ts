@@ -1,7 +1,7 @@
 import { processTree } from "./cpu-time.ts";
 import { readIfThere } from "./proc.ts";
 
-/** The memory that a process has in RAM, in KiB, by its `/proc/PID/status`; 0 when it says nothing of it. */
+/** The memory that a process has in RAM, in KiB, by its `/proc/PID/status`; 0 without a value. */
 export function parseResident(status: string): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0);
 }

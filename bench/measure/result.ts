@@ -4,16 +4,16 @@ import type { Series, Slice } from "./rounds.ts";
 import { median, quiet } from "./statistics.ts";
 import { byKind, type ThreadKind } from "./threads.ts";
 
-/** What is known of one contestant under one load after all rounds. Shares are of one core. */
+/** Result of one contestant under one load after all rounds. Shares are of one core. */
 export interface Result {
   readonly contestant: string;
-  /** Why this is not a figure; undefined when it is one. */
+  /** Why the result is invalid; undefined when it is valid. */
   readonly problem: string | undefined;
-  /** CPU-microseconds of the server's processes per request or chunk: of the median slice, and of the quiet ones. */
+  /** CPU-microseconds of the server's processes per request or chunk: median slice, and mean of the cheapest fifth. */
   readonly cpuUs: { readonly median: number; readonly quiet: number };
-  /** To the floor's cost: median of the rounds, and quiet to quiet. */
+  /** Ratio to the floor's cost: median of the rounds, and quiet to quiet. */
   readonly ratio: { readonly median: number; readonly quiet: number };
-  /** Of the median slices, what each kind of thread has of the cost. */
+  /** Cost by kind of thread, in the median slices. */
   readonly threadUs: Readonly<Record<ThreadKind, number>>;
   readonly warmUp: Series["warmUp"];
   readonly unitsPerSecond: number;
@@ -28,22 +28,22 @@ export interface Result {
 export interface LoadResult {
   readonly load: string;
   readonly unit: "request" | "chunk";
-  /** The contestant that the ratios are to. */
+  /** The contestant used as the base of the ratios. */
   readonly floor: string;
   readonly results: readonly Result[];
-  /** How late the event loops of servers were, where the load asks for it. */
+  /** Event loop delays of servers, where the load measures them. */
   readonly loopDelays?: readonly NamedLoopDelay[];
 }
 
-/** How late the event loop of one server was. */
+/** Event loop delay of one server. */
 export interface NamedLoopDelay extends LoopDelay {
   readonly contestant: string;
 }
 
-/** A paced stream that takes this much longer than its pace was not carried at that pace. */
+/** Relative excess of a paced stream's duration from which it counts as behind the pace. */
 const PACE_TOLERANCE = 1.25;
 
-/** Sums up the rounds. `floor` names the contestant that the ratios are to. */
+/** Summarises the rounds. `floor` names the contestant used as the base of the ratios. */
 export function summarise(load: Load, series: readonly Series[], floor: string): LoadResult {
   const floorCosts = (series.find(({ name }) => name === floor)?.slices ?? []).map(({ cpuUs }) => cpuUs);
   const results = series.map(({ name: contestant, slices: own, warmUp }): Result => {
@@ -70,7 +70,7 @@ export function summarise(load: Load, series: readonly Series[], floor: string):
   return { load: load.name, unit: unitOf(load), floor, results };
 }
 
-/** One wrong answer, or a pace that is not kept, and the cost is of something else than the load. */
+/** A wrong answer or a missed pace invalidates the result, because the server did not carry the load. */
 function problemOf({ paceMs }: Load, slices: readonly Slice[]): string | undefined {
   const wrong = slices.reduce((sum, slice) => sum + slice.wrong, 0);
   if (wrong > 0) return `${wrong} wrong answers, first: ${slices.find((slice) => slice.wrong > 0)?.firstWrong}`;

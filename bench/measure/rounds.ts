@@ -7,24 +7,24 @@ import { cpuTime, processTree } from "./cpu-time.ts";
 import { byKind, THREAD_KINDS, type ThreadKind, threadTimes } from "./threads.ts";
 import { isSteady } from "./warm-up.ts";
 
-/** One server under one load, with a load generator of its own that is ready. */
+/** One server under one load, with its own ready load generator. */
 export interface Contestant {
   readonly name: string;
   readonly server: number;
   readonly generator: ChildProcess;
-  /** At most so long it is warmed up, if that is less than for all. */
+  /** Maximum warm-up, if shorter than the general one. */
   readonly warmUpSeconds?: number;
 }
 
 /** One slice of one contestant. Shares are of one core. */
 export interface Slice {
-  /** Of the server's processes, per request or chunk. */
+  /** CPU time of the server's processes, per request or chunk. */
   readonly cpuUs: number;
-  /** What each kind of thread has of it. */
+  /** The same by kind of thread. */
   readonly threadUs: Readonly<Record<ThreadKind, number>>;
   readonly unitsPerSecond: number;
   readonly serverShare: number;
-  /** The server was ready to run while something else had its core. */
+  /** Share of time in which the server was runnable while another process had its core. */
   readonly serverWaitShare: number;
   readonly generatorShare: number;
   readonly upstreamShare: number;
@@ -33,7 +33,7 @@ export interface Slice {
   readonly firstWrong: string | undefined;
 }
 
-/** Everything of one contestant. */
+/** Slices of one contestant. */
 export interface Series {
   readonly name: string;
   readonly warmUp: { readonly slices: number; readonly isSteady: boolean };
@@ -41,20 +41,20 @@ export interface Series {
   readonly slices: readonly Slice[];
 }
 
-/** How the rounds are run. */
+/** Options of the rounds. */
 export interface RoundsOptions {
   readonly rounds: number;
   readonly seconds: number;
-  /** At most so long is each contestant warmed up; it ends before when the cost no longer falls. */
+  /** Maximum warm-up of each contestant; it ends earlier when the cost no longer falls. */
   readonly warmUpSeconds: number;
   /** Process id of the mock upstream. */
   readonly upstream: number;
 }
 
-/** What a server does after its answers (logs, records, collection) belongs to the slice that caused it. */
+/** Pause after a slice, so that a server's later work (logs, records, collection) is charged to it. */
 const SETTLE_MS = 20;
 
-/** Slices of all contestants, in turns, so that a noisy minute is everybody's; who begins changes with the round. */
+/** Runs slices of all contestants in turns, so that noise affects all; the order changes with the round. */
 export async function runRounds(
   load: Load,
   contestants: readonly Contestant[],
@@ -74,7 +74,7 @@ export async function runRounds(
   return series;
 }
 
-/** Slices of one contestant, until its cost no longer falls or the time is over. */
+/** Runs slices of one contestant, until its cost no longer falls or the time limit is reached. */
 export async function warmUp(
   load: Load,
   contestant: Contestant,
@@ -86,14 +86,14 @@ export async function warmUp(
   while (!isSteady(costs)) {
     if (performance.now() >= endMs) return { slices: costs.length, isSteady: false };
     const { cpuUs } = await measureSlice(load, contestant, options);
-    // Without one answer there is no cost; what is wrong is said by the rounds.
+    // Without an answer there is no cost; the rounds report the problem.
     if (!Number.isFinite(cpuUs)) return { slices: costs.length, isSteady: false };
     costs.push(cpuUs);
   }
   return { slices: costs.length, isSteady: true };
 }
 
-/** Lets a load generator run for one slice. Throws when it ends instead. */
+/** Runs a load generator for one slice. Throws when it exits instead. */
 export function runSlice(generator: ChildProcess, seconds: number): Promise<SliceReply> {
   return askChild<SliceReply>(generator, { seconds } satisfies SliceRequest);
 }

@@ -5,15 +5,15 @@ export function median(values: readonly number[]): number {
   return Number.isInteger(middle) ? (sorted[middle - 1]! + sorted[middle]!) / 2 : sorted[Math.floor(middle)]!;
 }
 
-/** The value that so many percent of the values do not exceed. NaN for none. */
+/** Percentile. NaN for no values. */
 export function percentile(values: readonly number[], percent: number): number {
   const sorted = values.toSorted((a, b) => a - b);
   return sorted[Math.max(0, Math.ceil((percent / 100) * sorted.length) - 1)] ?? Number.NaN;
 }
 
 /**
- * The mean of the cheapest fifth, of one value at least: what a slice costs while a shared machine's neighbours are
- * quiet. NaN for none.
+ * Mean of the cheapest fifth (at least one value): the cost with little other load on a shared machine. NaN for no
+ * values.
  */
 export function quiet(values: readonly number[]): number {
   const cheapest = values.toSorted((a, b) => a - b).slice(0, Math.max(1, Math.round(values.length / 5)));

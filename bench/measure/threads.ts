@@ -1,10 +1,10 @@
 import { type CpuTime, parseSchedstat } from "./cpu-time.ts";
 import { listIfThere, readIfThere } from "./proc.ts";
 
-/** What the threads of a process of Node are for. In another program all but the first are "other". */
+/** Kinds of threads of a Node process. In another program all but the first are "other". */
 export const THREAD_KINDS = ["main", "SQLite", "V8", "libuv", "other"] as const;
 
-/** One of them. */
+/** One kind. */
 export type ThreadKind = (typeof THREAD_KINDS)[number];
 
 /** The CPU time of each kind of thread. */
@@ -15,7 +15,7 @@ export function byKind<T>(valueOf: (kind: ThreadKind) => T): Record<ThreadKind, 
   return Object.fromEntries(THREAD_KINDS.map((kind) => [kind, valueOf(kind)])) as Record<ThreadKind, T>;
 }
 
-/** What a thread is for by its name in `/proc/PID/task/TID/comm`, which holds 15 characters. */
+/** Kind of a thread by its name in `/proc/PID/task/TID/comm`, which has at most 15 characters. */
 export function kindOf(name: string, isFirst: boolean): ThreadKind {
   if (isFirst) return "main";
   if (name === "sqlite") return "SQLite";
@@ -23,7 +23,7 @@ export function kindOf(name: string, isFirst: boolean): ThreadKind {
   return name.includes("libuv") ? "libuv" : "other";
 }
 
-/** Of all threads of these processes. Threads that have ended are not in it: servers keep theirs. */
+/** Sum over all threads of these processes, without threads that have ended; servers keep theirs. */
 export function threadTimes(pids: readonly number[]): ThreadTimes {
   const times = byKind(() => ({ usedUs: 0, waitedUs: 0 }));
   for (const pid of pids) {

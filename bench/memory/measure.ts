@@ -10,24 +10,24 @@ import { residentKiB } from "../measure/resident.ts";
 import { type RoundsOptions, runSlice, warmUp } from "../measure/rounds.ts";
 import type { MemoryResult, MemorySample } from "./result.ts";
 
-/** How much is done before the memory is looked at. */
+/** Sizes of the memory measurement. */
 export interface MemorySize {
   readonly requests: number;
   readonly streams: number;
 }
 
-/** What fits into a run of all parts. */
+/** Sizes for a run of all parts. */
 export const USUAL_SIZE: MemorySize = { requests: 40_000, streams: 5_000 };
-/** Some minutes. */
+/** Sizes that take some minutes. */
 export const LONG_SIZE: MemorySize = { requests: 2_000_000, streams: 5_000 };
 
-/** Until collectors have done what they do when nothing else is to be done, Parley's own too. */
+/** Time for garbage collection of an idle process. */
 const REST_MS = 45_000;
-/** Until streams that were opened or ended have settled. */
+/** Time to settle after streams were opened or ended. */
 const SETTLE_MS = 3_000;
-/** Looks at the memory while requests go on. */
+/** Number of memory samples under requests. */
 const SAMPLES = 40;
-/** Each open stream says something so often. */
+/** Interval of each open stream's events. */
 const EVERY_MS = 1_000;
 /** Streams that are opened and ended before the measured ones. */
 const WARM_UP_STREAMS = 500;
@@ -36,14 +36,14 @@ const STARTS = [startByteRelay, startParley] as const;
 
 /**
  * Memory of the byte relay and of Parley: at rest, under requests, and with many streams open. `whileResting` is done
- * meanwhile: who rests does not notice.
+ * during the idle time.
  */
 export async function measureMemory(
   place: Omit<Setting, "load">,
   options: RoundsOptions & { readonly whileResting: () => Promise<void> },
   size: MemorySize,
 ): Promise<readonly MemoryResult[]> {
-  // They rest at the same time, and are looked at one after the other.
+  // Both are idle at the same time, and sampled one after the other.
   const underRequests = await withLineUp({ ...place, load: UNARY }, STARTS, async (contestants) => {
     for (const contestant of contestants) await warmUp(UNARY, contestant, options);
     await Promise.all([delay(REST_MS), options.whileResting()]);
@@ -72,7 +72,7 @@ async function sampleUnderRequests(
   let made = 0;
   while (made < requests) {
     const { answers, firstWrong } = await runSlice(generator, seconds);
-    if (answers === 0) throw new Error(`there are no right answers any more: ${firstWrong}`);
+    if (answers === 0) throw new Error(`no correct answers: ${firstWrong}`);
     made += answers;
     if (made >= ((samples.length + 1) * requests) / SAMPLES) samples.push({ requests: made, kiB: residentKiB(server) });
   }
@@ -96,7 +96,7 @@ async function measureStreams(
       await streams.hold(count);
       await delay(SETTLE_MS);
       const after = residentKiB(server.process.pid!);
-      // Still there, all of them.
+      // Checks that all are still open.
       await streams.hold(count);
       return (after - before) / count;
     } finally {

@@ -1,25 +1,25 @@
 import { median } from "../measure/statistics.ts";
 import { formatTable } from "../report.ts";
 
-/** A look at the memory in RAM after so many requests. */
+/** Resident memory after a number of requests. */
 export interface MemorySample {
   readonly requests: number;
   readonly kiB: number;
 }
 
-/** Memory of one contestant in RAM, in KiB. */
+/** Resident memory of one contestant, in KiB. */
 export interface MemoryResult {
   readonly contestant: string;
-  /** After the warm-up, with nothing to do. */
+  /** After the warm-up, idle. */
   readonly atRestKiB: number;
-  /** While requests go on. */
+  /** Under requests. */
   readonly samples: readonly MemorySample[];
-  /** Difference that open streams make, per stream. */
+  /** Increase per open stream. */
   readonly perStreamKiB: number;
   readonly streams: number;
 }
 
-/** How much more there is in the last quarter of the samples than in the second: the first is still a warm-up. */
+/** Increase from the second to the last quarter of the samples; the first quarter is a warm-up. */
 export function growthKiB(samples: readonly MemorySample[]): number {
   const quarter = (index: number): number => {
     const [from, to] = [index, index + 1].map((edge) => Math.floor((edge * samples.length) / 4));

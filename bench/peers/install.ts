@@ -1,12 +1,12 @@
 import { execFile } from "node:child_process";
 import { endWithThis } from "../children.ts";
 
-/** How long one command of an installation may take: there is much to fetch. */
+/** Time limit of one installation command. */
 const LIMIT_MS = 240_000;
-/** Of what a failed command says, so much of the end. */
+/** Characters kept of the end of a failed command's output. */
 const LAST_CHARACTERS = 300;
 
-/** Runs a command of an installation. Throws an Error with the end of what it said. */
+/** Runs a command of an installation. Throws an Error with the end of its output. */
 export function runInstaller(program: string, args: readonly string[]): Promise<void> {
   return new Promise((resolve, reject) => {
     const options = { timeout: LIMIT_MS, maxBuffer: 1 << 26 };

@@ -7,21 +7,21 @@ import { findFreePort, untilListening } from "../contestants/ports.ts";
 import type { RunningServer, Setting } from "../contestants/server.ts";
 import { runInstaller } from "./install.ts";
 
-/** The package, exactly. */
+/** The package with its exact version. */
 export const LITELLM = "litellm[proxy]==1.106.2";
 
-/** It reads a great many modules. */
+/** Time limit of its start, which loads many modules. */
 const START_MS = 90_000;
 const NEEDED_PYTHON = "import sys; sys.exit(sys.version_info < (3, 10))";
 
 /**
- * Installs LiteLLM's proxy in an environment of its own, and gives what starts it: one worker on uvloop, in production
- * mode, log at errors only, without telemetry, database and retries, with one key (it
- * does not start without) and with the prices that came with it.
+ * Installs LiteLLM's proxy in a virtual environment, and returns its start function: one worker on uvloop, in production
+ * mode, log at errors only, without telemetry, database and retries, with one key (which it
+ * requires) and its built-in prices.
  */
 export async function installLiteLlm(folder: string): Promise<(setting: Setting) => Promise<RunningServer>> {
   const python = findProgram("python3");
-  if (python === undefined) throw new Error("there is no python3");
+  if (python === undefined) throw new Error("python3 is missing");
   await runInstaller(python, ["-c", NEEDED_PYTHON]).catch(() => {
     throw new Error("it needs Python 3.10 or newer");
   });

@@ -11,7 +11,7 @@ import { installPortkey, PORTKEY } from "./portkey.ts";
 /** Few enough streams for Portkey to keep the pace. */
 const STREAMS = { streams: 20, chunks: 100 };
 
-/** What peers are measured with. */
+/** Loads for peers. */
 export const PEER_LOADS: readonly Load[] = [
   { ...UNARY, part: "peers", name: `${UNARY.name}, beside other gateways` },
   { ...pacedStreams("peers", STREAMS), name: `${STREAMS.streams} paced streams, beside other gateways` },
@@ -19,13 +19,13 @@ export const PEER_LOADS: readonly Load[] = [
 
 const PEERS = [
   { name: PORTKEY, install: installPortkey, keepsPace: true },
-  // It falls behind 20 paced streams (1,300 chunks a second of 2,000), which is no figure.
+  // It falls behind 20 paced streams (1,300 chunks a second of 2,000), so it has no figure.
   { name: LITELLM, install: installLiteLlm, keepsPace: false },
 ] as const;
 
 /**
- * Installs other gateways into folders of their own inside `folder`. One that cannot be installed, or does not answer
- * rightly when it is started, is left out; `say` hears why.
+ * Installs other gateways into subfolders of `folder`. One that cannot be installed, or answers incorrectly after its
+ * start, is omitted; `say` gets the reason.
  */
 export async function installPeers(folder: string, say: (text: string) => void): Promise<readonly Start[]> {
   const starts: Start[] = [];

@@ -8,7 +8,7 @@ import { runInstaller } from "./install.ts";
 
 const VERSION = "1.15.2";
 
-/** The package, exactly. */
+/** The package with its exact version. */
 export const PORTKEY = `@portkey-ai/gateway@${VERSION}`;
 
 /** Its HTTP server. With later ones that its package allows, on a new Node, all its streams end in a 500. */
@@ -17,12 +17,12 @@ const OVERRIDES = { "@hono/node-server": "1.13.8" };
 const START_MS = 20_000;
 
 /**
- * Installs Portkey's gateway, and gives what starts it: on this Node, in production mode, without its own pages of logs
- * (`--headless`). It looks at no key and keeps no account of what it answers.
+ * Installs Portkey's gateway, and returns its start function: on this Node, in production mode, without its log pages
+ * (`--headless`). It checks no key and has no ledger.
  */
 export async function installPortkey(folder: string): Promise<(setting: Setting) => Promise<RunningServer>> {
   const npm = findProgram("npm");
-  if (npm === undefined) throw new Error("there is no npm");
+  if (npm === undefined) throw new Error("npm is missing");
   const wanted = { private: true, dependencies: { "@portkey-ai/gateway": VERSION }, overrides: OVERRIDES };
   writeFileSync(join(folder, "package.json"), JSON.stringify(wanted));
   await runInstaller(npm, ["install", "--prefix", folder, "--no-audit", "--no-fund", "--ignore-scripts"]);

@@ -1,7 +1,7 @@
 import { CostBook, type CostSummary } from "./costs.ts";
 import { type CallFrame, type Place, placeOf } from "./place.ts";
 
-/** As much of a `.heapprofile` as is looked at: a tree of calls. */
+/** The used part of a `.heapprofile`: a tree of calls. */
 export interface AllocationProfile {
   readonly head: AllocationNode;
 }
@@ -19,7 +19,7 @@ export interface AllocationSummary extends CostSummary {
   readonly bytes: number;
 }
 
-/** Sums up a profile of allocations. `root` is the project's folder, of which only `src/` counts as ours. */
+/** Summarises an allocation profile. `root` is the project's folder; only `src/` counts as Parley's code. */
 export function summariseAllocations({ head }: AllocationProfile, root: string): AllocationSummary {
   const book = new CostBook();
   const waiting: { node: AllocationNode; caller: Place | undefined }[] = [{ node: head, caller: undefined }];

@@ -1,20 +1,20 @@
 import type { Place } from "./place.ts";
 
-/** A part of the whole, 0 to 1. `self` is what the code itself has of it. */
+/** Shares of the total, 0 to 1. `self` is the code's own share. */
 export interface Cost {
   readonly name: string;
   readonly self: number;
-  /** Also what was called from there, until a nearer place of ours was reached. */
+  /** Including callees, up to the next function of Parley. */
   readonly charged: number;
 }
 
-/** Where time, or memory, went: shares of the whole. */
+/** Shares of time or memory. */
 export interface CostSummary {
-  /** By place: our layers, packages, Node's own modules, collection and native code. The dearest first. */
+  /** By place: Parley's layers, packages, Node's modules, garbage collection and native code; the largest first. */
   readonly layers: readonly Cost[];
-  /** By function, the dearest by their own cost first. */
+  /** By function, sorted by own cost. */
   readonly functions: readonly Cost[];
-  /** Functions of ours, the dearest by what is charged to them first. */
+  /** Parley's functions, sorted by cost including callees. */
   readonly ours: readonly Cost[];
 }
 
@@ -30,7 +30,7 @@ export class CostBook {
     return this.#total;
   }
 
-  /** One sample: where it was, and the nearest place of ours that led there. */
+  /** Adds one sample: its place, and the nearest calling function of Parley. */
   add(amount: number, place: Place, caller: Place | undefined): void {
     this.#total += amount;
     this.#layers.add(place.layer, { self: amount, charged: 0 });

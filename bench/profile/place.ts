@@ -8,18 +8,18 @@ export interface CallFrame {
   readonly lineNumber: number;
 }
 
-/** Where a function is. */
+/** Place of a function. */
 export interface Place {
-  /** One of our layers, a package, one of Node's own modules, or what V8 does by itself. */
+  /** A layer of Parley, a package, a module of Node, or V8's own work. */
   readonly layer: string;
   readonly name: string;
   readonly isOurs: boolean;
 }
 
-/** `root` is the project's folder, of which only `src/` counts as ours. */
+/** `root` is the project's folder, of which only `src/` counts as Parley's code. */
 export function placeOf({ functionName, url, lineNumber }: CallFrame, root: string): Place {
   if (url === "") {
-    // What V8 accounts for itself has a name in parentheses, such as "(garbage collector)".
+    // V8's own work has a name in parentheses, such as "(garbage collector)".
     const layer = functionName.startsWith("(") ? functionName : "(native)";
     return { layer, name: functionName === "" ? "(native)" : functionName, isOurs: false };
   }

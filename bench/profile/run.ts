@@ -22,8 +22,8 @@ const INTERVAL_US = 250;
 const TOP = 20;
 
 /**
- * Takes a CPU profile of Parley under a load and then one of its allocations, keeps both in `results`, and gives their
- * summaries as text. The second slows the first down: they are taken one after the other.
+ * Takes a CPU profile of Parley under a load and then one of its allocations, writes both to `results`, and returns
+ * their summaries as text. They are taken one after the other, because the second slows down the first.
  */
 export async function profileLoad(setting: Setting, results: string): Promise<string> {
   const { load } = setting;
@@ -54,7 +54,7 @@ export async function profileLoad(setting: Setting, results: string): Promise<st
       await stopChild(generator);
     }
   } finally {
-    // The profile is written when the process ends by itself.
+    // The profile is written at a regular exit only.
     await stopChild(server.process);
   }
   const kept = join(results, load.name.replace(/[^a-z0-9]+/gi, "-").toLowerCase());
@@ -73,7 +73,7 @@ function keep(file: string, kept: string): unknown {
   return JSON.parse(readFileSync(file, "utf8"));
 }
 
-/** Runs slices until so much time has passed: those of a paced load are shorter than that. */
+/** Runs slices until this time has passed; slices of a paced load are shorter. */
 async function runFor<T>(seconds: number, run: (seconds: number) => Promise<T>): Promise<readonly T[]> {
   const results: T[] = [];
   const endUs = nowUs() + seconds * 1e6;
@@ -86,7 +86,7 @@ function nowUs(): number {
   return Number(process.hrtime.bigint() / 1000n);
 }
 
-/** One profile per thread: the main thread's is the one that was busy. */
+/** Picks the main thread's profile, the largest: there is one per thread. */
 function pathOfLargest(folder: string): string {
   const files = readdirSync(folder)
     .filter((name) => name.endsWith(".cpuprofile"))

@@ -1,7 +1,7 @@
 import { CostBook, type CostSummary } from "./costs.ts";
 import { type CallFrame, type Place, placeOf } from "./place.ts";
 
-/** As much of a `.cpuprofile` as is looked at. Times are microseconds of the monotonic clock. */
+/** The used part of a `.cpuprofile`. Times are microseconds of the monotonic clock. */
 export interface CpuProfile {
   readonly nodes: readonly ProfileNode[];
   readonly startTime: number;
@@ -9,19 +9,19 @@ export interface CpuProfile {
   readonly timeDeltas: readonly number[];
 }
 
-/** A function as called from one place; its parent is whoever has it among its children. */
+/** A function as called from one place; its parent is the node that lists it as a child. */
 export interface ProfileNode {
   readonly id: number;
   readonly callFrame: CallFrame;
   readonly children?: readonly number[];
 }
 
-/** Where the time went. */
+/** Shares of CPU time. */
 export interface ProfileSummary extends CostSummary {
   readonly busyMs: number;
 }
 
-/** Sums up the samples between two moments. `root` is the project's folder, of which only `src/` counts as ours. */
+/** Summarises the samples between two times. `root` is the project's folder; only `src/` counts as Parley's code. */
 export function summariseProfile(
   profile: CpuProfile,
   root: string,
@@ -35,7 +35,7 @@ export function summariseProfile(
   const book = new CostBook();
   let atUs = profile.startTime;
   profile.samples.forEach((id, index) => {
-    // A sample stands for the time until the next one.
+    // A sample counts for the time until the next one.
     atUs += profile.timeDeltas[index]!;
     const us = profile.timeDeltas[index + 1] ?? 0;
     const place = places.get(id)!;

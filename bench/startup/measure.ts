@@ -5,7 +5,7 @@ import type { Setting } from "../contestants/server.ts";
 import { median } from "../measure/statistics.ts";
 import { formatTable } from "../report.ts";
 
-/** Times from the start of a process until it serves. */
+/** Times from the start of a process until it serves requests. */
 export interface StartupResult {
   readonly contestant: string;
   readonly timesMs: readonly number[];
@@ -14,10 +14,10 @@ export interface StartupResult {
 
 const STARTS = 10;
 
-/** Starts Parley again and again on a data directory that it knows, and beside it the byte relay. */
+/** Starts Parley repeatedly on an existing data directory, and the byte relay in turns. */
 export async function measureStartup(setting: Setting): Promise<readonly StartupResult[]> {
   const home = makeHome(setting);
-  // Makes the data directory.
+  // Creates the data directory.
   await timeParley(home);
   const relayMs: number[] = [];
   const parleyMs: number[] = [];
@@ -39,14 +39,14 @@ async function timeRelay(setting: Setting): Promise<number> {
   return elapsedMs;
 }
 
-/** Until it says that it is ready; throws when its readiness then says otherwise. */
+/** Time until Parley prints that it is ready; throws when `/readyz` then disagrees. */
 async function timeParley(home: Home): Promise<number> {
   const startedMs = performance.now();
   const { child, operationsPort } = await launch(home);
   const elapsedMs = performance.now() - startedMs;
   try {
     const { status } = await fetch(`http://127.0.0.1:${operationsPort}/readyz`);
-    if (status !== 200) throw new Error(`Parley said that it is ready, and /readyz answers ${status}`);
+    if (status !== 200) throw new Error(`Parley printed that it is ready, but /readyz answers ${status}`);
   } finally {
     await stopChild(child);
   }

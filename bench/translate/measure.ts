@@ -4,17 +4,17 @@ import { median, quiet } from "../measure/statistics.ts";
 import { longConversation, shortConversation } from "./conversation.ts";
 import { modelOf, TRANSLATIONS } from "./models.ts";
 
-/** What one way of handling the conversation costs, in CPU-microseconds per request. */
+/** Cost of one way of handling the conversation, in CPU-microseconds per request. */
 export interface TranslationCost {
   readonly name: string;
   readonly medianUs: number;
   readonly quietUs: number;
-  /** To JSON alone in the same round, at the median and between the quiet figures. */
+  /** Ratio to JSON alone in the same round: median, and quiet to quiet. */
   readonly ratio: number;
   readonly quietRatio: number;
 }
 
-/** All that was measured. */
+/** All results. */
 export interface TranslationResult {
   readonly bytes: number;
   readonly costs: readonly TranslationCost[];
@@ -28,12 +28,12 @@ interface Contestant {
 const SLICE_MS = 60;
 const WARM_UP_SLICES = 8;
 
-/** JSON alone: what nobody who looks into a request gets around. */
+/** JSON alone: the minimum for a server that reads requests. */
 function json(text: string): Contestant {
   return { name: "JSON.parse + JSON.stringify", run: () => JSON.stringify(JSON.parse(text)) };
 }
 
-/** From a client's text to our request and on to the provider's text. */
+/** Translates a client's text to Parley's request and to the provider's text. */
 function translation(text: string, dialect: Dialect): Contestant {
   const model = modelOf(dialect);
   const translate = TRANSLATIONS[dialect];
@@ -43,9 +43,9 @@ function translation(text: string, dialect: Dialect): Contestant {
   };
 }
 
-/** Throws unless the end of the conversation is in what comes out. */
+/** Throws unless the result contains the end of the conversation. */
 function check({ name, run }: Contestant): void {
-  if (!run().includes("Now book it, please.")) throw new Error(`The conversation is not all in ${name}.`);
+  if (!run().includes("Now book it, please.")) throw new Error(`The result of ${name} is incomplete.`);
 }
 
 /** The cost of one run, over a slice of them. */
@@ -66,12 +66,11 @@ function warmUp(contestants: readonly Contestant[]): void {
   for (let slice = 0; slice < WARM_UP_SLICES; slice += 1) contestants.forEach(measureSlice);
 }
 
-/** Measures all dialects beside JSON alone, one after another in every round. */
+/** Measures JSON alone and all dialects, one after another in every round. */
 export function measureTranslation(rounds: number): TranslationResult {
   const text = longConversation();
-  // V8 learns from the first runs of a line where its objects live long. From one long conversation that the garbage
-  // collector interrupts it learns to put all later ones among the old, at half the cost again. In a server that is in
-  // use nobody's request is the first: these have seen many short ones too.
+  // Warm-up with short conversations, as in a busy server: with a long one first, V8's allocation feedback (pretenuring)
+  // puts later objects into the old generation, which costs half as much again.
   warmUp(contestantsFor(shortConversation()));
   const contestants = contestantsFor(text);
   warmUp(contestants);

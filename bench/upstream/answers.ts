@@ -1,34 +1,34 @@
 /**
- * What the answers' text holds again and again: counting it checks an answer for little. Long enough that the numbers of
- * a binary message do not hold it by chance.
+ * The mark repeated in the answers' text: counting marks is a cheap check of an answer. Long enough not to occur by chance
+ * in a binary message.
  */
 export const MARK = "~brk";
 
-/** So many marks are in the answer that is not a stream. */
+/** Marks in a whole answer. */
 export const MARKS_IN_WHOLE_ANSWER = 8;
 
-/** A stream of so many text events; at interval 0 as fast as it is read. */
+/** A stream of a number of text events; at interval 0 as fast as it is read. */
 export interface StreamShape {
   readonly chunks: number;
   readonly intervalMs: number;
-  /** How long a paced stream takes to its first text event. Default: at once. */
+  /** Delay of a paced stream's first text event. Default: 0. */
   readonly firstMs?: number;
-  /** Text events of a paced stream that come together, as one piece. Default: 1. */
+  /** Text events of a paced stream that are written as one piece. Default: 1. */
   readonly together?: number;
 }
 
-/** A stream that has its first text event at once, another one every so often, and no end. */
+/** An endless stream: a text event at once, then one per interval. */
 export interface HeldShape {
   readonly everyMs: number;
 }
 
-/** An answer that comes in one piece: a text; a text with calls of tools; a text with a picture. */
+/** A whole answer: text; text with tool calls; text with a picture. */
 export type WholeAnswer = "whole" | "tools" | "picture";
 
-/** All that can be asked for. */
+/** All answers of the mock upstream. */
 export type Answer = WholeAnswer | StreamShape | HeldShape;
 
-/** The model to ask for to get this answer: all that a gateway must carry to the upstream unchanged. */
+/** Model name that selects this answer; a gateway passes it to the upstream unchanged. */
 export function modelOf(answer: Answer): string {
   if (typeof answer === "string") return `bench-${answer}`;
   if ("everyMs" in answer) return `bench-held-${answer.everyMs}`;
@@ -37,7 +37,7 @@ export function modelOf(answer: Answer): string {
   return `bench-stream-${chunks}-${intervalMs}${begin}${together === undefined ? "" : `-by-${together}`}`;
 }
 
-/** What `modelOf` said; undefined for any other model. */
+/** Inverse of `modelOf`; undefined for any other model. */
 export function answerOf(model: string): Answer | undefined {
   const whole = (["whole", "tools", "picture"] as const).find((answer) => model === modelOf(answer));
   if (whole !== undefined) return whole;
@@ -101,10 +101,10 @@ export const TOOLS_RESPONSE = response(
 /** The picture in `pictureResponse`, as base64: 4 MB. */
 export const PICTURE_CHARACTERS = 4_000_000;
 
-/** Marks in `pictureResponse`: one before the picture, one behind it. */
+/** Marks in `pictureResponse`: one before and one after the picture. */
 export const MARKS_WITH_PICTURE = 2;
 
-/** A whole answer in Gemini's dialect with a picture between two texts. Made when it is asked for: it is large. */
+/** A whole answer in Gemini's dialect with a picture between two texts. Created on first use, because it is large. */
 export function pictureResponse(): Buffer {
   const data = Buffer.alloc((PICTURE_CHARACTERS / 4) * 3);
   for (let at = 0; at < data.length; at += 1) data[at] = (at * 2_654_435_761) >>> 13;
@@ -125,13 +125,13 @@ export function pictureResponse(): Buffer {
   );
 }
 
-/** The mock upstream's refusal of what it does not know, so that a contestant's slip is seen at once. */
+/** The mock upstream's refusal of unknown requests, which reveals errors of a contestant. */
 export const REFUSAL = response(
   "400 Bad Request",
   JSON.stringify({ type: "error", error: { type: "invalid_request_error", message: "not a benchmark request" } }),
 );
 
-/** What a stream begins with: the headers, and the events before the first text. */
+/** Start of a stream: headers, and the events before the first text. */
 export const STREAM_HEAD = Buffer.concat([
   Buffer.from(
     `${head("200 OK", "text/event-stream; charset=utf-8")}cache-control: no-cache\r\ntransfer-encoding: chunked\r\n\r\n`,
@@ -147,7 +147,7 @@ export const STREAM_HEAD = Buffer.concat([
 
 const TEXT_EVENT = event("content_block_delta", { index: 0, delta: { type: "text_delta", text: ` wo${MARK}` } });
 
-/** So many text events as one piece of HTTP's chunked coding. */
+/** Text events as one chunk of HTTP's chunked coding. */
 export function streamTexts(count: number): Buffer {
   return chunk(TEXT_EVENT.repeat(count));
 }
@@ -155,7 +155,7 @@ export function streamTexts(count: number): Buffer {
 /** One text event. */
 export const STREAM_TEXT = streamTexts(1);
 
-/** What a stream ends with. */
+/** End of a stream. */
 export const STREAM_TAIL = Buffer.concat([
   chunk(
     event("content_block_stop", { index: 0 }) +

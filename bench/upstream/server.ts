@@ -1,5 +1,5 @@
-// A mock upstream that speaks as much of Anthropic's and Gemini's dialects as the loads need, on bare sockets with
-// answers made beforehand, so that it costs little beside what it feeds.
+// A mock upstream with the parts of Anthropic's and Gemini's dialects that the loads need, on raw sockets with precomputed
+// answers, so that it costs little compared with the server under test.
 import { createServer, type Socket } from "node:net";
 import { reportReady } from "../child.ts";
 import {
@@ -17,14 +17,14 @@ import {
   type WholeAnswer,
 } from "./answers.ts";
 
-/** Text events per write when flat out: more than one, so that the server under test is what limits the pace. */
+/** Text events per write when flat out: more than one, so that the server under test limits the pace. */
 const BURST = 8;
 const TICK_MS = 1;
 
 interface PacedStream {
   readonly socket: Socket;
   readonly intervalMs: number;
-  /** So many text events, as one piece. */
+  /** Text events as one piece. */
   readonly texts: Buffer;
   readonly together: number;
   left: number;
@@ -53,7 +53,7 @@ const server = createServer({ noDelay: true }, (socket) => {
   });
 });
 
-/** Answers the request that begins at `offset`; where it ends, or undefined while it is incomplete. */
+/** Answers the request that begins at `offset`; returns its end, or undefined while it is incomplete. */
 function answerNext(socket: Socket, input: Buffer, offset: number): number | undefined {
   const headEnd = input.indexOf("\r\n\r\n", offset, "latin1");
   if (headEnd < 0) return undefined;
@@ -84,7 +84,7 @@ function beginStream(socket: Socket, shape: StreamShape | HeldShape): void {
   if ("everyMs" in shape) return hold(socket, shape);
   const { chunks, intervalMs, firstMs = 0, together = 1 } = shape;
   if (intervalMs === 0) return pour(socket, chunks);
-  // Streams that begin together must not have all their events in the same instant.
+  // Spreads the events of streams that start together.
   const phaseMs = staggered++ % intervalMs;
   const dueMs = performance.now() + firstMs + phaseMs;
   paced.add({
@@ -98,14 +98,14 @@ function beginStream(socket: Socket, shape: StreamShape | HeldShape): void {
   ticker ??= setInterval(tick, TICK_MS);
 }
 
-/** Until the other side ends it. */
+/** Runs until the other side closes it. */
 function hold(socket: Socket, { everyMs }: HeldShape): void {
   socket.write(STREAM_TEXT);
   const timer = setInterval(() => socket.write(STREAM_TEXT), everyMs);
   socket.once("close", () => clearInterval(timer));
 }
 
-/** As fast as the socket takes it. Each burst gives way to other sockets. */
+/** Writes as fast as the socket accepts, and yields to other sockets after each burst. */
 function pour(socket: Socket, left: number): void {
   if (socket.destroyed) return;
   if (left === 0) {

@@ -8,13 +8,13 @@ import { type RoundsOptions, runRounds } from "../measure/rounds.ts";
 
 const ONE = `${PARLEY}, one process`;
 const TWO = `${PARLEY}, two workers`;
-/** What a load's name ends with where throughput is a figure. */
+/** Suffix of a load's name where throughput is a figure. */
 export const CORES_FOR_TWO = "a core for each worker";
 
 /**
- * One process beside two workers and their parent, which get twice the connections. Where there are four cores, no worker
- * shares one with anything but the parent, and the throughput says how much more two carry. With fewer, one of them shares
- * its core with the load and the upstream: then only the cost per request can be compared.
+ * Compares one process with two workers and their parent, with twice the connections. With four cores, workers share
+ * theirs only with the parent, and throughput is compared too. With fewer, one of them shares its core with the load and
+ * the upstream, and only the cost per request is compared.
  */
 export async function* compareWorkers(
   place: Omit<Setting, "load">,

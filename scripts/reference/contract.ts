@@ -13,11 +13,11 @@ const BUF = createRequire(import.meta.url)
   .resolve("@bufbuild/buf/package.json")
   .replace("package.json", "bin/buf");
 
-/** The public contract as people download it. */
+/** The public contract for downloads. */
 export interface Contract {
   /** A `FileDescriptorSet` with comments. */
   readonly descriptors: Buffer;
-  /** Everything that there is to download, by its path below `/proto/`. */
+  /** All downloads, by path below `/proto/`. */
   readonly files: ReadonlyMap<string, Buffer>;
 }
 

@@ -2,19 +2,19 @@ import { gzipSync } from "node:zlib";
 
 const BLOCK = 512;
 
-/** A `.tar.gz` of files by their paths: the same bytes for the same files, whenever and wherever it is made. */
+/** A `.tar.gz` of files by their paths: the same files give the same bytes. */
 export function tarGz(files: ReadonlyMap<string, Buffer>): Buffer {
   const blocks = [...files].flatMap(([path, content]) => {
     const padding = Buffer.alloc((BLOCK - (content.length % BLOCK)) % BLOCK);
     return [header(path, content.length), content, padding];
   });
   const packed = gzipSync(Buffer.concat([...blocks, Buffer.alloc(2 * BLOCK)]), { level: 9 });
-  // The byte that names the system on which it was made: unknown.
+  // Operating system byte: unknown.
   packed[9] = 255;
   return packed;
 }
 
-/** The ustar header of a file that everybody may read, from the beginning of time. */
+/** The ustar header of a world-readable file with time 0. */
 function header(path: string, size: number): Buffer {
   if (Buffer.byteLength(path) > 100) throw new RangeError(`${path} is too long for an archive`);
   const block = Buffer.alloc(BLOCK);

@@ -17,7 +17,7 @@ describe("the command line of the benchmark", () => {
   });
 
   it.each([
-    [["speed"], "There is no part called speed"],
+    [["speed"], "Unknown part speed"],
     [["--rounds", "0"], "--rounds must be a number above 0"],
     [["--warm-up", "long"], "--warm-up must be a number above 0"],
   ])("refuses %j", (args, reason) => {

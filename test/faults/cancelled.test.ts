@@ -160,7 +160,7 @@ async function inTurns<T>(items: Iterable<T>, work: (item: T) => Promise<void>):
   await Promise.all(Array.from({ length: AT_ONCE }, worker));
 }
 
-describe("completions that end without their caller", () => {
+describe("completions whose caller has left", () => {
   it(
     "are in the ledger for no less than what was generated",
     async () => {

@@ -36,7 +36,7 @@ function ask({ url }: Pick<Product, "url">, key: string, body: object): Promise<
   });
 }
 
-describe("a provider that fails altogether", () => {
+describe("a provider that always fails", () => {
   it(
     "is asked hardly more often than callers ask who try three times more",
     async () => {
@@ -149,14 +149,14 @@ async function goRound(
 }
 
 describe("a gateway that is its own provider", () => {
-  it("asks itself no more than once, and says what is wrong", async () => {
+  it("calls itself at most once, and reports the loop", async () => {
     const port = await findFreePort();
     const gateway = await openCircle(port, { config: { http: { listen: `127.0.0.1:${port}` } } });
     for (const stream of [false, true])
       expect(await goRound(gateway, { gateway, stream })).toMatchObject(END_OF_CIRCLE);
   });
 
-  it("asks itself no more than once through a front, too", async () => {
+  it("calls itself at most once through a front, too", async () => {
     const port = await findFreePort();
     const core = await openCircle(port, { flags: ["--role", "core"] });
     const front = await openProduct({

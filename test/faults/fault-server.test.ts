@@ -24,7 +24,7 @@ function ask(server: FaultServer, wire: WireName, streamed: boolean): Promise<Re
 }
 
 describe("plans", () => {
-  it("are the same for the same call of the same seed, and others for any other", () => {
+  it("are equal for the same call and seed, and different otherwise", () => {
     expect(drawCallPlan(ID)).toEqual(drawCallPlan(ID));
     const others = [{ seed: 6 }, { request: 8 }, { call: 1 }].map((other) => drawCallPlan({ ...ID, ...other }));
     for (const other of others)
@@ -33,7 +33,7 @@ describe("plans", () => {
       );
   });
 
-  it("have every kind of fault among a thousand, and leave about half of the calls alone", () => {
+  it("have every kind of fault among a thousand calls, and no fault for about half of them", () => {
     const kinds = new Set(MANY.map(({ fault }) => (fault.kind === "break" ? fault.how : fault.kind)));
     const all = "close empty end error garbage gzip hang html none overrun reset stall status underrun unfinished";
     expect([...kinds].toSorted().join(" ")).toBe(all);
@@ -42,14 +42,14 @@ describe("plans", () => {
     expect(good).toBeLessThan(600);
   });
 
-  it("promise each outcome, so that no rule about them is idle", () => {
+  it("expect each outcome at least once", () => {
     const promises = MANY.flatMap((plan) => WIRES.map((wire) => promiseOf(plan, { wire, streamed: true }).complete));
     expect(new Set(promises)).toEqual(new Set(["yes", "no", "either"]));
   });
 });
 
 describe("tokens", () => {
-  it("are all different, and say whose they are", () => {
+  it("are all different, and identify their call", () => {
     const texts = MANY.flatMap(tokenTexts);
     expect(new Set(texts).size).toBe(texts.length);
     expect(tokenText(ID, 3)).toContain("7.0.3 ");
@@ -58,7 +58,7 @@ describe("tokens", () => {
 });
 
 describe.each(WIRES)("the fault server in the %s dialect", (wire) => {
-  it.each([true, false])("says all tokens of a good answer (streamed: %s)", async (streamed) => {
+  it.each([true, false])("sends all tokens of a complete answer (streamed: %s)", async (streamed) => {
     const server = await open({ tokens: 30, writes: { kind: "in-characters" } });
     const text = await (await ask(server, wire, streamed)).text();
     for (const token of tokenTexts({ ...goodPlan(ID), tokens: 30 }))
@@ -66,7 +66,7 @@ describe.each(WIRES)("the fault server in the %s dialect", (wire) => {
     await expect.poll(() => server.calls(ID.request)).toMatchObject([{ state: "played", wire, streamed }]);
   });
 
-  it("refuses with a status and its advice", async () => {
+  it("refuses with a status and its retry-after", async () => {
     const server = await open({ fault: { kind: "status", status: 529, advice: ["retry-after", "0"] } });
     const response = await ask(server, wire, true);
     expect(response.status).toBe(529);

@@ -18,7 +18,7 @@ const BY_PROGRAM = scale(5, 300);
 const REFUSED = 78;
 
 describe("configurations", () => {
-  it("that are kept in the corpus end as they have to", () => {
+  it("of the corpus end as expected", () => {
     const findings = new Findings("config");
     const files = readCorpus("config");
     for (const { name, bytes } of files) {

@@ -24,8 +24,8 @@ beforeAll(async () => {
 
 afterAll(() => tested.stop());
 
-describe("calls of the gRPC entrance", () => {
-  it("that are kept in the corpus end as they have to", async () => {
+describe("calls over gRPC", () => {
+  it("of the corpus end as expected", async () => {
     const findings = new Findings("grpc");
     const { grpcPort, firstKey } = tested.product;
     const caller = new GrpcCaller(grpcPort);

@@ -22,8 +22,8 @@ beforeAll(async () => {
 
 afterAll(() => tested.stop());
 
-describe("requests to the HTTP entrance", () => {
-  it("that are kept in the corpus are answered as they have to be", async () => {
+describe("requests over HTTP", () => {
+  it("of the corpus are answered as expected", async () => {
     const findings = new Findings("http");
     const { httpPort, firstKey } = tested.product;
     const caller = new HttpCaller(httpPort);

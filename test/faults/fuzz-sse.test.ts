@@ -34,7 +34,7 @@ async function flawOf(input: SseInput, split: Reading): Promise<string | undefin
 }
 
 describe("streams of providers", () => {
-  it("that are kept in the corpus end as they have to, in whatever pieces they come", async () => {
+  it("of the corpus end as expected, for any split", async () => {
     const findings = new Findings("sse");
     const files = readCorpus("sse");
     for (const { name, bytes } of files) {

@@ -56,8 +56,8 @@ async function mostMib(work: Promise<unknown>): Promise<number> {
 const authorized = (): { authorization: string } => ({ authorization: `Bearer ${target.product.firstKey}` });
 const grpc = (path = CREATE): Record<string, string> => ({ ":path": path, "content-type": "application/grpc" });
 
-describe("compressed to nothing and inflated to a lot", () => {
-  it.each(["gzip", "deflate"])("a gRPC message in %s is not inflated, whoever sends it", async (encoding) => {
+describe("decompression bombs", () => {
+  it.each(["gzip", "deflate"])("a gRPC message in %s is not inflated, with or without a key", async (encoding) => {
     // Less than a key is asked for.
     const bomb = encoding === "gzip" ? gzipSync(Buffer.alloc(15 * MIB)) : deflateSync(Buffer.alloc(15 * MIB));
     const body = grpcMessage(bomb, { compressed: true });
@@ -92,7 +92,7 @@ describe("compressed to nothing and inflated to a lot", () => {
     },
   );
 
-  it.each(["gzip", "br"])("an answer of a provider in %s is not inflated, nor asked for", async (encoding) => {
+  it.each(["gzip", "br"])("a provider's response in %s is neither requested nor inflated", async (encoding) => {
     const ask = async (stream: boolean): Promise<void> => {
       const content = `bomb of ${encoding}`;
       const body = JSON.stringify({ model: "local/test", stream, messages: [{ role: "user", content }] });
@@ -112,7 +112,7 @@ describe("compressed to nothing and inflated to a lot", () => {
 });
 
 describe("a message of gRPC", () => {
-  it("that says it has a gigabyte is refused by its first five bytes", async () => {
+  it("with a declared length of a gigabyte is refused by its first five bytes", async () => {
     const body = grpcMessage(Buffer.alloc(0), { length: 1024 * MIB });
     const bytesBefore = target.product.rssBytes();
     const end = await call(target, { ...grpc(), ...authorized() }, { body, ends: false });
@@ -127,7 +127,7 @@ describe("a message of gRPC", () => {
     });
   });
 
-  it("of a stranger is not kept until it is complete", { timeout: 60_000 }, async () => {
+  it("without a valid key is not buffered", { timeout: 60_000 }, async () => {
     const body = grpcMessage(Buffer.alloc(31 * MIB));
     const headers = { ...grpc(), authorization: "Bearer nobody" };
     const ends: unknown[] = [];
@@ -148,7 +148,7 @@ describe("a message of gRPC", () => {
   });
 });
 
-describe("a call that is not what the gRPC entrance is for", () => {
+describe("an invalid call over gRPC", () => {
   it.each([
     ["an unknown service", { ":path": "/no.Service/Get" }, { grpcStatus: GRPC.UNIMPLEMENTED }],
     ["an unknown method", { ":path": "/parley.v1.CompletionService/Delete" }, { grpcStatus: GRPC.UNIMPLEMENTED }],
@@ -193,7 +193,7 @@ describe("a call that is not what the gRPC entrance is for", () => {
     expect(target.heard()).toBe(heardBefore);
   });
 
-  it("leaves a product without a fault", () => {
+  it("causes no fault", () => {
     expect(target.product.output.stderr).not.toMatch(/"level":"fatal"|unexpected fault|Warning/);
   });
 });

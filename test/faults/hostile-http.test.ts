@@ -37,7 +37,7 @@ async function answered(bytes: string | Buffer, { port = target.product.httpPort
   return { statuses: [...first.filter((status) => status > 0), ...rest], text };
 }
 
-describe("requests that two servers may read differently", () => {
+describe("ambiguous requests", () => {
   it("are refused once, and their connection is closed", { timeout: 30_000 }, async () => {
     const heardBefore = target.heard();
     const results = await Promise.all(
@@ -58,7 +58,7 @@ describe("requests that two servers may read differently", () => {
     figure({ name: "smuggling: second answers", value: second, unit: "", atMost: 0 });
   });
 
-  it.skipIf(!HAS_NGINX)("reach nobody's answer through nginx", { timeout: 60_000 }, async () => {
+  it.skipIf(!HAS_NGINX)("affect no other response through nginx", { timeout: 60_000 }, async () => {
     const nginx = await startNginx(target.product.httpPort);
     try {
       const stolen: string[] = [];
@@ -124,27 +124,34 @@ describe("one connection of HTTP/1.1", () => {
     expect(await target.goodRequest()).toBeLessThan(5_000);
   });
 
-  it("may flood it with headers: refused, closed, and forgotten", { timeout: 30_000 }, async () => {
-    const floods = [
-      ["one of 1 MiB", `x-large: ${"a".repeat(MIB)}`],
-      ["a hundred thousand", Array.from({ length: 100_000 }, (_, index) => `x-${index}: 1`).join("\r\n")],
-      ["the credential last", `${Array.from({ length: 2_000 }, () => "x: 1").join("\r\n")}\r\nauthorization: Bearer x`],
-      ["a name of 64 KiB", `${"x".repeat(64 * 1024)}: 1`],
-    ] as const;
-    const bytesBefore = target.product.rssBytes();
-    const rounds = scale(10, 200);
-    for (let round = 0; round < rounds; round++) {
-      const answers = await Promise.all(
-        floods.map(([, lines]) => answered(`GET /v1/models HTTP/1.1\r\nhost: a\r\n${lines}\r\n\r\n`)),
-      );
-      // A client that still sends when it is refused may see nothing but a reset.
-      for (const { statuses } of answers) expect([[431], []]).toContainEqual(statuses);
-    }
-    const address = await answered(`GET /${"a".repeat(MIB)} HTTP/1.1\r\nhost: a\r\n\r\n`);
-    expect([[431], []]).toContainEqual(address.statuses);
-    const grownMib = Math.round((target.product.rssBytes() - bytesBefore) / MIB);
-    figure({ name: "header floods: memory", value: grownMib, unit: "MiB", atMost: 48 });
-  });
+  it(
+    "is refused and closed when it floods the server with headers, without leaking memory",
+    { timeout: 30_000 },
+    async () => {
+      const floods = [
+        ["one of 1 MiB", `x-large: ${"a".repeat(MIB)}`],
+        ["a hundred thousand", Array.from({ length: 100_000 }, (_, index) => `x-${index}: 1`).join("\r\n")],
+        [
+          "the credential last",
+          `${Array.from({ length: 2_000 }, () => "x: 1").join("\r\n")}\r\nauthorization: Bearer x`,
+        ],
+        ["a name of 64 KiB", `${"x".repeat(64 * 1024)}: 1`],
+      ] as const;
+      const bytesBefore = target.product.rssBytes();
+      const rounds = scale(10, 200);
+      for (let round = 0; round < rounds; round++) {
+        const answers = await Promise.all(
+          floods.map(([, lines]) => answered(`GET /v1/models HTTP/1.1\r\nhost: a\r\n${lines}\r\n\r\n`)),
+        );
+        // A client that still sends when it is refused may see nothing but a reset.
+        for (const { statuses } of answers) expect([[431], []]).toContainEqual(statuses);
+      }
+      const address = await answered(`GET /${"a".repeat(MIB)} HTTP/1.1\r\nhost: a\r\n\r\n`);
+      expect([[431], []]).toContainEqual(address.statuses);
+      const grownMib = Math.round((target.product.rssBytes() - bytesBefore) / MIB);
+      figure({ name: "header floods: memory", value: grownMib, unit: "MiB", atMost: 48 });
+    },
+  );
 
   it.each([
     [
@@ -179,7 +186,7 @@ describe("one connection of HTTP/1.1", () => {
     expect(statuses.includes(200)).toBe(bytes.toString("latin1").includes("upgrade:"));
   });
 
-  it("leaves a product that serves, and no fault", async () => {
+  it("leaves a serving product without faults", async () => {
     await target.goodRequest();
     expect(target.product.output.stderr).not.toMatch(/"level":"(fatal|error)"|Warning/);
   });

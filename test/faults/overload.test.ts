@@ -35,7 +35,7 @@ function quantile(values: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? NaN;
 }
 
-describe("a crowd of ten times what one process can answer", () => {
+describe("ten times the capacity of one process", () => {
   let crowd: Crowd;
   /** What is answered in a second, on a core of its own, at the load at which that is most. */
   let peak: number;
@@ -183,7 +183,7 @@ describe("a crowd of ten times what one process can answer", () => {
   );
 });
 
-describe("callers that are gone", () => {
+describe("callers that have left", () => {
   let product: Product;
   let upstream: Upstream;
   beforeAll(async () => {

@@ -136,19 +136,19 @@ async function messageOf(method: string): Promise<object> {
   }
 }
 
-describe("every way into the running server", () => {
-  it("by HTTP with a key has a row, and lets in exactly who may", async () => {
+describe("every route of the running server", () => {
+  it("by HTTP with a key has a row, and admits exactly the permitted callers", async () => {
     const cellsOf = (route: string) => keyCells(HTTP_ROWS[route]!, (sent) => askHttp(world, route, sent));
     expect(await findWrong(ROUTES, HTTP_ROWS, cellsOf)).toEqual([]);
   });
 
-  it("by gRPC, as reflection tells of it, has a row, and lets in exactly who may", async () => {
+  it("by gRPC, as listed by reflection, has a row, and admits exactly the permitted callers", async () => {
     const paths = await reflectedPaths();
     const cellsOf = (path: string) => keyCells(GRPC_ROWS[path]!, (sent) => askGrpc(grpc, path, sent));
     expect(await findWrong(paths, GRPC_ROWS, cellsOf)).toEqual([]);
   });
 
-  it("on the operators' port has a row, is for everybody, and tells nobody's secrets", async () => {
+  it("on the operations port has a row, is public, and contains no secrets", async () => {
     const { product, keys } = world;
     const secrets = Object.values(keys).flatMap((sent) => Object.values(sent));
     const cellsOf = (path: string) =>
@@ -165,7 +165,7 @@ describe("every way into the running server", () => {
     }
   });
 
-  it("by the dashboard's services has a row, and lets in exactly who may", async () => {
+  it("by the dashboard's services has a row, and admits exactly the permitted callers", async () => {
     const streams = new Map([...POLICIES].map(([path, policy]) => [methodOf(path), policy.streams] as const));
     const cellsOf = async (method: string): Promise<Cell[]> => {
       const cells: Cell[] = [];
@@ -179,7 +179,7 @@ describe("every way into the running server", () => {
     expect(await findWrong([...streams.keys()], CONSOLE_ROWS, cellsOf)).toEqual([]);
   });
 
-  it("is one of these: other methods and addresses near them are nothing, with the best of keys and sessions", async () => {
+  it("is one of these: other methods and similar paths are refused, with any key and session", async () => {
     const { product, keys, sessions } = world;
     const all = { ...keys["an administrator's key"], ...(await sessions["an administrator's session"]!()) };
     const wrong: string[] = [];
@@ -208,7 +208,7 @@ describe("every way into the running server", () => {
     expect(wrong).toEqual([]);
   });
 
-  it("that is a page is the same for everybody: nothing of anybody is in it", async () => {
+  it("that is a page is the same for all callers, without personal data", async () => {
     const { product, sessions } = world;
     const differing: string[] = [];
     for (const path of [...PAGE_PATHS, requestPath("chatcmpl-x")]) {
@@ -225,7 +225,7 @@ describe("every way into the running server", () => {
     expect(differing).toEqual([]);
   });
 
-  it("was looked at", () => {
+  it("was tested", () => {
     expect(checked.ofRoutes).toBeGreaterThan(0);
     const percent = Math.floor((100 * checked.routes) / checked.ofRoutes);
     figure({ name: "routes and RPCs in the policy matrix", value: percent, unit: "%", atLeast: 100 });

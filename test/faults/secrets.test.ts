@@ -34,7 +34,7 @@ function keepFiles(name: string): void {
 }
 
 describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, () => {
-  it("reach whom they are for, through success, every failure, timeouts, the dashboard and the command line", async () => {
+  it("reach their recipient, through success, every failure, timeouts, the dashboard and the command line", async () => {
     await plantRequests(scene);
     expect(await plantCredentials(scene)).toEqual([401, 401, 401, 401]);
     expect(await plantGrpc(scene)).toContain("not valid");
@@ -53,7 +53,7 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     artefacts.set("errors", scene.errors.join("\n"));
   });
 
-  it("are looked for in metrics, states and a backup", async () => {
+  it("are searched in metrics, states and a backup", async () => {
     const { product } = scene;
     for (const path of ["/metrics", "/readyz", "/healthz"]) {
       artefacts.set(`${path} for operators`, await (await fetch(product.operationsUrl + path)).text());
@@ -65,7 +65,7 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     expect([...artefacts.keys()]).toContain("backup.db while it runs");
   });
 
-  it("are looked for in what a fault leaves behind", async () => {
+  it("are searched in the output of a fault", async () => {
     const { product, upstream } = scene;
     // An earlier one may still be open: what it counts is waited for.
     const before = upstream.calls("silent").length;
@@ -82,7 +82,7 @@ describe("secrets of forty kinds and more", { timeout: timeLimit(180, 180) }, ()
     keepFiles("after a fault");
   });
 
-  it("are looked for in entries that could not be written", async () => {
+  it("are searched in entries that could not be written", async () => {
     const { home, firstKey: key } = scene.product;
     const config = JSON.parse(readFileSync(join(home, "parley.yaml"), "utf8")) as object;
     const again = await startProduct({ ...scene.run, home, config });

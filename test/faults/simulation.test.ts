@@ -94,7 +94,7 @@ describe("the simulation", () => {
     expect(EXERCISED.filter((what) => !counts.has(what))).toEqual([]);
   });
 
-  it("lives through the same world again", async () => {
+  it("repeats the same world", async () => {
     const index = Number(only ?? 0);
     const [once, again] = [await live(index), await live(index)];
     expect(again.written()).toBe(once.written());

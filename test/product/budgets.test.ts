@@ -55,7 +55,7 @@ const OPTIONS = {
 };
 
 describe("a request under a budget", () => {
-  it("is refused when any text that is sent makes it too dear", async () => {
+  it("is refused when any text that is sent makes its worst case exceed the budget", async () => {
     const { key } = await createKey("--budget 0.05");
     const long = "x".repeat(200_000);
     const schema = { name: "s", description: long, schema: { type: "object", properties: {} } };
@@ -75,7 +75,7 @@ describe("a request under a budget", () => {
     expect((await ask(key, { max_tokens: 1 })).status).toBe(200);
   });
 
-  it("has a cap on its answer, and no option that costs extra or lets the provider keep data", async () => {
+  it("has a cap on its answer, and no option that costs extra or lets the provider store data", async () => {
     const { key } = await createKey("--budget 1");
     const response = await ask(key, OPTIONS);
     const { parley } = (await response.json()) as { parley: { omitted: string[] } };
@@ -88,7 +88,7 @@ describe("a request under a budget", () => {
     expect(await strict.text()).toContain("service_tier: is not allowed for this API key and provider");
   });
 
-  it("has the options that its key was given", async () => {
+  it("has the options that its key allows", async () => {
     const { id, key } = await createKey("--budget 1 --options service_tier,store");
     await ask(key, OPTIONS);
     expect(sent()).toMatchObject({ service_tier: "priority", store: true });
@@ -99,7 +99,7 @@ describe("a request under a budget", () => {
 });
 
 describe("a request without a budget", () => {
-  it("has every option, and no cap that it did not ask for", async () => {
+  it("has every option, and no added cap", async () => {
     const { key } = await createKey("");
     await ask(key, OPTIONS);
     expect(sent()).toMatchObject(OPTIONS);
@@ -107,7 +107,7 @@ describe("a request without a budget", () => {
   });
 });
 
-describe("a completion whose caller does not wait", () => {
+describe("a completion whose caller leaves", () => {
   const ROUNDS = 12;
   const LEAVES_MS = 200;
 

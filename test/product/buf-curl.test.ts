@@ -56,7 +56,7 @@ function detailOf({ stderr }: BufResult, type: string): Buffer {
   return Buffer.from(report.details.find((detail) => detail.type === type)?.value ?? "", "base64");
 }
 
-describe("buf curl over gRPC, without any file of ours", () => {
+describe("buf curl over gRPC, with reflection only", () => {
   it("lists the services' methods", async () => {
     const { stdout, code } = await overGrpc("", "--list-methods");
     expect(code).toBe(0);

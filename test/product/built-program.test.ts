@@ -75,7 +75,7 @@ describe("the built program", () => {
     }
   });
 
-  it("is ASCII, of which V8 keeps a character in one byte", () => {
+  it("is ASCII, which V8 stores in one byte per character", () => {
     const folder = join(checkout, "dist/program");
     const files = readdirSync(folder).filter((name) => name.endsWith(".cjs"));
     expect(files).toContain("main.cjs");
@@ -123,7 +123,7 @@ describe("the built program", () => {
     expect(parley("help")).toMatchObject({ stdout: expect.stringContaining("a changed version"), built: false });
   });
 
-  it("is never a stale one: when it cannot be built the sources run, and that is said", () => {
+  it("is never stale: when the build fails the sources run, with a message", () => {
     edit("src/cli/cli.ts", (text) => text.replace("print a changed version", "print the newest version"));
     edit("scripts/build-program.mjs", () => "process.exitCode = 1;");
     const { status, stdout, stderr } = parley("help");

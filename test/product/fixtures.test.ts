@@ -185,7 +185,7 @@ describe("the list of models", () => {
   const { whole } = scenario.expected as unknown as { whole: { object: string; data: { id: string }[] } };
   const expected = (id: string): boolean => whole.data.some((model) => model.id === id);
 
-  it("has the expected models over HTTP, with more said about each", async () => {
+  it("has the expected models over HTTP, with more details of each", async () => {
     await configure(scenario);
     const headers = { authorization: `Bearer ${gateway.key}` };
     const response = await fetch(`http://127.0.0.1:${gateway.httpPort}/v1/models`, { headers });

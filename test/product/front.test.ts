@@ -78,7 +78,7 @@ async function answerOf(call: Promise<Response>): Promise<string> {
 const FRONT_STREAMS = TEXT_STREAMS.filter(([entrance]) => entrance !== "gRPC");
 
 describe("a front before a core", () => {
-  it("looks at the key before it reads the body, and keeps nothing on the disk", async () => {
+  it("checks the key before it reads the body, and writes nothing to disk", async () => {
     const core = await openCore({ config: localModel("http://127.0.0.1:1") });
     const front = await openFront([core]);
     expect(core.output.stdout).not.toMatch(/^ +OpenAI-compatible HTTP/m);
@@ -88,7 +88,7 @@ describe("a front before a core", () => {
     expect(existsSync(join(front.home, "data"))).toBe(false);
   });
 
-  it("tells everybody about the API, but has no page about it", async () => {
+  it("serves the OpenAPI document without a key, but no page", async () => {
     const core = await openCore({ config: localModel("http://127.0.0.1:1") });
     const front = await openFront([core]);
     const document = await fetch(`${front.url}/openapi.json`);
@@ -96,7 +96,7 @@ describe("a front before a core", () => {
     expect((await fetch(`${front.url}/docs`)).status).toBe(404);
   });
 
-  it("tells its caller the limits that the core has counted", async () => {
+  it("forwards the limits counted by the core", async () => {
     const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
     const limits = { requests_per_minute: 2 };
     const core = await openCore({ config: { ...localModel(upstream.url), limits } });
@@ -127,7 +127,7 @@ describe("a front before a core", () => {
     await expect.poll(() => core.output.stderr).toMatch(/"outcome":"deadline_exceeded"/);
   });
 
-  it("ends streams with an error when its core is killed, and goes on with the next one", async () => {
+  it("ends streams with an error when its core is killed, and continues with the next core", async () => {
     const upstream = await openUpstream((exchange) =>
       exchange.body.includes('"stream":true') ? saysOnce(exchange) : answerText(exchange, "hi"),
     );
@@ -153,7 +153,7 @@ describe("a front before a core", () => {
     expect(await readiness()).toMatchObject({ core: "reachable" });
   });
 
-  it("lets streams under way end at SIGTERM, and exits with 0", async () => {
+  it("finishes streams in flight after SIGTERM, and exits with 0", async () => {
     const upstream = await openUpstream(saysOnce);
     const core = await openCore({ config: localModel(upstream.url) });
     const front = await openFront([core]);
@@ -166,7 +166,7 @@ describe("a front before a core", () => {
     expect(await front.ending).toEqual({ code: 0, signal: null });
   });
 
-  it("pulls no faster than its caller reads, and loses nothing", async () => {
+  it("reads no faster than its caller, and loses nothing", async () => {
     // 150 MB: buffers of the kernel and of both processes swallow some.
     const pieces = 9_000;
     const flood = await startFlood(pieces);

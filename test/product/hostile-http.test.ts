@@ -109,7 +109,7 @@ describe("a request whose head is ambiguous or malformed", () => {
     expect(heard()).toBe(before);
   });
 
-  it("is not a way past the check of the key", async () => {
+  it("does not bypass authentication", async () => {
     const smuggled = rawRequest("GET /v1/models", [HOST, auth()]).toString();
     const connection = dial().write(
       rawRequest(CHAT, [HOST, JSON_TYPE, "content-length: 0", "transfer-encoding: chunked"], `0\r\n\r\n${smuggled}`),
@@ -120,12 +120,12 @@ describe("a request whose head is ambiguous or malformed", () => {
 });
 
 describe("methods and paths", () => {
-  it.each(["TRACE", "DELETE", "PUT", "PROPFIND"])("%s is served nowhere", async (method) => {
+  it.each(["TRACE", "DELETE", "PUT", "PROPFIND"])("%s is refused on every path", async (method) => {
     const answer = await send(rawRequest(`${method} /v1/chat/completions`, chatHeaders()));
     expect(refusalOf(answer)).toMatchObject(NOT_FOUND);
   });
 
-  it("CONNECT is not even answered", async () => {
+  it("CONNECT gets no response", async () => {
     const asked = send(rawRequest("CONNECT parley.example:80", chatHeaders()));
     await expect(asked).rejects.toThrow("the connection ended");
   });
@@ -200,7 +200,7 @@ describe("a request's body", () => {
     expect(await send(rawRequest(CHAT, chatHeaders(), nested(64)))).toMatchObject({ status: 200 });
   });
 
-  it("of five million brackets is refused without holding anybody up", async () => {
+  it("of five million brackets is refused without delaying other requests", async () => {
     const startedAt = performance.now();
     expect(refusalOf(await send(rawRequest(CHAT, chatHeaders(), "[".repeat(5_000_000))))).toMatchObject(invalid(400));
     // Parsing alone would take seconds.
@@ -218,7 +218,7 @@ describe("a request's body", () => {
     expect(await send(rawRequest(CHAT, chatHeaders(), BODY))).toMatchObject({ status: 200 });
   });
 
-  it("over 32 MiB is refused by its announced length, readably, and the connection closed", async () => {
+  it("over 32 MiB is refused by its content-length with a readable response, and the connection is closed", async () => {
     const connection = dial().write(rawRequest(CHAT, chatHeaders(`content-length: ${33 * MIB}`), "{"));
     const answer = await connection.response();
     expect(refusalOf(answer)).toMatchObject(invalid(413));
@@ -226,7 +226,7 @@ describe("a request's body", () => {
     await expect.poll(() => connection.closed, { timeout: 3000 }).toBe(true);
   });
 
-  it("over 32 MiB can still be sent when it has been refused, so that nobody misses why", async () => {
+  it("over 32 MiB can still be sent after its refusal, so that the client reads the response", async () => {
     const socket = connect(product.httpPort, "127.0.0.1");
     socket.write(rawRequest(CHAT, chatHeaders(`content-length: ${33 * MIB}`), "{"));
     const [answer] = (await once(socket, "data")) as [Buffer];
@@ -236,7 +236,7 @@ describe("a request's body", () => {
     expect(await once(socket, "close")).toEqual([false]);
   });
 
-  it("over 32 MiB is refused when it comes in chunks, readably, and the connection closed", async () => {
+  it("over 32 MiB in chunks is refused with a readable response, and the connection is closed", async () => {
     const chunk = `${MIB.toString(16)}\r\n${" ".repeat(MIB)}\r\n`;
     const connection = dial().write(rawRequest(CHAT, chatHeaders("transfer-encoding: chunked"), chunk));
     for (let sent = 1; sent < 34; sent++) connection.write(chunk);
@@ -244,7 +244,7 @@ describe("a request's body", () => {
     await expect.poll(() => connection.closed, { timeout: 3000 }).toBe(true);
   });
 
-  it("is asked for by 100-continue only after the key was checked", async () => {
+  it("gets 100-continue only after authentication", async () => {
     const refused = dial().write(rawRequest(CHAT, [HOST, JSON_TYPE, "expect: 100-continue", "content-length: 10"]));
     expect(refusalOf(await refused.response())).toMatchObject({ status: 401, type: "authentication_error" });
 
@@ -278,7 +278,7 @@ describe("connections", () => {
     ]);
   });
 
-  it("whose headers do not come to an end are closed within about eleven seconds", { timeout: 15_000 }, async () => {
+  it("with incomplete headers are closed within about eleven seconds", { timeout: 15_000 }, async () => {
     const startedAt = performance.now();
     const silent = dial();
     const slow = dial().write(`${CHAT} HTTP/1.1\r\n${HOST}\r\nx-slow: `);
@@ -299,14 +299,14 @@ describe("pages of other origins", () => {
     expect(headers).not.toHaveProperty("access-control-allow-credentials");
   });
 
-  it("get no permission when it is not, nor outside /v1", async () => {
+  it("get no CORS permission from other origins or outside /v1", async () => {
     const other = await send(rawRequest(CHAT, chatHeaders("origin: https://evil.example"), BODY));
     expect(other.headers).not.toHaveProperty("access-control-allow-origin");
     const outside = await send(rawRequest("GET /healthz", [HOST, "origin: https://app.example"]));
     expect(outside.headers).not.toHaveProperty("access-control-allow-origin");
   });
 
-  it("are told by a preflight what they may send, without a key", async () => {
+  it("get the allowed methods and headers from a preflight, without a key", async () => {
     const preflight = (origin: string): Promise<RawResponse> =>
       send(
         rawRequest("OPTIONS /v1/chat/completions", [

@@ -13,7 +13,7 @@ beforeAll(() => {
   spawnSync(process.execPath, [join(root, "scripts/parley.mjs"), "serve", "--config", "/nonexistent/parley.yaml"]);
 });
 
-describe.runIf(process.platform === "linux")("SIGUSR1, with which others reopen their logs", () => {
+describe.runIf(process.platform === "linux")("SIGUSR1", () => {
   it.each(Object.entries(PROGRAMS))("opens no inspector in any process of %s, and ends none", async (_, program) => {
     const product = await startProduct({ program: join(root, program), config: { workers: 2 } });
     try {

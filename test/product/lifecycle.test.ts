@@ -85,7 +85,7 @@ async function listens(port: number): Promise<boolean> {
 }
 
 describe("the first start", () => {
-  it("at a terminal prints a key and a line that works when pasted, which shows the key to no other process", async () => {
+  it("at a terminal prints a key and a working command line, which hides the key from other processes", async () => {
     const home = openHome();
     const config = { ...FAST, ...FREE_PORTS, data_dir: join(home, "data") };
     writeFileSync(join(home, "parley.yaml"), JSON.stringify(config));
@@ -124,7 +124,7 @@ describe("the first start", () => {
     expect(await statusOf(complete(second, key, "alpha-haiku-4.5"))).toBe(200);
   });
 
-  it("without a terminal makes no key, and says how one is made", async () => {
+  it("without a terminal creates no key, and prints the command for it", async () => {
     const home = openHome();
     const running = runProduct(["serve"], {
       home,
@@ -143,7 +143,7 @@ describe("the first start", () => {
     expect(await running.ending).toEqual({ code: 0, signal: null });
   });
 
-  it("says which address is taken, and leaves nothing running", async () => {
+  it("reports which address is in use, and leaves no process running", async () => {
     const home = openHome();
     const ports: Record<string, number> = {};
     for (const server of ["http", "grpc", "operations"]) {
@@ -173,7 +173,7 @@ describe("the first start", () => {
   });
 });
 
-describe("keys made while the server runs", () => {
+describe("keys created while the server runs", () => {
   it("work at once, and are refused within five seconds of being revoked", { timeout: 20_000 }, async () => {
     const product = await openProduct({ config: FAST });
     const created = runProduct(["keys", "create", "--name", "second", "--json"], product);
@@ -191,7 +191,7 @@ describe("keys made while the server runs", () => {
 });
 
 describe("SIGHUP", () => {
-  it("takes a changed file, and keeps the old one when the new one is wrong, saying why and where", async () => {
+  it("applies a changed file, and keeps the old configuration when the new one is invalid, with reason and place", async () => {
     const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
     const config = localModel(upstream.url);
     const product = await openProduct({ config });
@@ -229,7 +229,7 @@ async function withStreams(): Promise<{ product: Product; upstream: Upstream; st
 }
 
 describe("SIGTERM", () => {
-  it("lets streams under way end, takes nothing new, and exits with 0", async () => {
+  it("finishes streams in flight, refuses new connections, and exits with 0", async () => {
     const { product, upstream, streams } = await withStreams();
     product.signal("SIGTERM");
     await expect.poll(() => statusOf(fetch(`${product.operationsUrl}/readyz`))).toBe(503);
@@ -255,7 +255,7 @@ describe("SIGTERM", () => {
 });
 
 describe("SIGKILL", () => {
-  it("loses no key: the next start serves those who had one", async () => {
+  it("loses no key: existing keys work after the next start", async () => {
     const home = openHome();
     const first = await openProduct({ home, config: FAST });
     expect(await statusOf(complete(first, first.firstKey, "beta-3-flash"))).toBe(200);
@@ -267,7 +267,7 @@ describe("SIGKILL", () => {
   });
 });
 
-describe("what operators see", () => {
+describe("metrics and logs", () => {
   it("counts completions, refusals and tokens on the operations port", async () => {
     const upstream = await openUpstream((exchange) => answerText(exchange, "hi"));
     const product = await openProduct({ config: localModel(upstream.url) });
@@ -285,7 +285,7 @@ describe("what operators see", () => {
     expect(await statusOf(fetch(`${product.operationsUrl}/healthz`))).toBe(200);
   });
 
-  it("never holds a secret or a word of a conversation, at the finest log level and when everything fails", async () => {
+  it("never contain a secret or a word of a conversation, at log level trace and with every failure", async () => {
     const credential = "canary-provider-credential";
     const upstream = await openUpstream(({ body, response }) => {
       // Providers are known to repeat the credential that they refuse.

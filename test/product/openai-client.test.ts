@@ -93,7 +93,7 @@ describe("the unmodified openai client", () => {
     expect(requestId).toMatch(/^req_/);
   });
 
-  it("reads a stream to its end, with usage where it asked for it", async () => {
+  it("reads a stream to its end, with usage on request", async () => {
     const whole = await client().chat.completions.create(ask("beta-3-flash"));
     const stream = await client().chat.completions.create({
       ...ask("beta-3-flash"),
@@ -231,8 +231,8 @@ describe("the openai client's typed errors", () => {
   });
 });
 
-describe("waiting and leaving", () => {
-  it("lets the client retry by itself after the wait that the answer names", async () => {
+describe("retries and cancellation", () => {
+  it("lets the client retry after the response's retry-after", async () => {
     script = [refuse(429, { "retry-after": "1" })];
     const before = upstream.exchanges.length;
     const completion = await client({ maxRetries: 1 }).chat.completions.create(ask("local/test"));
@@ -252,7 +252,7 @@ describe("waiting and leaving", () => {
     await expect.poll(() => upstream.exchanges.at(-1)?.closed, { interval: 10 }).toBe(true);
   });
 
-  it("bounds a completion by the timeout that the client announces", async () => {
+  it("limits a completion by the timeout in the client's header", async () => {
     script = [() => undefined];
     const headers = { "x-stainless-timeout": "0.2" };
     const error = await errorOf(client().chat.completions.create(ask("local/test"), { headers }));
@@ -260,7 +260,7 @@ describe("waiting and leaving", () => {
     await expect.poll(() => upstream.exchanges.at(-1)?.closed, { interval: 10 }).toBe(true);
   });
 
-  it("closes the upstream when the client's own timeout ends its wait", async () => {
+  it("closes the upstream when the client times out", async () => {
     script = [() => undefined];
     const impatient = client().chat.completions.create(ask("local/test"), { timeout: 300 });
     await expect(impatient).rejects.toBeInstanceOf(OpenAI.APIConnectionTimeoutError);

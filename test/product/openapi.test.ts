@@ -73,7 +73,7 @@ it("the document names the port on which this gateway serves gRPC", () => {
 });
 
 describe("the document of a running product", () => {
-  it("is given to everybody, pages of other origins too, and not sent again to who has it", async () => {
+  it("is public, also for other origins, and answers 304 to a cached copy", async () => {
     const response = await fetch(`${product.url}/openapi.json`, { headers: { origin: "https://example.com" } });
     expect(response.status).toBe(200);
     expect(Object.fromEntries(response.headers)).toMatchObject({
@@ -88,7 +88,7 @@ describe("the document of a running product", () => {
     expect([again.status, await again.text()]).toEqual([304, ""]);
   });
 
-  it("is only read", async () => {
+  it("accepts only GET and HEAD", async () => {
     const head = await fetch(`${product.url}/openapi.json`, { method: "HEAD" });
     expect([head.status, head.headers.get("content-length")]).toEqual([200, String(Buffer.byteLength(documentText))]);
     for (const method of ["POST", "PUT", "DELETE", "OPTIONS"]) {
@@ -97,7 +97,7 @@ describe("the document of a running product", () => {
     }
   });
 
-  it("opens nothing else to those without a key", async () => {
+  it("makes no other path available without a key", async () => {
     for (const path of ["/openapi.yaml", "/openapi.json/", "/proto", "/proto/", "/proto/../package.json", "/proto/x"]) {
       expect((await fetch(product.url + path)).status, path).toBe(404);
     }
@@ -105,14 +105,14 @@ describe("the document of a running product", () => {
   });
 });
 
-describe("an answer of a running product is what is documented:", () => {
+describe("a response of the running product matches the document:", () => {
   it("a whole completion", async () => {
     const response = await ask({ frobnicate: 1 });
     expect(response.status).toBe(200);
     expect(await faultsOf(response, "/v1/chat/completions")).toEqual([]);
   });
 
-  it("what becomes of a field that is not documented", async () => {
+  it("the report of an unknown field", async () => {
     const answer = (await (await ask({ frobnicate: 1 })).json()) as { parley: { omitted: string[] } };
     expect(answer.parley.omitted).toEqual(["frobnicate"]);
     const refused = await ask({ frobnicate: 1, parley: { strict: true } });
@@ -170,7 +170,7 @@ describe("an answer of a running product is what is documented:", () => {
     expect(await faultsOf(response, "/v1/chat/completions")).toEqual([]);
   });
 
-  it("models, and whether it is well", async () => {
+  it("models and health", async () => {
     const headers = { authorization: `Bearer ${product.firstKey}` };
     for (const [url, path] of [
       ["/v1/models", "/v1/models"],

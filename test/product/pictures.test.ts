@@ -56,7 +56,7 @@ const askOpenAi = (prompt: string): Promise<unknown> =>
 const askConnect = (prompt: string): Promise<unknown> =>
   ask("/parley.v1.CompletionService/Create", { messages: [{ role: "ROLE_USER", content: [{ text: prompt }] }] });
 
-describe.each(["base64", "base64url"])("a picture of two megabytes that comes as %s", (encoding) => {
+describe.each(["base64", "base64url"])("a picture of two megabytes in %s", (encoding) => {
   it("reaches many callers at once, each with its own, in the OpenAI format", async () => {
     const wanted = Array.from({ length: 12 }, (_, at) => at % pictures.length);
     const answers = await Promise.all(wanted.map((index) => askOpenAi(`${index} ${encoding}`)));

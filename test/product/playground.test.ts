@@ -63,7 +63,7 @@ async function ask({ playground, keyId }: People, signal?: AbortSignal) {
 }
 
 describe("the playground of the running product", () => {
-  it("lets an answer end at SIGTERM, and exits with 0", async () => {
+  it("finishes an answer after SIGTERM, and exits with 0", async () => {
     const next = await ask(await signUp());
     product.signal("SIGTERM");
     await expect.poll(() => fetch(`${product.operationsUrl}/readyz`).then(({ status }) => status)).toBe(503);
@@ -75,7 +75,7 @@ describe("the playground of the running product", () => {
     expect(await product.ending).toEqual({ code: 0, signal: null });
   });
 
-  it("ends the provider's answer when its reader leaves, and writes it down as its own", async () => {
+  it("cancels the provider's answer when its reader leaves, and records it with the entrance console", async () => {
     const people = await signUp();
     const controller = new AbortController();
     await ask(people, controller.signal);

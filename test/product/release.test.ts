@@ -88,7 +88,7 @@ describe("a release", () => {
     expect(existsSync(join(installed, "node_modules"))).toBe(false);
   });
 
-  it("lists the packages in it with their hashes, and no tool of development", () => {
+  it("lists its packages with their hashes, and no development tool", () => {
     const { components } = readJson(join(installed, "sbom.cdx.json")) as {
       components: readonly { name: string; scope: string; hashes: readonly { alg: string }[] }[];
     };
@@ -110,7 +110,7 @@ describe("a release", () => {
     expect(licenses).not.toMatch(/^\S+ [\d.]+: undefined$/m);
   });
 
-  it("has pages without the warnings of development", () => {
+  it("has pages without development warnings", () => {
     const assets = join(installed, "dist/console/assets");
     const scripts = readdirSync(assets).filter((name) => /^(index|docs)-.*\.js$/.test(name));
     expect(scripts.length).toBe(2);
@@ -137,7 +137,7 @@ describe("a release", () => {
     });
   });
 
-  it("says that it is incomplete instead of building", () => {
+  it("reports that it is incomplete instead of building", () => {
     rmSync(join(installed, "dist/program"), { recursive: true });
     const { status, stderr } = parley("help");
     expect(status).toBe(1);

@@ -28,7 +28,7 @@ const stateOf = (product: Product) => new ConsoleCaller(product).call("SessionSe
 const tokenIn = (text: string): string | undefined => /\/sign-up#setup=([\w-]{43})$/m.exec(text)?.[1];
 
 describe("the first administrator", () => {
-  it("of an installation that others reach has the setup token of the start, and is one of six", async () => {
+  it("of a reachable installation needs the setup token of the start, and only one of six attempts succeeds", async () => {
     const config = { http: { listen: "127.0.0.1:0", public_url: "https://parley.example.com" }, workers: 2 };
     const product = await open({ config });
     expect(await stateOf(product)).toMatchObject({ needsAdministrator: true, needsSetupToken: true });
@@ -42,14 +42,14 @@ describe("the first administrator", () => {
     expect([after["needsAdministrator"], after["needsSetupToken"]]).toEqual([undefined, undefined]);
   });
 
-  it("is not made in the dashboard where sign-up is closed", async () => {
+  it("cannot be created in the dashboard with closed sign-up", async () => {
     const product = await open({ config: { sign_up: "closed" } });
     expect(product.output.stdout).toContain("npx parley accounts create --role administrator");
     expect(await signUps(product)).toEqual(Array.from({ length: 6 }, () => "403"));
     expect(await stateOf(product)).toMatchObject({ needsAdministrator: true });
   });
 
-  it("needs no token where only this machine reaches the page", async () => {
+  it("needs no token on loopback", async () => {
     const product = await open({});
     expect(tokenIn(product.output.stdout)).toBeUndefined();
     expect((await stateOf(product))["needsSetupToken"]).toBeUndefined();
@@ -64,7 +64,7 @@ describe("the first administrator", () => {
     expect((await signUps(product))[0]).toBe("200 ACCOUNT_ROLE_ADMINISTRATOR");
   });
 
-  it("may have the token of any process on the same data, and none is printed once there is one", async () => {
+  it("can use the token of any process on the same data; none is printed once an administrator exists", async () => {
     const config = { http: { listen: "127.0.0.1:0", trusted_proxies: ["10.0.0.0/8"] } };
     const one = await open({ config });
     const other = runProduct(["serve"], { home: one.home });

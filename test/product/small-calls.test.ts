@@ -13,7 +13,7 @@ const MAX_CALLS = 20;
 const MAX_CONNECTIONS = 60;
 
 /** Calls that are no completions take no slot: what they hold has to be small, and must not keep completions out. */
-describe("calls that are no completions", () => {
+describe("calls that are not completions", () => {
   let product: Product;
   const opened: (Socket | ClientHttp2Session)[] = [];
   beforeAll(async () => {
@@ -130,7 +130,7 @@ describe("calls that are no completions", () => {
     for (const one of opened.splice(0)) one.destroy();
   });
 
-  it("and gRPC connections without a call make room where connections are limited", async () => {
+  it("and idle gRPC connections are closed at the limit of connections", async () => {
     const sessions = Array.from({ length: MAX_CONNECTIONS }, () => {
       const session = connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
       opened.push(session);

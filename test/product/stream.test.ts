@@ -66,7 +66,7 @@ function identitiesOf(stream: string): Identity[] {
 }
 
 describe("a stream", () => {
-  it("trap 13: passes proxies that buffer, and has its first content out while the upstream still speaks", async () => {
+  it("trap 13: disables buffering in proxies, and sends its first content before the upstream has finished", async () => {
     let finish = (): void => undefined;
     answer = ({ response }) => {
       beginStream(response);
@@ -88,7 +88,7 @@ describe("a stream", () => {
     expect(text).toMatch(/data: \[DONE\]\n\n$/);
   });
 
-  it("that fails takes no other request with it that was sent on its connection before that is closed", async () => {
+  it("that fails does not fail another request sent on its connection before the close", async () => {
     answer = (exchange) => {
       if (!exchange.body.includes('"stream":true')) return answerText(exchange, "Served.");
       beginStream(exchange.response);
@@ -103,7 +103,7 @@ describe("a stream", () => {
     expect(next.text).toContain("Served.");
   });
 
-  it("traps 90 and 91: has one ID, one time in seconds and the model's public name, whatever the upstream says", async () => {
+  it("traps 90 and 91: has one ID, one time in seconds and the model's public name, whatever the upstream sends", async () => {
     answer = ({ response }) => {
       beginStream(response);
       response.end(restless(1, said("a")) + restless(2, said("b")) + END_EVENTS);
@@ -127,7 +127,7 @@ interface PicturesDelta {
 }
 
 describe("the stream helper of the openai client", () => {
-  it("trap 85: has every picture in a chunk of its own, though it puts together only what it knows", async () => {
+  it("trap 85: gets every picture in a separate chunk, although the helper assembles only known fields", async () => {
     const urls = ["AAAA", "BBBB"].map((data) => `data:image/png;base64,${data}`);
     const pictures = urls.map((url) => ({ images: [{ type: "image_url", image_url: { url } }] }));
     answer = ({ response }) => {

@@ -106,7 +106,7 @@ describe("two workers on SQLite", () => {
     expect(await metricsOf(product)).toMatch(/^parley_rates_local_decisions_total 0$/m);
   });
 
-  it("share the connections, and say the same of all requests whoever is asked", async () => {
+  it("share the connections, and return the same metrics from any worker", async () => {
     deployment.upstream.script(MODEL, [says("one two three")]);
     const { secret } = await createKey(keys(), { name: "counted" });
     const before = served(await metricsOf(product));
@@ -119,7 +119,7 @@ describe("two workers on SQLite", () => {
     expect(await readinessOf(product)).toMatchObject({ ready: true, workers: { configured: 2, ready: 2 } });
   });
 
-  it("refuse a key that was revoked in the dashboard, all of them, before their caches would ask again", async () => {
+  it("all refuse a key revoked in the dashboard, before their caches expire", async () => {
     let cookie = "";
     const call = async (method: string, input: object): Promise<unknown> => {
       const response = await fetch(`${product.url}/parley.console.v1.${method}`, {
@@ -141,7 +141,7 @@ describe("two workers on SQLite", () => {
     await expect.poll(statuses, { timeout: BEFORE_CACHES_END_MS, interval: 20 }).toEqual(new Set([401]));
   });
 
-  it("are replaced when they are killed, lose nothing that was answered, and keep what was counted", async () => {
+  it("are replaced when they are killed, lose no answered completion, and keep the counts", async () => {
     deployment.upstream.script(MODEL, [says("one two three")]);
     const { secret: key } = await createKey(keys(), { name: "crash" });
     const before = served(await metricsOf(product));
@@ -166,7 +166,7 @@ describe("two workers on SQLite", () => {
     expect(load.ended.filter((id) => !written.includes(id))).toEqual([]);
   });
 
-  it("free the places of a worker that was killed", async () => {
+  it("release the concurrency units of a killed worker", async () => {
     deployment.upstream.script(MODEL, [held.act]);
     const limits = { ...NO_LIMITS, concurrentRequests: 4 };
     const { secret } = await createKey(keys(), { name: "places", limits });
@@ -197,7 +197,7 @@ describe("a gateway of two workers", () => {
     return product;
   };
 
-  it("prints its greeting and its first key once, reloads once, and ends with 0 with all its processes", async () => {
+  it("prints its start-up output and first key once, reloads once, and exits with 0 with all its processes", async () => {
     const product = await open(FAST);
     const processes = childrenOf(product.pid);
     expect(processes).toHaveLength(2);
@@ -216,7 +216,7 @@ describe("a gateway of two workers", () => {
       expect(product.output.stderr.split(`"msg":"${once}"`)).toHaveLength(2);
   });
 
-  it("lets calls under way end when it is told to stop, and ends them when it is told again", async () => {
+  it("finishes calls in flight after a SIGTERM, and ends them after a second one", async () => {
     const product = await open({ simulator: { enabled: true, tokens_per_second: 1, first_token_ms: 0 } });
     const ask = async () =>
       fetch(`${product.url}/v1/chat/completions`, {
@@ -239,7 +239,7 @@ describe("a gateway of two workers", () => {
     expect(await product.ending).toEqual({ code: 0, signal: null });
   });
 
-  it("leaves no worker behind when it is killed itself", async () => {
+  it("leaves no worker running when the parent is killed", async () => {
     const product = await open(FAST);
     const processes = childrenOf(product.pid);
     product.signal("SIGKILL");
@@ -247,7 +247,7 @@ describe("a gateway of two workers", () => {
     await expect.poll(() => processes.filter(isAlive)).toEqual([]);
   });
 
-  it("says once what keeps it from starting", async () => {
+  it("prints the reason of a failed start once", async () => {
     const holder = await open(FAST);
     const home = makeHome();
     const free = "127.0.0.1:0";

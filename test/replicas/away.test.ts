@@ -207,7 +207,7 @@ async function expectPromises(name: string, fleet: WatchedFleet, phases: Phases)
   expect(admittedOf(fleet.began("scarce", EVER))).toBeLessThanOrEqual(most);
 }
 
-describe("three replicas whose PostgreSQL is away", () => {
+describe("three replicas without PostgreSQL", () => {
   it.each(DATABASE_FAULTS)(
     "go on with the keys they know, and lose nothing: $name",
     async ({ name, lastsMs, begin, end }) => {
@@ -292,8 +292,8 @@ async function expectRevocationHeard(fleet: WatchedFleet, databaseUrl: string): 
   console.log(`  a revocation is heard after ${(performance.now() - revokedAtMs).toFixed(0)} ms`);
 }
 
-describe("three replicas whose Redis is away", () => {
-  it.each(["hung", "stopped"] as const)("go on with their shares of each limit: %s", async (how) => {
+describe("three replicas without Redis", () => {
+  it.each(["hung", "stopped"] as const)("continue with their shares of each limit: %s", async (how) => {
     const redis = await startRedis();
     const databaseUrl = await createDatabase(server.url);
     const fleet = await startWatchedFleet({ replicas: REPLICAS, databaseUrl, redisUrl: redis.url });

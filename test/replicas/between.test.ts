@@ -107,7 +107,7 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer before PostgreSQL", () => {
     return direct.href;
   }
 
-  it("that refuses our settings is named as the cause, with what to do", async () => {
+  it("that refuses the connection's settings is named as the cause, with the remedy", async () => {
     const databaseUrl = await startBouncer("pool_mode = session");
     const open = (): Promise<string> =>
       openStore({ dataDir: "/nowhere", databaseUrl }).then(
@@ -117,7 +117,7 @@ describe.skipIf(!has("pgbouncer"))("PgBouncer before PostgreSQL", () => {
     await expect.poll(open).toContain("ignore_startup_parameters = statement_timeout");
   });
 
-  it("works in session mode once it ignores them, and tells of changed keys", async () => {
+  it("works in session mode once it ignores them, and delivers notifications of changed keys", async () => {
     const databaseUrl = await startBouncer("pool_mode = session\nignore_startup_parameters = statement_timeout");
     await expect
       .poll(() => openStore({ dataDir: "/nowhere", databaseUrl }).then((store) => store.close()))

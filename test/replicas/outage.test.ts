@@ -52,7 +52,7 @@ async function expectRejectedInTime(asked: readonly Promise<unknown>[]): Promise
 }
 
 describe("a PostgreSQL that hangs", () => {
-  it("is given up in time, every time, and used again when it goes on", async () => {
+  it("times out every time, and is used again when it resumes", async () => {
     await Promise.all(askEverything());
     const { record } = await createKey({ store: store.keys, clock: systemClock }, { name: "a" });
     await server.pause();
@@ -82,7 +82,7 @@ describe("a PostgreSQL that hangs", () => {
     await server.resume();
   });
 
-  it("settles an entry once whose writing was given up", async () => {
+  it("settles an entry once after its write timed out", async () => {
     const unsure = entry();
     await store.ledger.insert([entry()]);
     await server.pause();
@@ -101,7 +101,7 @@ describe("a PostgreSQL that hangs", () => {
   });
 });
 
-describe("money held for a completion that never began", () => {
+describe("money held for a completion that never started", () => {
   const held = async (): Promise<number> =>
     (await store.ledger.spending(["key:k"], monthOf(systemClock.now())))[0]!.heldMicroUsd;
 
@@ -121,7 +121,7 @@ describe("money held for a completion that never began", () => {
 });
 
 describe("a PostgreSQL without a connection left", () => {
-  it("is named as that, and used again when there is one", async () => {
+  it("is reported as such, and used again when one is free", async () => {
     const clients: pg.Client[] = [];
     for (;;) {
       const client = new pg.Client(server.url);

@@ -42,12 +42,12 @@ describe("migrating PostgreSQL", () => {
     expect(await queryPostgres(url, "select id from accounts")).toEqual([{ id: "acct_default" }]);
   });
 
-  it("keeps what an older version has stored", async () => {
+  it("keeps the data of an older version", async () => {
     const databaseUrl = await freshDatabase();
     expect(await migrateOldKey({ dataDir: "/nowhere", databaseUrl })).toEqual(OLD_KEY);
   });
 
-  it("adds up the usage of what an older version has stored", async () => {
+  it("sums the usage of an older version's entries", async () => {
     const location = { dataDir: "/nowhere", databaseUrl: await freshDatabase() };
     const entries = [entry({ costMicroUsd: 99 }), entry(), entry({ servedModel: undefined, requestedModel: "n" })];
     expect(await migrateOldEntries(location, entries)).toEqual([
@@ -86,14 +86,14 @@ describe("a PostgreSQL that cannot be used", () => {
 });
 
 describe("replicas on one PostgreSQL", () => {
-  it("never give a budget away twice", async () => {
+  it("never grant a budget twice", async () => {
     const databaseUrl = await freshDatabase();
     await (await openStore({ dataDir: "/nowhere", databaseUrl })).close();
     expect(await raceForBudget({ dataDir: "/nowhere", databaseUrl })).toEqual(EXACT);
     await expectNoDeadlock(databaseUrl);
   });
 
-  it("write an entry once, whichever of them come with it", async () => {
+  it("write an entry once, whichever replicas submit it", async () => {
     const url = await freshDatabase();
     const stores = await Promise.all([open(url), open(url), open(url)]);
     const entries = Array.from({ length: 200 }, (_, index) => entry({ keyId: `key_${index % 7}`, costMicroUsd: 10 }));
@@ -143,7 +143,7 @@ describe("replicas on one PostgreSQL", () => {
     await expectNoDeadlock(url);
   });
 
-  it("write entries while more reports are asked for than they have connections", async () => {
+  it("write entries while more reports are requested than they have connections", async () => {
     const url = await freshDatabase();
     const { ledger, usage } = await open(url);
     await ledger.insert([entry()]);
@@ -162,7 +162,7 @@ describe("replicas on one PostgreSQL", () => {
     await all;
   });
 
-  it("hear of each other's keys, and of everything after the channel was cut", async () => {
+  it("notify each other of key changes, and refresh all keys after a lost connection", async () => {
     const url = await freshDatabase();
     const [mine, other] = await Promise.all([open(url), open(url)]);
     const heard: (string | undefined)[] = [];
@@ -179,7 +179,7 @@ describe("replicas on one PostgreSQL", () => {
     await expect.poll(() => heard).toEqual([hashApiKey(secret)]);
   });
 
-  it("go on when the server has ended their connections", async () => {
+  it("reconnect when the server has closed their connections", async () => {
     const url = await freshDatabase();
     const { keys, ledger } = await open(url);
     await Promise.all([keys.list(), keys.list(), ledger.insert([entry()])]);

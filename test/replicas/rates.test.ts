@@ -18,7 +18,7 @@ async function openReplicas(): Promise<RateStore[]> {
 
 describeRateStore("PostgreSQL", async () => ({ stores: await openReplicas() }));
 
-it("a place is the same for whichever replica gives it back", async () => {
+it("a concurrency unit can be released by another replica", async () => {
   const rates = await openReplicas();
   const limits = { requestsPerMinute: undefined, tokensPerMinute: undefined, concurrentRequests: 20 };
   const subjects = ["key:k", "account:a"].map((subject) => ({ subject, accountId: "a", ...limits }));

@@ -46,8 +46,8 @@ async function admittedBy(fleet: readonly SharedRates[], eachAsks: number): Prom
   return (await Promise.all(decisions)).filter((decision) => decision.admitted).length;
 }
 
-describe("while Redis is away", () => {
-  it("hung, it delays five requests by its time limit and no others, and is back within five seconds", async () => {
+describe("while Redis is unavailable", () => {
+  it("hung, it delays five requests by its time limit and no others, and is used again within five seconds", async () => {
     const redis = await startRedis();
     const changes: RatesState[] = [];
     const rates = await openReplica(redis.url, "one", changes);
@@ -64,7 +64,7 @@ describe("while Redis is away", () => {
     await latenciesMs(rates, 1);
   });
 
-  it("hung for five seconds, with all of its connections given up, it is back within five", async () => {
+  it("hung for five seconds, with all connections closed, it is used again within five", async () => {
     // With a password there is something to be said before a connection is ready.
     const redis = await startRedis(["--requirepass", "secret"]);
     const rates = await openReplica(redis.url.replace("//", "//:secret@"), "one");
@@ -104,7 +104,7 @@ describe("while Redis is away", () => {
     expect(await admittedBy([rates], 100)).toBe(30);
   });
 
-  it("and still reading its data, it counts as away", async () => {
+  it("and still loading its data, it counts as unavailable", async () => {
     const server = createServer((socket) => {
       // One refusal for each command: each begins with the number of its parts.
       socket.on("data", (data) => {

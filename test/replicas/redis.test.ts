@@ -129,7 +129,7 @@ describe("rates in Redis", () => {
     expect(await one.renew({ replica: "one", held: [] })).toBe(2);
   });
 
-  it("leave nothing in Redis for ever, and keep to one prefix", async () => {
+  it("give every key in Redis a TTL, and use one prefix", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url);
     const demand = demandOf([key], 10);
@@ -146,7 +146,7 @@ describe("rates in Redis", () => {
     }
   });
 
-  it("find their scripts again after Redis has forgotten them", async () => {
+  it("reload their scripts after Redis has lost them", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url);
     await rates.take(demandOf([key]));
@@ -154,7 +154,7 @@ describe("rates in Redis", () => {
     expect((await rates.take(demandOf([key]))).admitted).toBe(true);
   });
 
-  it("reject at once while nothing listens, and come back with a Redis that was killed and started anew", async () => {
+  it("reject at once while nothing listens, and recover after Redis was killed and restarted", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
@@ -165,7 +165,7 @@ describe("rates in Redis", () => {
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
   });
 
-  it("reject in time while Redis hangs, do not pile up, and come back", async () => {
+  it("reject within the time limit while Redis hangs, do not accumulate, and recover", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
@@ -178,7 +178,7 @@ describe("rates in Redis", () => {
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error, { timeout: 5000 }).toBeUndefined();
   });
 
-  it("do not take a process that is busy for a Redis that is slow", async () => {
+  it("do not treat a busy process as a slow Redis", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     await expect.poll(async () => (await time(rates.take(demandOf([key])))).error).toBeUndefined();
@@ -194,7 +194,7 @@ describe("rates in Redis", () => {
     }
   });
 
-  it("keep what one demand touches in one slot of a cluster", async () => {
+  it("keep the keys of one reservation in one slot of a cluster", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url);
     const limits = { requestsPerMinute: 5, concurrentRequests: 5 };
@@ -213,14 +213,14 @@ describe("rates in Redis", () => {
     expect([...slots.values()].map((each) => each.size)).toEqual([1, 1]);
   });
 
-  it("refuse a node of a cluster, and say so", async () => {
+  it("refuse a node of a cluster, with the reason", async () => {
     const redis = await startRedis(["--cluster-enabled", "yes"]);
     await expect(openRedisRates({ url: redis.url, clock: systemClock, burstMs: 60_000 })).rejects.toThrow(
       "redis.url names a node of a Redis Cluster, which is not supported",
     );
   });
 
-  it("give back what Redis admitted when nobody waited for it any more", async () => {
+  it("release an admission of Redis that arrives after the time limit", async () => {
     const redis = await startRedis();
     const rates = await open(redis.url, { commandMs: USUAL_MS });
     const one = subjectOf("key:1", { concurrentRequests: 1 });
@@ -239,7 +239,7 @@ describe("rates in Redis", () => {
     ["READONLY", ["REPLICAOF", "127.0.0.1", "1"]],
     ["MISCONF or NOREPLICAS", ["CONFIG", "SET", "min-replicas-to-write", "1"]],
   ];
-  it.each(refusals)("take a refusal of Redis for a failure: %s", async (_word, command) => {
+  it.each(refusals)("treat a refusal of Redis as a failure: %s", async (_word, command) => {
     const redis = await startRedis();
     const rates = await open(redis.url);
     await rates.take(demandOf([key]));

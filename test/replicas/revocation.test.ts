@@ -76,7 +76,7 @@ describe("a revoked key is refused by every replica", () => {
     expect(max).toBeLessThan(5_000);
   }, 120_000);
 
-  it(`within five seconds when nobody says so, ${TRIALS} times`, async () => {
+  it(`within five seconds without a notification, ${TRIALS} times`, async () => {
     // What a replica sees that does not hear of it: the row has changed, and no notification comes.
     const { max } = await trials(FOR_SECONDS, async (id) => {
       await queryPostgres(databaseUrl, `update api_keys set revoked_at_ms = ${Date.now()} where id = '${id}'`);

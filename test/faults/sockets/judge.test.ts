@@ -24,7 +24,7 @@ const kinds = (reply: Reply, calls: readonly JournaledCall[]): string[] => [
 ];
 
 describe("the judge of completions", () => {
-  it("has nothing against a whole answer, nor against the beginning of one whose caller left", () => {
+  it("accepts a whole answer, and the beginning of one whose caller left", () => {
     expect(kinds(GOOD, [callOf()])).toEqual([]);
     const leaving = { ...CALLER, leaving: { when: "called" } as const };
     expect(judge({ plan: leaving, reply: { end: "left", text: first, breaches: [] }, calls: [callOf()] })).toEqual([]);
@@ -42,24 +42,24 @@ describe("the judge of completions", () => {
     expect(kinds({ ...GOOD, text }, [callOf()])).toEqual(["text"]);
   });
 
-  it("sees an end that the upstream never said", () => {
+  it("detects an end that the upstream did not send", () => {
     expect(kinds({ ...GOOD, text: first }, [cut])).toEqual(["text", "end"]);
   });
 
-  it("sees text of the first model when a second one was asked", () => {
+  it("detects text of the first model after a fallback", () => {
     const failure = { type: "server_error", code: "upstream_invalid_response", message: "" };
     const reply: Reply = { end: "failed", text: first, failure, breaches: [] };
     expect(kinds(reply, [cut])).toEqual([]);
     expect(kinds(reply, [cut, callOf({ ...ID, call: 1 }, "openai-2")])).toEqual(["text", "end"]);
   });
 
-  it("sees a good answer that is not delivered, and a connection that ends without a word", () => {
+  it("detects a lost answer, and a connection that ends without an error", () => {
     const failure = { http: 503, type: "service_unavailable", code: "upstream_unavailable", message: "" };
     expect(kinds({ end: "failed", text: "", failure, breaches: [] }, [callOf()])).toEqual(["end"]);
     expect(kinds({ end: "broken", text: "", breaches: [] }, [cut])).toEqual(["end"]);
   });
 
-  it("sees more calls than the plan has", () => {
+  it("detects more calls than planned", () => {
     const refused = callOf({ fault: { kind: "status", status: 500, advice: undefined } });
     expect(kinds(GOOD, [refused, callOf()])).toEqual([]);
     expect(kinds(GOOD, [refused, refused, callOf()])).toEqual(["end"]);
@@ -80,7 +80,7 @@ describe("the audit of the ledger", () => {
   };
   const seen = { plan: CALLER, reply: GOOD, calls: [callOf()] };
 
-  it("has nothing against the entry of an answer", () => {
+  it("accepts the entry of an answer", () => {
     expect(auditEntry(seen, [ENTRY])).toEqual([]);
   });
 

@@ -143,7 +143,7 @@ describe.each(EACH_DIALECT)("the AI SDK and a model of the $dialect dialect", ({
     expect(text).toContain("Picture 1 of 1 is ");
   });
 
-  it("throws APICallError with the status and whether it may be tried again", async () => {
+  it("throws APICallError with the status and whether it is retryable", async () => {
     const refused = (status: number, prompt: string) =>
       expect(generateText({ model: parley(model), prompt, maxRetries: 0 })).rejects.toSatisfy(
         (error) => APICallError.isInstance(error) && error.statusCode === status && error.isRetryable === status > 400,

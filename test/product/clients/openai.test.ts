@@ -94,7 +94,7 @@ describe.each(EACH_DIALECT)("the openai client and a model of the $dialect diale
     expect(chunks.at(-1)).toMatchObject({ choices: [], usage: whole.usage });
   });
 
-  it("cuts an answer at the token limit and says so", async () => {
+  it("cuts an answer at the token limit, with the finish reason length", async () => {
     const completion = await client().chat.completions.create({ ...ask(model, "200 words on tides"), max_tokens: 5 });
     expect(completion.choices[0]?.finish_reason).toBe("length");
     expect(completion.usage?.completion_tokens).toBe(5);
@@ -133,7 +133,7 @@ describe.each(EACH_DIALECT)("the openai client and a model of the $dialect diale
     }
   });
 
-  it("calls a real function in the runTools loop and goes on with its result", async () => {
+  it("calls a real function in the runTools loop and continues with its result", async () => {
     const { tool, calls } = weatherTool();
     const runner = client().chat.completions.runTools({
       model,
