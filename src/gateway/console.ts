@@ -17,7 +17,7 @@ import type { Store } from "../store/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Rates } from "./rates.ts";
 
-interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls"> {
+interface ConsoleParts extends Pick<EdgeServices, "completions" | "calls" | "admission"> {
   readonly access: AccessContext;
   readonly store: Store;
   readonly router: OwnedRouter;
@@ -40,7 +40,7 @@ const UNTRUSTED_PROXY =
 /** Builds the dashboard from the parts of this gateway. */
 export async function consoleOf(
   { http, limits }: Config,
-  { access, store, router, health, rates, inForce, feed, observer, log, completions, calls }: ConsoleParts,
+  { access, store, router, health, rates, inForce, feed, observer, log, completions, calls, admission }: ConsoleParts,
 ): Promise<{ readonly console: Console; readonly hasPages: boolean }> {
   const files = await readBuiltFiles(PAGES_FOLDER);
   const console = createConsole(
@@ -57,6 +57,7 @@ export async function consoleOf(
       accountLimits: limits.account,
       completions,
       calls,
+      admission,
       version: readVersion(),
       refused: (refusal) => observer.refused(refusal),
       untrustedProxy: () => log.warn({ setting: "http.trusted_proxies" }, UNTRUSTED_PROXY),

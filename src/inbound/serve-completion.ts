@@ -39,7 +39,6 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
     // After the slot: a key whose requests are always refused has to wait for it.
     services.requireRequestRate(principal);
     const request = await readRequest(services, inbound, slot);
-    slot.arrived();
     hasBegun = true;
     await inbound.run(request, principal);
   } catch (reason) {
@@ -56,12 +55,13 @@ export async function serveCompletion<R>(services: EdgeServices, inbound: Inboun
 }
 
 /**
+ * Reads a request, and parses it when its key may work. Throws `rate_limited` when the key stays in debt.
  * A function of its own because `serveCompletion` is suspended until the answer is sent: its locals live as long, and the
  * garbage collector would copy each body and its parsed JSON.
  */
-async function readRequest<R>(
-  { admission }: EdgeServices,
-  { open, read }: InboundCompletion<R>,
+export async function readRequest<R>(
+  { admission }: Pick<EdgeServices, "admission">,
+  { open, read }: Pick<InboundCompletion<R>, "open" | "read">,
   slot: Slot,
 ): Promise<R> {
   const reading = read(slot);
@@ -72,5 +72,7 @@ async function readRequest<R>(
     open.signal.throwIfAborted();
     turn = admission.beforeWork(slot);
   }
-  return slot.work(parse);
+  const request = slot.work(parse);
+  slot.arrived();
+  return request;
 }

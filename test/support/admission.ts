@@ -5,10 +5,10 @@ import { AdmissionControl } from "../../src/admission/admission-control.ts";
 /** Room for the bodies of a test. */
 export const ROOMY_BYTES = { key: 1e9, account: 1e9, process: 1e9 };
 
-/** An admission control with plenty of room. */
-export function roomyAdmission(clock: Clock): AdmissionControl {
+/** An admission control with plenty of room, or for this many calls. */
+export function roomyAdmission(clock: Clock, maxCalls = 10_000): AdmissionControl {
   return new AdmissionControl(
-    { maxCalls: 10_000, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes: ROOMY_BYTES },
+    { maxCalls, maxWaitMs: 60_000, accountConcurrency: undefined, arrivingBytes: ROOMY_BYTES },
     {
       clock,
       memoryShare: () => 0,

@@ -10,6 +10,7 @@ import { SettingsService } from "../../../gen/parley/console/v1/settings_pb.js";
 import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import type { AccessContext } from "../../access/context.ts";
 import type { KeyStore } from "../../access/key-store.ts";
+import type { AdmissionControl } from "../../admission/admission-control.ts";
 import type { Completions } from "../../core/completions.ts";
 import type { Model } from "../../core/model.ts";
 import type { Limits } from "../../core/principal.ts";
@@ -51,6 +52,7 @@ export interface ConsolePorts {
   /** What accounts without limits of their own are held to. */
   readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
+  readonly admission: AdmissionControl;
   /** The calls under way in this process, which a drain waits for. */
   readonly calls: Calls;
   readonly version: string;
@@ -88,11 +90,12 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, 
   const headers = securityHeaders(isSecure);
   const cookies = createCookies(isSecure);
   const pages = createPages(files, address);
-  const { access, calls, refused, untrustedProxy } = ports;
+  const { access, admission, calls, refused, untrustedProxy } = ports;
   const findNetwork = createNetworkFinder({ trustedProxies, onUntrusted: untrustedProxy });
   const rpcs = createRpcs(
     {
       access,
+      admission,
       calls,
       refused,
       csrf: createCsrfCheck(address),

@@ -17,6 +17,8 @@ export interface Policy {
   readonly fresh?: true;
   /** The largest request that is read. Default: 64 KiB. */
   readonly maxBodyBytes?: number;
+  /** Whether it runs a completion, which takes a slot before its request is read. */
+  readonly isCompletion?: true;
   /** Whether a shutdown ends its calls at once, instead of waiting for them: for streams that go on as long as somebody looks. */
   readonly endsWithDrain?: true;
 }
@@ -35,7 +37,7 @@ const ANYBODY: Policy = { who: "anybody" };
 const SIGNED_IN: Policy = { who: "signed in" };
 const SIGNED_IN_FRESH: Policy = { who: "signed in", fresh: true };
 /** Prompts have pictures. */
-const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024 };
+const PLAYGROUND: Policy = { who: "signed in", maxBodyBytes: 16 * 1024 * 1024, isCompletion: true };
 const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };

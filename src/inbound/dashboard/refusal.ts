@@ -1,9 +1,9 @@
-import type { ServerResponse } from "node:http";
 import type { JsonValue } from "@bufbuild/protobuf";
 import { Code, ConnectError, type Interceptor } from "@connectrpc/connect";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { Failure } from "../../core/failure.ts";
 import { toConnectError } from "../error-details.ts";
+import { type BodySource, endAfterBody, hasUnreadBody } from "../http/body.ts";
 import type { Refusal } from "../services.ts";
 import { CALL } from "./call.ts";
 
@@ -11,7 +11,7 @@ import { CALL } from "./call.ts";
 export type Refused = (refusal: Refusal) => void;
 
 /** How a call is refused. */
-export interface RefusalForm {
+export interface RefusalForm extends BodySource {
   readonly requestId: string;
   /** The content type of a stream's messages; undefined where none was asked for. */
   readonly streamType: string | undefined;
@@ -21,16 +21,17 @@ export interface RefusalForm {
  * Answers a request with a failure before any handler has begun to. Who asks for a stream only reads what the stream says,
  * so there it is its end; of any other answer its client would see no more than the status.
  */
-export function refuse(response: ServerResponse, failure: Failure, { requestId, streamType }: RefusalForm): void {
+export function refuse(failure: Failure, { request, response, requestId, streamType }: RefusalForm): void {
   if (response.destroyed || response.headersSent) return;
   const error = toConnectError(failure, requestId);
   const json = errorToJson(error, undefined);
   const isStream = streamType !== undefined;
   const status = isStream ? 200 : error.code === Code.Unimplemented ? 404 : codeToHttpStatus(error.code);
   const body = isStream ? endOfStream(json) : Buffer.from(JSON.stringify(json));
-  response
-    .writeHead(status, { "content-type": streamType ?? "application/json", "content-length": body.length })
-    .end(body);
+  const headers = { "content-type": streamType ?? "application/json", "content-length": body.length };
+  if (!hasUnreadBody(request, failure)) return void response.writeHead(status, headers).end(body);
+  response.writeHead(status, { ...headers, connection: "close" }).write(body);
+  endAfterBody({ request, response });
 }
 
 /** The last message of a stream of Connect's protocol: always JSON, after a flag that says so and its length. */

@@ -2,9 +2,15 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { type ConnectRouter, createContextValues } from "@connectrpc/connect";
 import type { AccessContext } from "../../access/context.ts";
 import { findSession, type SignedIn } from "../../access/sessions.ts";
+import type { AdmissionControl } from "../../admission/admission-control.ts";
+import type { Slot } from "../../admission/slot.ts";
 import { Failure } from "../../core/failure.ts";
-import { Calls } from "../calls.ts";
+import { NO_LIMITS } from "../../core/principal.ts";
+import { Calls, type OpenCall } from "../calls.ts";
+import { ConcurrencyLimit } from "../concurrency-limit.ts";
+import { declaredBytes } from "../http/body.ts";
 import {
+  type CheckedBody,
   type ConnectExchange,
   connectHandlers,
   connectTimeoutMs,
@@ -12,17 +18,19 @@ import {
   runConnect,
 } from "../http/connect-call.ts";
 import { openCall } from "../http/exchange.ts";
+import { readRequest } from "../serve-completion.ts";
 import { CALL, type ConsoleCall } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
 import type { RequestHeaders, RpcShape } from "./csrf.ts";
 import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 import { describeBrowser } from "./session-service.ts";
-import { ConcurrencyLimit } from "../concurrency-limit.ts";
 
 /** What answering calls stands on. */
 export interface RpcPorts {
   readonly access: AccessContext;
+  /** Gives slots to completions of the playground. */
+  readonly admission: AdmissionControl;
   /** What a drain waits for. */
   readonly calls: Calls;
   readonly refused: Refused;
@@ -52,7 +60,7 @@ export interface RpcOptions {
   readonly policies: ReadonlyMap<string, RpcPolicy>;
 }
 
-/** How many calls one account may have under way, besides streams: reports are made one after the other, for everybody. */
+/** Calls in flight per account, without streams: reports are made one after the other, for everybody. */
 const MAX_PER_ACCOUNT = 32;
 
 /** What is expected of a call whose RPC does not exist, before it is told so. */
@@ -60,14 +68,10 @@ const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
 
 /** Builds what answers calls: csrf, policy and session first, then Connect's handlers. */
 export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions): Rpcs {
-  const { access, calls, refused } = ports;
+  const { access, admission, calls, refused } = ports;
   /** Calls that no drain waits for. */
   const endless = new Calls(access.clock);
   const places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
-  const reading: Reading = {
-    ofAccount: new ConcurrencyLimit(MAX_READING.ofAccount),
-    ofAll: new ConcurrencyLimit(MAX_READING.ofAll),
-  };
   let draining = false;
   const handlers = connectHandlers(addRoutes, {
     maxBodyBytes: Math.max(...[...policies.values()].map(({ maxBodyBytes }) => maxBodyBytes)),
@@ -82,9 +86,20 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     return policy;
   };
 
+  /** A slot for a completion. Throws `rate_limited`, `overloaded`, or the call's reason. */
+  const enter = async (signedIn: SignedIn, open: OpenCall, bytes: number | undefined): Promise<Slot> => {
+    const caller = toCaller(signedIn);
+    try {
+      return await admission.enter(caller, open, { bytes });
+    } catch (reason) {
+      if (Failure.from(reason).code === "rate_limited") admission.refusedByLimits(caller, bytes);
+      throw reason;
+    }
+  };
+
   const run = async (exchange: RpcExchange, policy: RpcPolicy, opened: (done: () => void) => void): Promise<void> => {
     const { request, response, path, requestId } = exchange;
-    const { who, maxBodyBytes, streams, endsWithDrain } = policy;
+    const { who, maxBodyBytes, streams, isCompletion, endsWithDrain } = policy;
     const { clock } = access;
     const arrivedMs = clock.monotonic();
     const sessionId = ports.cookies.session.read(request.headers.cookie);
@@ -101,9 +116,11 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     const caller = { network, browser, browserToken, isForwarded, sessionId, signedIn };
     const call: ConsoleCall = { requestId, ...caller, arrivedMs, open };
     let release: (() => void) | undefined;
+    let slot: Slot | undefined;
     try {
       // Streams are counted where they are run.
       if (signedIn !== undefined && who !== "anybody" && !streams) release = takePlace(places, signedIn.account.id);
+      if (isCompletion) slot = await enter(signedIn!, open, declaredBytes(request));
       const handler = handlers.get(path)!;
       const asked: ConnectExchange = {
         request,
@@ -115,11 +132,11 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         contextValues: createContextValues().set(CALL, call),
         headerList: (header) => [...(streams ? STREAM_HEADERS : []), ...[...header].flat()],
       };
-      const releaseReading =
-        maxBodyBytes > MAX_BODY_BYTES ? takeReading(reading, signedIn?.account.id ?? "") : undefined;
-      const read = await readConnect(handler, asked).finally(releaseReading);
-      await runConnect(handler, asked, read());
+      const read = (): Promise<() => CheckedBody> => readConnect(handler, asked, slot);
+      const body = slot === undefined ? (await read())() : await readRequest(ports, { open, read }, slot);
+      await runConnect(handler, asked, body);
     } finally {
+      slot?.end();
       release?.();
     }
   };
@@ -138,7 +155,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         if (response.headersSent || failure.code === "cancelled") return void response.destroy();
         refused({ entrance: "console", requestId, target: path.slice(0, 256), failure });
         const streamType = policy?.streams ? request.headers["content-type"] : undefined;
-        refuse(response, failure, { requestId, streamType });
+        refuse(failure, { request, response, requestId, streamType });
       } finally {
         done();
       }
@@ -151,31 +168,22 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   };
 }
 
-/** Large bodies, such as the playground's, that may be arriving at the same time. */
-const MAX_READING = { ofAccount: 4, ofAll: 16 } as const;
-
-type Reading = Readonly<Record<keyof typeof MAX_READING, ConcurrencyLimit>>;
-
-/** Lets one more large body arrive. Throws `rate_limited` or `overloaded` when there are as many as there may be. */
-function takeReading({ ofAccount, ofAll }: Reading, accountId: string): () => void {
-  const release = takePlace(ofAccount, accountId);
-  const releaseAll = ofAll.take("all");
-  if (releaseAll === undefined) {
-    release();
-    throw new Failure("overloaded", "Too many large requests are arriving at the dashboard. Try again shortly.");
-  }
-  return () => {
-    release();
-    releaseAll();
-  };
-}
-
 /** Takes a place for one more call. Throws `rate_limited` when there is none. */
 function takePlace(places: ConcurrencyLimit, accountId: string): () => void {
   const release = places.take(accountId);
   if (release !== undefined) return release;
   const what = `This account has reached the maximum of ${places.most} concurrent dashboard calls`;
   throw new Failure("rate_limited", `${what}. Try again when one completes.`, { retryAfterMs: 1_000 });
+}
+
+/** Caller of a playground completion at admission: the key that it uses is in the body. */
+function toCaller({ account }: SignedIn): Parameters<AdmissionControl["enter"]>[0] {
+  return {
+    keyFamilyId: `playground of ${account.id}`,
+    accountId: account.id,
+    limits: NO_LIMITS,
+    accountLimits: account.limits,
+  };
 }
 
 /** Reverse proxies of the nginx family would otherwise hold messages back. */

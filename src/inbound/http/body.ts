@@ -80,3 +80,31 @@ export function tooLarge(maxBytes: number): Failure {
   const limit = kib < 1024 ? `${kib} KiB` : `${kib / 1024} MiB`;
   return new Failure("request_too_large", `The request body is larger than ${limit}.`);
 }
+
+/** Time in which the rest of a refused body is read and dropped, so that the caller can read the refusal. */
+const LINGER_MS = 1000;
+/** Bodies up to this size are read to the end when their request is refused temporarily. */
+const DROPPED_BYTES = 64 * 1024;
+/** Temporary failures, with which requests are refused before their bodies are read. */
+const TEMPORARY: ReadonlySet<Failure["code"]> = new Set(["overloaded", "rate_limited"]);
+
+/** Whether a refused request has more of its body to come than Node should read and drop: its connection must be closed. */
+export function hasUnreadBody({ complete, headers }: IncomingMessage, { code }: Failure): boolean {
+  const length = Number(headers["content-length"] ?? 0);
+  // A client that waits for `100 Continue` may never send its body.
+  const mayNotCome = headers.expect !== undefined && length > 0;
+  // A temporarily refused caller keeps its connection.
+  const dropped = TEMPORARY.has(code) ? DROPPED_BYTES : 0;
+  return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > dropped);
+}
+
+/**
+ * Ends a written response after the rest of the request's body, or closes the connection after a while. Closing with unread
+ * bytes would reset the connection, and the caller might not read the response.
+ */
+export function endAfterBody({ request, response }: BodySource): void {
+  const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
+  request.once("end", () => response.end());
+  request.once("close", () => clearTimeout(timer));
+  request.resume();
+}

@@ -11,18 +11,11 @@ import type { Calls, OpenCall } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../failure-table.ts";
 import { toLimitHeaders } from "../headers.ts";
-import { type BodyMeter, readBody } from "./body.ts";
+import { type BodyMeter, endAfterBody, hasUnreadBody, readBody } from "./body.ts";
 import { isSmall, release, writeSlices } from "./stream.ts";
 
 /** Size limit of JSON bodies in bytes. */
 export const MAX_BODY_BYTES = 32 * 1024 * 1024;
-/** Time in which the rest of a refused body is read and dropped, so that the caller can read the refusal. */
-const LINGER_MS = 1000;
-
-/** Bodies up to this size are read to the end when their request is refused temporarily. */
-const DROPPED_BYTES = 64 * 1024;
-/** Temporary failures, with which requests are refused before their bodies are read. */
-const WAITS: ReadonlySet<Failure["code"]> = new Set(["overloaded", "rate_limited"]);
 
 /** Headers of every API response: no caching, no type sniffing. */
 export const PRIVATE_HEADERS = ["cache-control", "no-store", "x-content-type-options", "nosniff"] as const;
@@ -79,7 +72,7 @@ export class Exchange {
     this.#head(status, Buffer.byteLength(text), headers);
     if (!lingers) return void response.end(text);
     response.write(text);
-    this.#linger();
+    endAfterBody(this);
   }
 
   /** Writes a JSON response that may be large, with back-pressure. Throws the call's reason. */
@@ -129,19 +122,9 @@ export class Exchange {
     const waitMs = retryAfterMs(failure);
     if (waitMs !== undefined)
       more.push(["retry-after", String(Math.ceil(waitMs / 1000))], ["retry-after-ms", String(Math.ceil(waitMs))]);
-    // A temporarily refused caller keeps its connection.
-    const unread = this.#hasUnreadBody(WAITS.has(failure.code) ? DROPPED_BYTES : 0);
+    const unread = hasUnreadBody(this.request, failure);
     if (unread) more.push(["connection", "close"]);
     this.#json(status, body, { headers: more, lingers: unread });
-  }
-
-  /** Whether more than `bytes` of the body may still come; Node reads and drops less. */
-  #hasUnreadBody(dropped: number): boolean {
-    const { complete, headers } = this.request;
-    const length = Number(headers["content-length"] ?? 0);
-    // A client that waits for `100 Continue` may never send its body.
-    const mayNotCome = headers.expect !== undefined && length > 0;
-    return !complete && (headers["transfer-encoding"] !== undefined || mayNotCome || length > dropped);
   }
 
   /** Headers of this exchange plus `more`, as the flat list that `writeHead` takes without copying. */
@@ -156,18 +139,6 @@ export class Exchange {
   /** Reads the body. Throws `request_too_large`, what the meter throws, or the call's reason. */
   body(open: OpenCall, meter: BodyMeter): Promise<Buffer> {
     return readBody(this, open, { maxBytes: MAX_BODY_BYTES, meter });
-  }
-
-  /**
-   * Reads and drops the rest of the body for a while: closing with unread bytes resets the connection, and the caller might
-   * not read the response.
-   */
-  #linger(): void {
-    const { request, response } = this;
-    const timer = setTimeout(() => request.socket.destroy(), LINGER_MS);
-    request.once("end", () => response.end());
-    request.once("close", () => clearTimeout(timer));
-    request.resume();
   }
 }
 

@@ -5,8 +5,12 @@ import { connect } from "node:net";
 /** What is sent. */
 export interface Attack {
   readonly port: number;
-  readonly key: string;
+  readonly path: string;
+  /** Header lines with the credential and the content type. */
+  readonly headers: readonly string[];
   readonly connections: number;
+  /** Whether the body is one message in Connect's envelope. */
+  readonly enveloped: boolean;
   /** The body, repeated from a short text: `prefix`, `piece` this many times, `suffix`. */
   readonly prefix: string;
   readonly piece: string;
@@ -15,11 +19,12 @@ export interface Attack {
 }
 
 const attack = JSON.parse(process.argv[2]!) as Attack;
-const body = attack.prefix + attack.piece.repeat(attack.times) + attack.suffix;
-const request = Buffer.from(
-  `POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer ${attack.key}\r\n` +
-    `content-type: application/json\r\ncontent-length: ${Buffer.byteLength(body)}\r\n\r\n${body}`,
-);
+const message = Buffer.from(attack.prefix + attack.piece.repeat(attack.times) + attack.suffix);
+const envelope = Buffer.alloc(attack.enveloped ? 5 : 0);
+if (attack.enveloped) envelope.writeUInt32BE(message.length, 1);
+const body = Buffer.concat([envelope, message]);
+const head = [`POST ${attack.path} HTTP/1.1`, "host: 127.0.0.1", ...attack.headers, `content-length: ${body.length}`];
+const request = Buffer.concat([Buffer.from(`${head.join("\r\n")}\r\n\r\n`), body]);
 const counts: Record<string, number> = {};
 /** The pause after a connection that ended without an answer, in milliseconds. */
 const PAUSE_MS = 20;

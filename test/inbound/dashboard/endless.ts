@@ -25,6 +25,7 @@ export async function startEndless() {
   const rpcs = createRpcs(
     {
       access,
+      admission: roomyAdmission(systemClock),
       calls,
       refused: () => undefined,
       csrf: createCsrfCheck(undefined),

@@ -108,10 +108,11 @@ export const JSON_TYPE = { "content-type": "application/json" };
 /** The console behind the real HTTP entrance on a free port, with everything it stands on in memory, or on this ledger and usage. */
 export async function startConsole(
   options: Partial<ConsoleOptions> &
-    Partial<Pick<ConsolePorts, "ledger" | "usage">> &
+    Partial<Pick<ConsolePorts, "ledger" | "usage" | "admission">> &
     Parameters<typeof setUpAccess>[0] & { readonly stream?: Completions["stream"] } = {},
 ): Promise<ConsoleUnderTest> {
-  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, stream = never, ...changes } = options;
+  const { publicUrl, trustedProxies = [], files, ledger: kept, usage: used, stream = never, ...others } = options;
+  const { admission = roomyAdmission(systemClock), ...changes } = others;
   const access = setUpAccess(changes);
   const keys = memoryKeyStore();
   const usage = askedUsage();
@@ -139,6 +140,7 @@ export async function startConsole(
       configuration: () => CONFIGURATION,
       accountLimits: { ...NO_LIMITS, requestsPerMinute: 600 },
       completions: { stream },
+      admission,
       calls,
       version: "1.2.3",
       refused,
@@ -155,7 +157,7 @@ export async function startConsole(
       limitsOf: () => ({ requests: undefined, tokens: undefined }),
       authenticate: (authorization) => authenticator.authenticate(bearerToken(authorization)),
       calls,
-      admission: roomyAdmission(systemClock),
+      admission,
       connections: anyConnections(),
       clock: systemClock,
       refused,

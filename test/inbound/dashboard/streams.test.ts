@@ -4,7 +4,9 @@ import { Code, ConnectError } from "@connectrpc/connect";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { BadRequestSchema, ErrorInfoSchema } from "../../../gen/google/rpc/error_details_pb.js";
 import { StreamPlaygroundRequestSchema } from "../../../gen/parley/console/v1/playground_pb.js";
+import { systemClock } from "../../../src/core/clock.ts";
 import { Failure } from "../../../src/core/failure.ts";
+import { roomyAdmission } from "../../support/admission.ts";
 import { Answers } from "./answers.ts";
 import { startEndless } from "./endless.ts";
 import { type Browser, type ConsoleUnderTest, startConsole } from "./set-up.ts";
@@ -223,9 +225,13 @@ describe("a stream's request", () => {
     await expectNothingHeld();
   });
 
-  it("is one of at most four of an account that arrive at the same time", async () => {
+  it("of the playground takes a slot of the process before it is read", async () => {
+    site.close();
+    site = await startConsole({ stream: answers.stream, admission: roomyAdmission(systemClock, 2) });
+    ada = await site.signedUp("ada");
+    keyId = (await ada.key.create({ name: "try" })).key!.id;
     const { headers } = playgroundRequest();
-    const arriving = Array.from({ length: 4 }, () => {
+    const arriving = Array.from({ length: 2 }, () => {
       const request = sendRequest({
         port: site.server.port,
         host: "127.0.0.1",
@@ -236,10 +242,15 @@ describe("a stream's request", () => {
       request.write("{");
       return request;
     });
-    await expect.poll(() => site.calls.active).toBe(4);
-    const fifth = ada.playground.stream({ keyId, completion: { model: "words" } });
-    expect((await endOf(fifth))?.code).toBe(Code.ResourceExhausted);
+    await expect.poll(() => site.calls.active).toBe(2);
+    const refused = async (): Promise<Code | undefined> => (await (await begin()).end)?.code;
+    expect(await refused()).toBe(Code.Unavailable);
     for (const request of arriving) request.destroy();
+    await expectNothingHeld();
+    // The slot is held until the answer ends.
+    const readings = [await begin(), await begin()];
+    expect(await refused()).toBe(Code.Unavailable);
+    for (const { leave } of readings) leave();
     await expectNothingHeld();
     (await begin()).leave();
   });
