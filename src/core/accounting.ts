@@ -79,6 +79,8 @@ export interface Reserved {
   readonly sent: SentSize;
   /** Reserved for budgets; undefined when a model of the plan has no price. */
   readonly costMicroUsd: number | undefined;
+  /** Whether a budget of the key or its account limits the completion. */
+  readonly hasBudget: boolean;
 }
 
 /** Collects the facts of one completion while it runs, and records them once at its end. */
@@ -281,9 +283,11 @@ export class CompletionAccounting {
 
   #settle(attempt: UncountedAttempt, outcome: RestOutcome | undefined): void {
     const { committed } = attempt;
+    const { prompt, hasBudget } = this.#reserved!;
     const booking = bookUncounted(attempt, {
       request: this.#request,
-      prompt: this.#reserved!.prompt,
+      prompt,
+      hasBudget,
       seen: committed ? this.#answer : NOTHING_SEEN,
       outcome,
     });
@@ -326,6 +330,7 @@ interface Booking {
 interface UncountedFacts {
   readonly request: Capped;
   readonly prompt: PromptSize;
+  readonly hasBudget: boolean;
   /** Size of the part of its answer that core received. */
   readonly seen: AnswerSize;
   /** What the provider sent after the end of the attempt; undefined when its connection was closed at once. */
@@ -334,12 +339,13 @@ interface UncountedFacts {
 
 /**
  * What a provider may bill for an attempt: its own count if it came in time, nothing if it refused the request. Otherwise an
- * estimate: the prompt by its size (with documents or searches: the context window), and as many answer tokens as the model
- * can generate in the elapsed time, at least those received and at most those allowed by the request.
+ * estimate: the prompt by its size (under a budget: its upper bound; with documents or searches: the context window), and as
+ * many answer tokens as the model can generate in the elapsed time, at least those received and at most those allowed by the
+ * request.
  */
 function bookUncounted(
   { model, sent, progress, ...attempt }: UncountedAttempt,
-  { request, prompt, seen, outcome }: UncountedFacts,
+  { request, prompt, hasBudget, seen, outcome }: UncountedFacts,
 ): Booking {
   if (outcome?.usage !== undefined) return book(toTokenCounts(outcome.usage), { model, sent }, false);
   if (outcome?.refused === true || progress.unsent) return { tokens: NO_TOKENS, costMicroUsd: 0, estimated: false };
@@ -350,10 +356,12 @@ function bookUncounted(
     pictures: seen.pictures + (later?.pictures ?? 0),
   });
   const generated = Math.ceil((elapsedMs / 1000) * model.maxTokensPerSecond) * (request.n ?? 1);
+  // Only the provider knows how many tokens a document or a search adds to the prompt. A caller with a budget could send text
+  // of more tokens than the estimate, and leave each time.
+  const isEstimable = !hasBudget && !prompt.unbounded && !sent.searches;
   const tokens = {
     ...NO_TOKENS,
-    // Only the provider knows how many tokens a document or a search adds to the prompt.
-    prompt: prompt.unbounded || sent.searches ? most.prompt : Math.min(estimateTokens(prompt), most.prompt),
+    prompt: isEstimable ? Math.min(estimateTokens(prompt), most.prompt) : most.prompt,
     completion: Math.min(Math.max(said, generated), most.completion),
   };
   return book(tokens, { model, sent }, true);

@@ -29,12 +29,12 @@ export function deltaChunk(choiceIndex: number, content: Delta["content"]): Comp
   return toChunk({ case: "delta", value: { $typeName: "parley.v1.Delta", choiceIndex, content } });
 }
 
-/** A chunk that ends a choice. */
-export function finishChunk(
-  choiceIndex: number,
-  finishReason: FinishReason,
-  nativeFinishReason: string,
-): CompletionChunk {
+/** Provider's word for the end of a choice. Anything else is not passed on: it could be a credential or a text. */
+const NATIVE_REASON = /^[A-Za-z_]{1,64}$/;
+
+/** A chunk that ends a choice. `native`: the provider's word for it; empty for anything that is not a word. */
+export function finishChunk(choiceIndex: number, finishReason: FinishReason, native: string): CompletionChunk {
+  const nativeFinishReason = NATIVE_REASON.test(native) ? native : "";
   const value = { $typeName: "parley.v1.ChoiceFinish", choiceIndex, finishReason, nativeFinishReason } as const;
   return toChunk({ case: "finish", value });
 }

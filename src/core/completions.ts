@@ -135,7 +135,7 @@ async function reserve({ limiter, ledger }: CorePorts, plan: Plan, call: Call): 
   const { tokens, costMicroUsd } = worstCase(request, { prompt, sent }, candidates);
   const reservation = await limiter.reserve({ principal, completionId, lastsMs, tokens, costMicroUsd });
   call.admitted(reservation.facts);
-  return { reservation, prompt, sent, costMicroUsd };
+  return { reservation, prompt, sent, costMicroUsd, hasBudget: limiter.hasBudget(principal) };
 }
 
 /**

@@ -13,6 +13,7 @@ import { createCompletions } from "../../src/core/completions.ts";
 import { Failure } from "../../src/core/failure.ts";
 import type { CompletionRecord, LedgerEntry } from "../../src/core/ledger.ts";
 import type { LimitFacts } from "../../src/core/limiter.ts";
+import type { Principal } from "../../src/core/principal.ts";
 import type { Emit } from "../../src/core/provider.ts";
 import { collect, createWorld, fails, outcomes, said, say, serves, type WorldOptions } from "../router/routed.ts";
 import { batchesOf } from "../support/batches.ts";
@@ -39,6 +40,8 @@ interface CoreOptions extends WorldOptions {
   /** What the limiter answers to everybody. */
   readonly refusal?: Failure;
   readonly ledger?: Parameters<typeof memoryLedger>[0];
+  /** Default: a key without limits. */
+  readonly principal?: Principal;
 }
 
 /** Core over scripted models, for a key that may use all but the models and capabilities listed as forbidden. */
@@ -66,6 +69,7 @@ function createCore(options: CoreOptions, forbidden: readonly string[] = []) {
   });
   const caller = new AbortController();
   const call = callOf({
+    ...(options.principal && { principal: options.principal }),
     signal: caller.signal,
     arrivedMs: world.clock.monotonic() - 7,
     admitted: (facts) => void told.push(facts),
@@ -647,6 +651,28 @@ describe("an attempt that ended without the provider's count", () => {
     await core.world.clock.pass(2_000);
     await core.settling.idle();
     expect(core.entries[0]!.tokens.completion).toBeGreaterThanOrEqual(2_500);
+  });
+
+  it.each([
+    ["an estimate of its prompt without a budget", undefined, [1_000, 1_100]],
+    ["the upper bound of its prompt under a budget", 5_000_000, [4_000, 5_000]],
+  ] as const)("is booked by %s", async (_, monthlyBudgetMicroUsd, [least, most]) => {
+    const limits = { ...somebody.limits, monthlyBudgetMicroUsd };
+    const core = createCore({
+      scripts: { a: [{ ending: "hang" }] },
+      facts: { timeouts },
+      principal: { ...somebody, limits },
+    });
+    core.world.clock.after(500, () => core.caller.abort(gone));
+    // Tokenizers have two tokens for what is estimated as a half.
+    const messages = [message(Role.USER, "}{".repeat(2_000))];
+    await expect(core.create({ messages })).rejects.toMatchObject({ code: "cancelled" });
+    await core.world.clock.pass(2_000);
+    await core.settling.idle();
+    const [{ tokens, costMicroUsd }] = core.entries as [LedgerEntry];
+    expect(tokens.prompt).toBeGreaterThanOrEqual(least);
+    expect(tokens.prompt).toBeLessThanOrEqual(most);
+    expect(costMicroUsd).toBeLessThanOrEqual(core.demands[0]!.costMicroUsd!);
   });
 
   it("costs nothing when the provider turns out to have refused it", async () => {

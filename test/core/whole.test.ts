@@ -108,7 +108,7 @@ const choice = fc
         FinishReason.TOOL_CALLS,
         FinishReason.CONTENT_FILTER,
       ),
-      nativeFinishReason: fc.string(),
+      nativeFinishReason: fc.constantFrom("stop", "MAX_TOKENS", "end_turn", ""),
       tokens,
     },
     { requiredKeys: ["finishReason", "nativeFinishReason"] },
@@ -199,6 +199,19 @@ describe("a whole answer", () => {
       }),
       { numRuns: 300 },
     );
+  });
+});
+
+describe("the provider's word for an end", () => {
+  it.each([
+    ["end_turn", "end_turn"],
+    ["MAX_TOKENS", "MAX_TOKENS"],
+    ["sk-live-1234", ""],
+    ["because of this:", ""],
+    ["a".repeat(65), ""],
+  ])("is passed on when it is a word: %s", (native, expected) => {
+    const { choices } = fold([finishChunk(0, FinishReason.STOP, native)]);
+    expect(choices[0]!.nativeFinishReason).toBe(expected);
   });
 });
 

@@ -351,7 +351,7 @@ export declare type Choice = Message<"parley.v1.Choice"> & {
   finishReason: FinishReason;
 
   /**
-   * The provider's own word for why it ended, such as `end_turn` or `STOP`.
+   * The provider's own word for why it ended, such as `end_turn` or `STOP`: letters and underscores, at most 64; else empty.
    *
    * @generated from field: string native_finish_reason = 4;
    */

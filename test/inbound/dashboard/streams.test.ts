@@ -250,7 +250,7 @@ describe("a stream's request", () => {
     // The slot is held until the answer ends.
     const readings = [await begin(), await begin()];
     expect(await refused()).toBe(Code.Unavailable);
-    for (const { leave } of readings) leave();
+    for (const reading of readings) reading.leave();
     await expectNothingHeld();
     (await begin()).leave();
   });
