@@ -21,7 +21,7 @@ import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders 
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import type { Encoded } from "./definition.ts";
-import { toServiceError } from "./status.ts";
+import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
 type AnyCall = ServerUnaryCall<Encoded<Message>, Message> | ServerWritableStream<Encoded<Message>, Message>;
 type CompletionCall =
@@ -40,6 +40,8 @@ interface Opened {
   readonly hops: number;
   /** The caller's limits, as last heard; undefined as long as nobody knows who calls. */
   limits: LimitFacts | undefined;
+  /** Whether a stream's metadata was sent. */
+  hasMetadata: boolean;
   /** The handler has said all; the call ends when that is out. */
   answered(): void;
 }
@@ -132,7 +134,7 @@ async function answer<I extends Message, O extends Message>(
     const { requestId } = opened;
     if (!hasBegun) services.refused({ entrance: "grpc", requestId, target: call.getPath(), failure });
     opened.answered();
-    reply(toError(opened, failure));
+    reply(toServiceError(failure, factsOf(opened, failure)));
   }
 }
 
@@ -158,7 +160,7 @@ async function complete(services: EdgeServices, call: CompletionCall, { run, fai
     run: (request, principal) => run(request, principal, opened),
     fail(failure) {
       opened.answered();
-      fail(toError(opened, failure));
+      fail(toCompletionError(failure, factsOf(opened, failure)));
     },
   });
 }
@@ -174,6 +176,7 @@ async function writeStream(
       if (chunk.event.case === "start") {
         const facts = routingOfStart(chunk.event.value, request.model, clock.monotonic() - opened.arrivedMs);
         call.sendMetadata(toMetadata(opened, facts));
+        opened.hasMetadata = true;
       }
       hasRoom = call.write(chunk);
     }
@@ -187,8 +190,8 @@ async function authenticate(services: EdgeServices, call: AnyCall, opened: Opene
   return principal;
 }
 
-function toError({ requestId, limits }: Opened, failure: Failure): ReturnType<typeof toServiceError> {
-  return toServiceError(failure, { requestId, limits: failure.limits ?? limits });
+function factsOf({ requestId, limits, hasMetadata }: Opened, failure: Failure): CallFacts {
+  return { requestId, limits: failure.limits ?? limits, hasMetadata };
 }
 
 function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
@@ -224,7 +227,7 @@ function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
     closeIfOver();
   };
   const hops = readHops(firstText(call.metadata, HOPS_HEADER));
-  return { requestId, open, arrivedMs, hops, limits: undefined, answered };
+  return { requestId, open, arrivedMs, hops, limits: undefined, hasMetadata: false, answered };
 }
 
 function remainingMs(deadline: Date | number, nowMs: number): number | undefined {

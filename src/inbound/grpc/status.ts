@@ -6,7 +6,7 @@ import { Failure } from "../../core/failure.ts";
 import type { LimitFacts } from "../../core/limiter.ts";
 import { requestIdFrom } from "../calls.ts";
 import { errorDetails } from "../error-details.ts";
-import { FAILURE_TABLE } from "../failure-table.ts";
+import { FAILURE_TABLE, isFinal, retryAfterMs } from "../failure-table.ts";
 import { toLimitHeaders } from "../headers.ts";
 
 /**
@@ -16,20 +16,34 @@ import { toLimitHeaders } from "../headers.ts";
 const MAX_DETAILS_BYTES = 4096;
 const SHORT_REASON_CHARS = 60;
 
-/** Facts in the trailers of every call: request ID and, if known, the caller's limits. */
+/** Facts in the trailers of a failed call: request ID and, if known, the caller's limits. */
 export interface CallFacts {
   readonly requestId: string;
   readonly limits: LimitFacts | undefined;
+  /** Whether the metadata was sent with a first message. Trailers do not repeat it: clients join both to one value. */
+  readonly hasMetadata?: boolean;
 }
 
 /** Converts a failure into the status of a call, with `google.rpc` details and the facts in the trailers. */
-export function toServiceError(failure: Failure, { requestId, limits }: CallFacts): ServiceError {
+export function toServiceError(failure: Failure, { requestId, limits, hasMetadata = false }: CallFacts): ServiceError {
   const code = FAILURE_TABLE[failure.code].grpc;
   const metadata = new Metadata();
-  metadata.set("x-request-id", requestId);
-  if (limits !== undefined) for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
+  if (!hasMetadata) metadata.set("x-request-id", requestId);
+  if (!hasMetadata && limits !== undefined)
+    for (const [name, value] of toLimitHeaders(limits)) metadata.set(name, value);
   metadata.set("grpc-status-details-bin", encodeDetails(failure, requestId));
   return Object.assign(new Error(failure.message), { code, details: failure.message, metadata });
+}
+
+/**
+ * The same for a completion, with `grpc-retry-pushback-ms` for clients that retry by a policy and do not read RetryInfo: the
+ * wait, or -1 when a retry does not help.
+ */
+export function toCompletionError(failure: Failure, facts: CallFacts): ServiceError {
+  const error = toServiceError(failure, facts);
+  const waitMs = isFinal(failure) ? -1 : (retryAfterMs(failure) ?? -1);
+  error.metadata.set("grpc-retry-pushback-ms", String(Math.ceil(waitMs)));
+  return error;
 }
 
 /** Converts the refusal of a call without a key into its status. */

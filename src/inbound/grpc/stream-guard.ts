@@ -5,7 +5,7 @@ import { arrivesTooSlowly } from "../arrival-limits.ts";
 import { requestIdFrom } from "../calls.ts";
 import { WRITE_STALL_MS } from "../drain.ts";
 import type { EdgeServices } from "../services.ts";
-import { toServiceError } from "./status.ts";
+import { toCompletionError } from "./status.ts";
 
 /** Time limit of an arriving request, as over HTTP/1.1. */
 const ARRIVAL_MS = 60_000;
@@ -161,7 +161,7 @@ export class StreamGuard {
     if (stream.destroyed || stream.closed) return;
     const requestId = requestIdFrom(this.#headers["x-request-id"]?.toString());
     this.#services.refused({ entrance: "grpc", requestId, target: this.#target.slice(0, 256), failure });
-    const { code, details, metadata } = toServiceError(failure, { requestId, limits: undefined });
+    const { code, details, metadata } = toCompletionError(failure, { requestId, limits: undefined });
     const status = {
       ...metadata.toHttp2Headers(),
       "grpc-status": String(code),

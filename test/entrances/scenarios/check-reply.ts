@@ -66,12 +66,15 @@ function checkHttpFailure({ failure }: Reply, expected: ExpectedFailure): void {
 }
 
 function checkGrpcFailure(failure: SeenFailure, expected: ExpectedFailure): void {
-  const { grpc, code, waits } = look(expected);
+  const { grpc, code, waits, final } = look(expected);
   expect(failure).toMatchObject({
     status: `${grpc} ${expected.failure.toUpperCase()}`,
     code: expected.detail ?? (code === "absent" ? null : code),
+    final: final === true || waits !== true || countTriedModels(expected) > 1,
   });
   checkWait(failure, expected, waits === true);
+  const { retryAfterS } = failure;
+  expect(failure.pushbackMs).toBe(failure.final === true ? -1 : Math.ceil(retryAfterS! * 1000));
 }
 
 function checkWait({ retryAfterS }: SeenFailure, expected: ExpectedFailure, waits: boolean): void {

@@ -58,6 +58,7 @@ export function readError({ code, details: message, metadata }: ServiceError): S
   const fields = find((detail) => anyUnpack(detail, BadRequestSchema))?.fieldViolations;
   const delay = find((detail) => anyUnpack(detail, RetryInfoSchema))?.retryDelay;
   const list = find((detail) => anyUnpack(detail, AttemptListSchema));
+  const pushbackMs = metadata.get("grpc-retry-pushback-ms")[0];
   return {
     status: `${Status[code]} ${info?.reason ?? "without details"}`,
     code: info?.metadata["error_code"] ?? null,
@@ -65,7 +66,8 @@ export function readError({ code, details: message, metadata }: ServiceError): S
     param: fields?.[0]?.field ?? null,
     attempts: (list?.attempts ?? []).map(readAttempt),
     retryAfterS: delay && durationMs(delay) / 1000,
-    final: undefined,
+    final: pushbackMs === "-1",
+    ...(pushbackMs !== undefined && { pushbackMs: Number(pushbackMs) }),
   };
 }
 

@@ -36,8 +36,10 @@ export interface SeenFailure {
   readonly param: string | null;
   readonly attempts: readonly string[];
   readonly retryAfterS: number | undefined;
-  /** Whether `x-should-retry` is false. gRPC has no such word. */
+  /** Whether `x-should-retry` is false; over gRPC whether `grpc-retry-pushback-ms` is -1. */
   readonly final: boolean | undefined;
+  /** `grpc-retry-pushback-ms`, over gRPC. */
+  readonly pushbackMs?: number;
 }
 
 /** One call under way, from its caller's side. */

@@ -1,0 +1,93 @@
+import { readFileSync } from "node:fs";
+import { create } from "@bufbuild/protobuf";
+import { Client, credentials, Metadata, type ServiceError, status } from "@grpc/grpc-js";
+import { expect, it, onTestFinished } from "vitest";
+import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
+import { Role } from "../../gen/parley/v1/message_pb.js";
+import { serviceDefinition } from "../../src/inbound/grpc/definition.ts";
+import { startProduct } from "../support/product.ts";
+import { beginStream, localModel, startUpstream, textEvent, type UpstreamExchange } from "./support/upstream.ts";
+
+const SERVICE_CONFIG = readFileSync(new URL("../../proto/parley/v1/service_config.json", import.meta.url), "utf8");
+
+/** A stock client with the published service config, and a product whose only provider answers so. */
+async function start(answer: (exchange: UpstreamExchange) => void) {
+  const upstream = await startUpstream(answer);
+  onTestFinished(() => upstream.close());
+  const { providers, models } = localModel(upstream.url);
+  const [model] = Object.values(models);
+  const product = await startProduct({ config: { providers, models: { ...models, "local/other": model } } });
+  onTestFinished(() => product.stop());
+  const client = new Client(`127.0.0.1:${product.grpcPort}`, credentials.createInsecure(), {
+    "grpc.service_config": SERVICE_CONFIG,
+  });
+  onTestFinished(() => client.close());
+  const metadata = new Metadata();
+  metadata.set("authorization", `Bearer ${product.firstKey}`);
+  metadata.set("x-request-id", "req_mine");
+  const toRequest = (fallbackModels: string[]) => {
+    const message = create(CompletionRequestSchema, {
+      model: "local/test",
+      fallbackModels,
+      messages: [{ role: Role.USER, content: [{ content: { case: "text", value: "hi" } }] }],
+    });
+    return { bytes: 0, read: () => message };
+  };
+  const { create: whole, stream } = serviceDefinition(CompletionService);
+  return {
+    upstream,
+    create: (fallbackModels: string[] = [], timeoutMs = 60_000) =>
+      new Promise<ServiceError | null>((resolve) => {
+        const { path, requestSerialize, responseDeserialize } = whole!;
+        const options = { deadline: Date.now() + timeoutMs };
+        const request = toRequest(fallbackModels);
+        client.makeUnaryRequest(path, requestSerialize, responseDeserialize, request, metadata, options, resolve);
+      }),
+    stream: () =>
+      new Promise<{ headers: Metadata | undefined; error: ServiceError }>((resolve) => {
+        const { path, requestSerialize, responseDeserialize } = stream!;
+        const call = client.makeServerStreamRequest(
+          path,
+          requestSerialize,
+          responseDeserialize,
+          toRequest([]),
+          metadata,
+        );
+        let headers: Metadata | undefined;
+        call.on("metadata", (given: Metadata) => (headers = given));
+        call.on("error", (error: ServiceError) => resolve({ headers, error }));
+        call.resume();
+      }),
+  };
+}
+
+it("a stock retry policy does not repeat a completion whose fallbacks failed", async () => {
+  const { upstream, create } = await start(({ response }) => void response.writeHead(503).end("{}"));
+  const error = await create(["local/other"]);
+  expect(error?.code).toBe(status.UNAVAILABLE);
+  expect(error?.metadata.get("grpc-retry-pushback-ms")).toEqual(["-1"]);
+  // Both models, each with the retries of one plan.
+  expect(upstream.exchanges.length).toBeLessThanOrEqual(4);
+});
+
+it("a stock retry policy waits as long as it is told", async () => {
+  const { upstream, create } = await start(({ response }) => {
+    response.writeHead(429, { "retry-after": "20" }).end("{}");
+  });
+  // By its own backoff the client would have made its three attempts in less than four seconds.
+  const error = await create([], 5_000);
+  expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
+  expect(upstream.exchanges).toHaveLength(1);
+});
+
+it("a stream that breaks off does not repeat its metadata in the trailers", async () => {
+  const { stream } = await start(({ response }) => {
+    beginStream(response);
+    response.write(textEvent("Once"), () => response.destroy());
+  });
+  const { headers, error } = await stream();
+  expect(headers?.get("x-request-id")).toEqual(["req_mine"]);
+  expect(error.metadata.get("x-request-id")).toEqual([]);
+  expect(error.metadata.get("x-ratelimit-limit-requests")).toEqual([]);
+  expect(error.metadata.get("grpc-status-details-bin")).toHaveLength(1);
+});
