@@ -4,10 +4,11 @@
 // venv, and PyPI; fails where either cannot be had.
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtempSync, rmSync } from "node:fs";
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { buildContract } from "./reference/contract.ts";
 import { startThreeDialects } from "../test/product/support/three-dialects.ts";
 
 const tests = fileURLToPath(new URL("../test/python", import.meta.url));
@@ -50,11 +51,15 @@ async function install(python: string): Promise<void> {
 }
 
 async function runTests(python: string): Promise<void> {
+  const protos = join(folder, "parley-protos.tar.gz");
+  writeFileSync(protos, (await buildContract()).files.get("parley-protos.tar.gz")!);
   const running = await startThreeDialects();
   try {
     await run(python, ["-m", "pytest", "--config-file", join(tests, "pytest.ini"), ...process.argv.slice(2), tests], {
       PARLEY_BASE_URL: running.baseURL,
       PARLEY_API_KEY: running.apiKey,
+      PARLEY_GRPC: `127.0.0.1:${running.product.grpcPort}`,
+      PARLEY_PROTOS: protos,
       // Otherwise the clients use a proxy even for loopback.
       NO_PROXY: "127.0.0.1",
       PYTHONDONTWRITEBYTECODE: "1",

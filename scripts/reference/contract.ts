@@ -9,6 +9,9 @@ import { tarGz } from "./tar.ts";
 
 const root = fileURLToPath(new URL("../..", import.meta.url));
 const PUBLIC = "parley/v1";
+const GOOGLE_PROTOS = join(root, "node_modules/google-gax/build/protos");
+/** Messages of error details, for languages without a package of them. */
+const DETAIL_PROTOS = new Set(["google/rpc/error_details.proto", "google/rpc/status.proto"]);
 const BUF = createRequire(import.meta.url)
   .resolve("@bufbuild/buf/package.json")
   .replace("package.json", "bin/buf");
@@ -21,18 +24,31 @@ export interface Contract {
   readonly files: ReadonlyMap<string, Buffer>;
 }
 
-/** Reads the public package's protos and builds their descriptors with buf. */
+/** Reads the public package's protos, builds their descriptors with buf, and packs them as a buf module. */
 export async function buildContract(): Promise<Contract> {
   const descriptors = await buildDescriptors();
-  const protos = new Map(
-    readdirSync(join(root, "proto", PUBLIC))
-      .toSorted()
-      .map((name) => [`${PUBLIC}/${name}`, readFileSync(join(root, "proto", PUBLIC, name))] as const),
+  const protos = readFolder(join(root, "proto", PUBLIC), `${PUBLIC}/`);
+  const details = readFolder(join(GOOGLE_PROTOS, "google/rpc"), "google/rpc/");
+  const archive = tarGz(
+    new Map([
+      ...readFolder(fileURLToPath(new URL("module", import.meta.url)), ""),
+      ...protos,
+      ...details.filter(([path]) => DETAIL_PROTOS.has(path)),
+    ]),
   );
   return {
     descriptors,
-    files: new Map([...protos, ["parley.binpb", descriptors], ["parley-protos.tar.gz", tarGz(protos)]]),
+    files: new Map([...protos, ["parley.binpb", descriptors], ["parley-protos.tar.gz", archive]]),
   };
+}
+
+/** The files of a folder in the order of their names, by their paths below `prefix`. */
+function readFolder(folder: string, prefix: string): (readonly [path: string, content: Buffer])[] {
+  return readdirSync(folder, { withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ name }) => name)
+    .toSorted()
+    .map((name) => [prefix + name, readFileSync(join(folder, name))] as const);
 }
 
 async function buildDescriptors(): Promise<Buffer> {

@@ -53,9 +53,9 @@ function refuseLosses(model: Model, { omitted, clamped }: Translation): Failure 
       field,
       description: `is not supported by ${model.id}, and the request is strict`,
     })),
-    ...clamped.map(({ field, to }) => ({
+    ...clamped.map(({ field, sent }) => ({
       field,
-      description: `would be moved to ${to} for ${model.id}, and the request is strict`,
+      description: `would be moved to ${sent} for ${model.id}, and the request is strict`,
     })),
   ];
   const [first] = violations;

@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
-import { mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { delimiter, join } from "node:path";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { type Product, startProduct } from "../support/product.ts";
@@ -50,36 +50,27 @@ describe("the contract's files", () => {
     }
   });
 
-  it("make a client that works", async () => {
+  it("are a buf module, and make a client that works as its README says", async () => {
     writeFileSync(join(folder, "protos.tar.gz"), await download("/proto/parley-protos.tar.gz"));
-    mkdirSync(join(folder, "proto"));
+    const module = join(folder, "proto");
+    mkdirSync(module);
     await run("tar", ["-xzf", "protos.tar.gz", "-C", "proto"], { cwd: folder });
-    const plugin = {
-      local: join(root, "node_modules/.bin/protoc-gen-es"),
-      out: "gen",
-      opt: ["target=js", "import_extension=js"],
-    };
-    writeFileSync(join(folder, "buf.yaml"), JSON.stringify({ version: "v2", modules: [{ path: "proto" }] }));
-    writeFileSync(join(folder, "buf.gen.yaml"), JSON.stringify({ version: "v2", plugins: [plugin] }));
-    await run(process.execPath, [BUF, "generate"], { cwd: folder });
+    await run(process.execPath, [BUF, "lint"], { cwd: module });
+    const template = readFileSync(join(module, "buf.gen.yaml"), "utf8");
+    const [head, ...plugins] = template.split(/^(?= {2}- local: )/m);
+    const typescript = plugins.filter((plugin) => plugin.includes("protoc-gen-es"));
+    writeFileSync(join(module, "buf.gen.yaml"), [head, ...typescript].join(""));
     symlinkSync(join(root, "node_modules"), join(folder, "node_modules"));
-    const program = `
-      import { createClient } from "@connectrpc/connect";
-      import { createGrpcTransport } from "@connectrpc/connect-node";
-      import { CompletionService } from "./gen/parley/v1/completion_pb.js";
-      const client = createClient(CompletionService, createGrpcTransport({ baseUrl: "http://127.0.0.1:${product.grpcPort}" }));
-      const completion = await client.create(
-        { model: "alpha-haiku-4.5", messages: [{ role: 2, content: [{ content: { case: "text", value: "Hello!" } }] }] },
-        { headers: { authorization: "Bearer " + process.env.KEY } },
-      );
-      console.log(completion.choices[0].message.content[0].content.value);`;
-    writeFileSync(join(folder, "program.mjs"), program);
+    const path = [join(root, "node_modules/.bin"), process.env["PATH"]].join(delimiter);
+    await run(process.execPath, [BUF, "generate"], { cwd: module, env: { ...process.env, PATH: path } });
+    const program = /```ts\n(.*?)```/s.exec(readFileSync(join(module, "README.md"), "utf8"))?.[1] ?? "";
+    writeFileSync(join(module, "program.mjs"), program);
     const { stdout } = await run(process.execPath, ["program.mjs"], {
-      cwd: folder,
-      env: { KEY: product.firstKey },
+      cwd: module,
+      env: { PARLEY_API_KEY: product.firstKey, PARLEY_GRPC: `127.0.0.1:${product.grpcPort}` },
       timeout: 30_000,
     });
-    expect(stdout.trim()).not.toBe("");
+    expect(stdout).toContain("Tell me about tides.");
   });
 
   it("describe themselves, with their comments, to tools that read descriptors", async () => {

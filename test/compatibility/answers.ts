@@ -9,7 +9,7 @@ import { TRANSLATORS } from "./dialects.ts";
 const report = create(ReportSchema, {
   attempts: [{ model: "m", outcome: "served", upstreamStatus: 200, reason: "-", durationMs: 1 }],
   omitted: ["seed"],
-  clamped: [{ field: "temperature", from: 1.4, to: 1 }],
+  clamped: [{ field: "temperature", requested: 1.4, sent: 1 }],
   costMicroUsd: 1n,
 });
 const head = { id: "chatcmpl-1", created: 1n, model: "m" };

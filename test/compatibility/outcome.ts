@@ -11,7 +11,7 @@ export interface Outcome {
   /** Paths of the upstream body that are other with the field than without. */
   readonly changed: readonly string[];
   readonly omitted: readonly string[];
-  readonly clamped: readonly { readonly field: string; readonly to: number }[];
+  readonly clamped: readonly { readonly field: string; readonly sent: number }[];
   /** The field that the refusal names; undefined when nothing was refused. */
   readonly refused: string | undefined;
 }
@@ -31,7 +31,7 @@ export function observe({ given, without = {} }: RequestSample, dialect: Dialect
   return {
     changed: changes(leaves(JSON.parse(plain.body.toString())), leaves(JSON.parse(translation.body.toString()))),
     omitted: translation.omitted.filter((field) => !plain.omitted.includes(field)).map(open),
-    clamped: translation.clamped.map(({ field, to }) => ({ field, to })),
+    clamped: translation.clamped.map(({ field, sent }) => ({ field, sent })),
     refused: undefined,
   };
 }
@@ -63,13 +63,13 @@ export function promisedBy({ field, cells, condition }: DialectRow, dialect: Dia
   const mapped = clause("mapped")?.code;
   const moved = clause("clamped");
   const { maxOutputTokens } = modelOf(dialect, condition);
-  const to = moved?.bound === "max_output_tokens" ? maxOutputTokens : Number(moved?.bound);
+  const sent = moved?.bound === "max_output_tokens" ? maxOutputTokens : Number(moved?.bound);
   const omitted = clause("omitted");
   const refused = clause("refused");
   return {
     changed: mapped ?? (clause("passed") && field) ?? (moved && ANYWHERE),
     omitted: omitted === undefined ? [] : [omitted.code ?? field],
-    clamped: moved === undefined ? [] : [{ field, to }],
+    clamped: moved === undefined ? [] : [{ field, sent }],
     refused: refused && (refused.code ?? field),
   };
 }

@@ -36,7 +36,7 @@ async function start(answer: (exchange: UpstreamExchange) => void) {
   const { create: whole, stream } = serviceDefinition(CompletionService);
   return {
     upstream,
-    create: (fallbackModels: string[] = [], timeoutMs = 60_000) =>
+    ask: (fallbackModels: string[] = [], timeoutMs = 60_000) =>
       new Promise<ServiceError | null>((resolve) => {
         const { path, requestSerialize, responseDeserialize } = whole!;
         const options = { deadline: Date.now() + timeoutMs };
@@ -62,8 +62,8 @@ async function start(answer: (exchange: UpstreamExchange) => void) {
 }
 
 it("a stock retry policy does not repeat a completion whose fallbacks failed", async () => {
-  const { upstream, create } = await start(({ response }) => void response.writeHead(503).end("{}"));
-  const error = await create(["local/other"]);
+  const { upstream, ask } = await start(({ response }) => void response.writeHead(503).end("{}"));
+  const error = await ask(["local/other"]);
   expect(error?.code).toBe(status.UNAVAILABLE);
   expect(error?.metadata.get("grpc-retry-pushback-ms")).toEqual(["-1"]);
   // Both models, each with the retries of one plan.
@@ -71,11 +71,11 @@ it("a stock retry policy does not repeat a completion whose fallbacks failed", a
 });
 
 it("a stock retry policy waits as long as it is told", async () => {
-  const { upstream, create } = await start(({ response }) => {
+  const { upstream, ask } = await start(({ response }) => {
     response.writeHead(429, { "retry-after": "20" }).end("{}");
   });
   // By its own backoff the client would have made its three attempts in less than four seconds.
-  const error = await create([], 5_000);
+  const error = await ask([], 5_000);
   expect(error?.code).toBe(status.DEADLINE_EXCEEDED);
   expect(upstream.exchanges).toHaveLength(1);
 });

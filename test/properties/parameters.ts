@@ -107,7 +107,7 @@ export function losesParameter(
       return !/JSON|json/u.test(body.toString());
     return said === undefined;
   });
-  const clamps = translation.clamped.filter(({ field, to }) => look(json, NAMES[dialect]?.[field] ?? "") !== to);
+  const clamps = translation.clamped.filter(({ field, sent }) => look(json, NAMES[dialect]?.[field] ?? "") !== sent);
   const stops = request.stop.filter((stop, index) => {
     return !translation.omitted.includes(`stop[${index}]`) && !body.includes(JSON.stringify(stop));
   });

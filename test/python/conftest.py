@@ -4,7 +4,7 @@ import base64
 
 import httpx
 import pytest
-from parley import ANTHROPIC_MODEL, GEMINI_MODEL, OPENAI_MODEL
+from product import ANTHROPIC_MODEL, GEMINI_MODEL, OPENAI_MODEL
 
 RED_PIXEL = base64.b64decode(
     "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR4nGP4z8DwHwAFAAH/iZk9HQAAAABJRU5ErkJggg=="

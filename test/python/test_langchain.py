@@ -6,7 +6,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage
 from langchain_openai import ChatOpenAI
 from langchain_tests.integration_tests import ChatModelIntegrationTests
-from parley import ANTHROPIC_MODEL, API_KEY, BASE_URL, GEMINI_MODEL, OPENAI_MODEL
+from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, GEMINI_MODEL, OPENAI_MODEL
 
 
 class Parley(ChatModelIntegrationTests):

@@ -6,7 +6,7 @@ from enum import StrEnum
 import openai
 import pytest
 from openai import AsyncOpenAI, OpenAI, pydantic_function_tool
-from parley import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL
+from product import ANTHROPIC_MODEL, API_KEY, BASE_URL, IMAGE_MODEL
 from pydantic import BaseModel, Field
 
 

@@ -16,7 +16,7 @@ function candidates(translations: Readonly<Record<string, Partial<Translation> |
 
 const ordinary = create(CompletionRequestSchema, {});
 const strict = create(CompletionRequestSchema, { strict: true });
-const clamp = create(ClampSchema, { field: "temperature", from: 1.5, to: 1 });
+const clamp = create(ClampSchema, { field: "temperature", requested: 1.5, sent: 1 });
 
 it("keeps the candidates in order and has the primary's request ready", () => {
   const models = candidates({

@@ -57,7 +57,7 @@ function Facts({ run }: { readonly run: Run }) {
       {omitted.length > 0 && <Fact name="Omitted (not supported by the provider)">{omitted.join(", ")}</Fact>}
       {clamped.length > 0 && (
         <Fact name="Clamped to the provider’s range">
-          {clamped.map(({ field, from, to }) => `${field} ${from} → ${to}`).join(", ")}
+          {clamped.map(({ field, requested, sent }) => `${field} ${requested} → ${sent}`).join(", ")}
         </Fact>
       )}
       {requestId !== "" && (

@@ -1176,8 +1176,17 @@ export declare const ReasoningEffortSchema: GenEnum<ReasoningEffort>;
  * `google.rpc.RetryInfo` (when waiting helps), and `parley.v1.AttemptList` (when upstream models were tried). The full
  * table stands in docs/errors.md.
  *
+ * Request metadata: `x-request-id` may be sent, and is then the ID of the call.
+ *
  * Response metadata, sent with the first message: `x-request-id`, `parley-requested-model`, `parley-served-model`,
- * `parley-attempts` and `parley-overhead-ms`. A failed call has `x-request-id` in its trailers.
+ * `parley-attempts`, `parley-overhead-ms` and the caller's limits (`x-ratelimit-limit-requests`, `-remaining-requests`,
+ * `-reset-requests`, and the same with `-tokens`). A call that fails before its first message has `x-request-id` and the
+ * limits in its trailers.
+ *
+ * Retries: a failed call has `grpc-retry-pushback-ms` in its trailers: the milliseconds to wait, or -1 when a retry does
+ * not help. `service_config.json` beside this file is a service config with timeouts and a retry policy.
+ *
+ * Message size: a generated picture may exceed the 4 MiB that most clients receive at most. Allow 64 MiB.
  *
  * @generated from service parley.v1.CompletionService
  */

@@ -129,16 +129,16 @@ export declare type Clamp = Message<"parley.v1.Clamp"> & {
   /**
    * What the request said.
    *
-   * @generated from field: double from = 2;
+   * @generated from field: double requested = 2;
    */
-  from: number;
+  requested: number;
 
   /**
    * What was sent instead.
    *
-   * @generated from field: double to = 3;
+   * @generated from field: double sent = 3;
    */
-  to: number;
+  sent: number;
 };
 
 /**

@@ -75,7 +75,7 @@ export function parley(report: Report): object {
   return {
     attempts: report.attempts.map(attempt),
     omitted: report.omitted,
-    clamped: report.clamped.map(({ field, from, to }) => ({ field, from, to })),
+    clamped: report.clamped.map(({ field, requested, sent }) => ({ field, requested, sent })),
     ...(report.costMicroUsd !== undefined && { cost_usd: Number(report.costMicroUsd) / 1_000_000 }),
   };
 }

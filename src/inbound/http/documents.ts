@@ -28,6 +28,7 @@ const DESCRIPTORS = "parley.binpb";
 
 const TYPES: Readonly<Record<string, string>> = {
   ".proto": "text/plain; charset=utf-8",
+  ".json": "application/json",
   ".gz": "application/gzip",
 };
 

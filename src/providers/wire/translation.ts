@@ -38,9 +38,9 @@ export class TranslationLog {
 
   /** Returns `value` clamped to the range, and logs a change. */
   clamp(field: string, value: number, [min, max]: readonly [min: number, max: number]): number {
-    const to = Math.min(Math.max(value, min), max);
-    if (to !== value) this.#clamped.push(create(ClampSchema, { field, from: value, to }));
-    return to;
+    const sent = Math.min(Math.max(value, min), max);
+    if (sent !== value) this.#clamped.push(create(ClampSchema, { field, requested: value, sent }));
+    return sent;
   }
 
   /** Encodes a picture, recording or document as base64 for the body. Its length does not count as text tokens. */

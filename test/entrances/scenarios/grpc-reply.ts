@@ -75,7 +75,7 @@ function readReport({ attempts, omitted, clamped }: Report): SeenReport {
   return {
     attempts: attempts.map(readAttempt),
     omitted,
-    clamped: clamped.map(({ field, from, to }) => `${field} ${from}>${to}`),
+    clamped: clamped.map(({ field, requested, sent }) => `${field} ${requested}>${sent}`),
   };
 }
 

@@ -32,7 +32,7 @@ interface ReplyJson {
   readonly parley?: {
     readonly attempts: readonly AttemptJson[];
     readonly omitted: readonly string[];
-    readonly clamped: readonly { readonly field: string; readonly from: number; readonly to: number }[];
+    readonly clamped: readonly { readonly field: string; readonly requested: number; readonly sent: number }[];
   };
   readonly error?: {
     readonly type: string;
@@ -84,7 +84,7 @@ function readReport({ attempts, omitted, clamped }: NonNullable<ReplyJson["parle
   return {
     attempts: attempts.map(readAttempt),
     omitted,
-    clamped: clamped.map(({ field, from, to }) => `${field} ${from}>${to}`),
+    clamped: clamped.map(({ field, requested, sent }) => `${field} ${requested}>${sent}`),
   };
 }
 

@@ -218,7 +218,7 @@ it("the parley object says how the answer came about", () => {
         { model: "b", outcome: "served", upstreamStatus: 200, startMs: 4, durationMs: 12 },
       ],
       omitted: ["seed"],
-      clamped: [{ field: "temperature", from: 1.5, to: 1 }],
+      clamped: [{ field: "temperature", requested: 1.5, sent: 1 }],
       costMicroUsd: 1_250n,
     },
   });
@@ -236,7 +236,7 @@ it("the parley object says how the answer came about", () => {
         { model: "b", outcome: "served", upstream_status: 200, reason: "", start_ms: 4, duration_ms: 12 },
       ],
       omitted: ["seed"],
-      clamped: [{ field: "temperature", from: 1.5, to: 1 }],
+      clamped: [{ field: "temperature", requested: 1.5, sent: 1 }],
       cost_usd: 0.00125,
     },
   });

@@ -22,7 +22,7 @@ import { bodyOf, refusalOf, translate } from "./translating.ts";
 describe("what is omitted or clamped", () => {
   const noted = (init: Parameters<typeof request>[0], model: UpstreamModel = budgetModel()): unknown => {
     const { omitted, clamped } = translate(request(init), model);
-    return [...omitted, ...clamped.map(({ field, from, to }) => `${field}: ${from} -> ${to}`)];
+    return [...omitted, ...clamped.map(({ field, requested, sent }) => `${field}: ${requested} -> ${sent}`)];
   };
   const optionsOf = (effort: ReasoningEffort): Parameters<typeof request>[0] => ({
     reasoningEffort: effort,

@@ -121,8 +121,8 @@ describe("parameters", () => {
       generationConfig: { temperature: 1, maxOutputTokens: 65_536 },
     });
     expect(clamped).toMatchObject([
-      { field: "temperature", from: 1.4, to: 1 },
-      { field: "max_tokens", from: 100_000, to: 65_536 },
+      { field: "temperature", requested: 1.4, sent: 1 },
+      { field: "max_tokens", requested: 100_000, sent: 65_536 },
     ]);
   });
 

@@ -27,7 +27,7 @@ function translate(request: RequestInit, model: UpstreamModel = modelThat(), mod
   return {
     body: JSON.parse(translation.body.toString()),
     omitted,
-    clamped: clamped.map(({ field, from, to }) => ({ field, from, to })),
+    clamped: clamped.map(({ field, requested, sent }) => ({ field, requested, sent })),
     streamed,
   };
 }
@@ -232,8 +232,8 @@ describe("capabilities decide what is sent", () => {
     const { body, clamped } = translate({ temperature: 1.4, maxTokens: 99_000 }, modelThat({ maxTemperature: 1 }));
     expect(body).toMatchObject({ temperature: 1, max_tokens: 16_000 });
     expect(clamped).toEqual([
-      { field: "max_tokens", from: 99_000, to: 16_000 },
-      { field: "temperature", from: 1.4, to: 1 },
+      { field: "max_tokens", requested: 99_000, sent: 16_000 },
+      { field: "temperature", requested: 1.4, sent: 1 },
     ]);
   });
 

@@ -8,7 +8,9 @@ describe("the contract as people download it", () => {
     const [one, other] = await Promise.all([buildContract(), buildContract()]);
     expect([...one.files]).toEqual([...other.files]);
     expect(
-      [...one.files.keys()].filter((path) => !/^(parley\/v1\/\w+\.proto|parley[\w-]*\.(binpb|tar\.gz))$/.test(path)),
+      [...one.files.keys()].filter(
+        (path) => !/^(parley\/v1\/\w+\.(proto|json)|parley[\w-]*\.(binpb|tar\.gz))$/.test(path),
+      ),
     ).toEqual([]);
   });
 

@@ -152,8 +152,8 @@ export const parley = z
       .array(
         z.object({
           field: text("The field."),
-          from: z.number().describe("As asked."),
-          to: z.number().describe("As sent."),
+          requested: z.number().describe("The value of the request."),
+          sent: z.number().describe("The value that was sent."),
         }),
       )
       .describe("Request fields whose value was moved into the provider’s range."),

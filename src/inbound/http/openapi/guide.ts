@@ -59,7 +59,7 @@ buf curl --protocol grpc --http2-prior-knowledge --schema parley.binpb \\
   http://127.0.0.1:${grpcPort}/parley.v1.CompletionService/Create
 \`\`\`
 
-The headers described here are metadata of the same names. The time to wait is \`google.rpc.RetryInfo\`, and the deadline is the call’s own (Connect: \`connect-timeout-ms\`).
+The headers described here are metadata of the same names. The time to wait is \`google.rpc.RetryInfo\`, for retry policies \`grpc-retry-pushback-ms\` in the trailers (-1: do not retry), and the deadline is the call’s own (Connect: \`connect-timeout-ms\`).
 
 # Limits
 
