@@ -92,6 +92,27 @@ describe("decompression bombs", () => {
     },
   );
 
+  it.each([
+    ["larger than a request may be", 33 * MIB, 429],
+    ["as large as a request may be", 31 * MIB, 400],
+  ])("requests of one key over Connect that are %s hold no more than its bodies may", async (_, bytes, status) => {
+    const body = gzipSync(Buffer.alloc(bytes, " "));
+    const ask = async (): Promise<number> => {
+      const response = await fetch(`${target.product.url}/parley.v1.CompletionService/Create`, {
+        method: "POST",
+        headers: { ...authorized(), "content-type": "application/json", "content-encoding": "gzip" },
+        body,
+      });
+      await response.arrayBuffer();
+      return response.status;
+    };
+    const statuses: number[] = [];
+    const requests = Array.from({ length: scale(32, 128) }, async () => void statuses.push(await ask()));
+    const memory = await mostMib(Promise.all(requests));
+    expect(new Set(statuses).difference(new Set([status, 429]))).toEqual(new Set());
+    figure({ name: `gzip of ${bytes / MIB} MiB over Connect: memory`, value: memory, unit: "MiB", atMost: 256 });
+  });
+
   it.each(["gzip", "br"])("a provider's response in %s is neither requested nor inflated", async (encoding) => {
     const ask = async (stream: boolean): Promise<void> => {
       const content = `bomb of ${encoding}`;

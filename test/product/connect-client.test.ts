@@ -1,6 +1,6 @@
 import { create } from "@bufbuild/protobuf";
 import { Code, ConnectError, createClient, type Client, type Transport } from "@connectrpc/connect";
-import { createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
+import { compressionGzip, createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ErrorInfoSchema } from "../../gen/google/rpc/error_details_pb.js";
 import { CompletionRequestSchema, CompletionService } from "../../gen/parley/v1/completion_pb.js";
@@ -133,5 +133,29 @@ describe.each(TRANSPORTS)("a typed client over %s", (_, open) => {
     const error = await errorOf(() => completions().create(ask("wait"), { headers: headers(), timeoutMs: 200 }));
     expect(error.code).toBe(Code.DeadlineExceeded);
     await closedSoon();
+  });
+});
+
+describe.each([
+  ["binary", true],
+  ["JSON", false],
+])("a client that compresses its requests in %s with gzip", (_, useBinaryFormat) => {
+  const client = (): Client<typeof CompletionService> => {
+    const options = { httpVersion: "1.1", useBinaryFormat, sendCompression: compressionGzip } as const;
+    return createClient(CompletionService, createConnectTransport({ baseUrl: product.url, ...options }));
+  };
+  // Longer than what clients compress.
+  const long = ask("hi ".repeat(2_000));
+
+  it("gets a whole completion", async () => {
+    const { choices } = await client().create(long, { headers: headers() });
+    expect(choices[0]!.message!.content[0]!.content.value).toBe("Hello there");
+    expect(upstream.exchanges.at(-1)!.body).toContain("hi hi hi");
+  });
+
+  it("gets a stream", async () => {
+    const events: (string | undefined)[] = [];
+    for await (const { event } of client().stream(long, { headers: headers() })) events.push(event.case);
+    expect(events.at(-1)).toBe("report");
   });
 });

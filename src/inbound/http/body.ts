@@ -1,4 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
+import { promisify } from "node:util";
+import { gunzip as gunzipOrThrow } from "node:zlib";
 import { Failure } from "../../core/failure.ts";
 import type { OpenCall } from "../calls.ts";
 
@@ -8,15 +10,37 @@ export interface BodySource {
   readonly response: ServerResponse;
 }
 
-/** Refuses a body that `header` declares as compressed: a few bytes may inflate to gigabytes. */
-export function requireUncompressed(
-  { headers }: IncomingMessage,
-  header: "content-encoding" | "connect-content-encoding",
-): void {
-  const encoding = headers[header];
+/** Refuses a body that is declared as compressed. */
+export function requireUncompressed({ headers }: IncomingMessage): void {
+  const encoding = headers["content-encoding"];
   if (encoding !== undefined && encoding !== "identity")
-    throw new Failure("invalid_request", `The request body must not be compressed (${header}).`);
+    throw new Failure("invalid_request", "The request body must not be compressed (content-encoding).");
 }
+
+/** Size of the shortest gzip member: header, empty block, trailer. */
+const MIN_GZIP_BYTES = 20;
+
+/**
+ * Decompresses one gzip member (RFC 1952). A few bytes may inflate to gigabytes: the size that its trailer declares is
+ * measured before, and the content must have that size. Throws `invalid_request`, `request_too_large` or what the meter throws.
+ */
+export async function gunzip(
+  compressed: Buffer,
+  { maxBytes, meter }: { readonly maxBytes: number; readonly meter?: BodyMeter },
+): Promise<Buffer> {
+  if (compressed.length < MIN_GZIP_BYTES) throw new Failure("invalid_request", NOT_GZIP);
+  const bytes = compressed.readUInt32LE(compressed.length - 4);
+  if (bytes > maxBytes) throw tooLarge(maxBytes);
+  meter?.received(compressed.length + bytes);
+  // zlib takes no limit of 0.
+  const content = await promisify(gunzipOrThrow)(compressed, { maxOutputLength: Math.max(bytes, 1) }).catch(
+    () => undefined,
+  );
+  if (content?.length !== bytes) throw new Failure("invalid_request", NOT_GZIP);
+  return content;
+}
+
+const NOT_GZIP = "The request body is not one gzip member.";
 
 /** Counts received bytes; throws when they exceed a limit. */
 export interface BodyMeter {

@@ -133,7 +133,7 @@ function requireJson({ request }: Exchange): void {
       "invalid_request",
       'The content-type header must be application/json: send "content-type: application/json".',
     );
-  requireUncompressed(request, "content-encoding");
+  requireUncompressed(request);
 }
 
 /** The caller's deadline: `x-request-timeout-ms` in milliseconds, or `x-stainless-timeout` of OpenAI's clients in seconds. */

@@ -1,3 +1,4 @@
+import type { IncomingMessage } from "node:http";
 import { type DescMessage, fromBinary, fromJson, fromJsonString, type JsonValue } from "@bufbuild/protobuf";
 import { isFieldError } from "@bufbuild/protobuf/reflect";
 import { type ConnectRouter, type ContextValues, createConnectRouter, type Interceptor } from "@connectrpc/connect";
@@ -8,13 +9,15 @@ import { Failure, invalidField } from "../../core/failure.ts";
 import { requireDecodable, requireDecodableJson } from "../arrival-limits.ts";
 import type { OpenCall } from "../calls.ts";
 import { drained } from "../drain.ts";
-import { type BodyMeter, type BodySource, readBody, requireUncompressed } from "./body.ts";
+import { type BodyMeter, type BodySource, gunzip, readBody } from "./body.ts";
 import { parseBody } from "./exchange.ts";
 
 const MAX_REPLY_BYTES = 64 * 1024 * 1024;
 
 /** Prefix of a streamed message: one byte of flags, four of length. */
 const ENVELOPE_BYTES = 5;
+/** Flag of a compressed message. */
+const COMPRESSED = 1;
 
 /** Handlers of the Connect protocol, JSON and binary, by their paths. */
 export type ConnectHandlers = ReadonlyMap<string, UniversalHandler>;
@@ -82,12 +85,31 @@ export async function readConnect(
     const prefix = `application/${isStream ? "connect+" : ""}`;
     throw new Failure("invalid_request", `The content-type header must be ${prefix}json or ${prefix}proto.`);
   }
-  // The library would refuse these by itself, without details and without a record.
-  requireUncompressed(exchange.request, isStream ? "connect-content-encoding" : "content-encoding");
+  const isCompressed = readEncoding(exchange.request, isStream ? "connect-content-encoding" : "content-encoding");
   requireReadableTimeout(exchange);
-  const { maxBodyBytes: maxBytes } = exchange;
-  const body = await readBody(exchange, exchange.call, { maxBytes, ...(meter !== undefined && { meter }) });
-  return () => check(type, body, method.input);
+  const limits = { maxBytes: exchange.maxBodyBytes, ...(meter !== undefined && { meter }) };
+  const body = await readBody(exchange, exchange.call, limits);
+  const content = isCompressed ? await (isStream ? gunzipMessage(body, limits) : gunzip(body, limits)) : body;
+  return () => check(type, content, method.input);
+}
+
+/** Whether the body is compressed. Throws `invalid_request` for an encoding other than gzip. */
+function readEncoding({ headers }: IncomingMessage, header: "content-encoding" | "connect-content-encoding"): boolean {
+  const encoding = headers[header] ?? "identity";
+  if (encoding === "gzip") return true;
+  if (encoding === "identity") return false;
+  throw new Failure("invalid_request", `The ${header} header must be gzip or identity.`);
+}
+
+/** Decompresses the message of an envelope, if its flag says that it is compressed. */
+async function gunzipMessage(body: Buffer, limits: Parameters<typeof gunzip>[1]): Promise<Buffer> {
+  if (body[0] !== COMPRESSED || body.length < ENVELOPE_BYTES) return body;
+  // What follows the message is refused when the envelope is checked.
+  if (body.readUInt32BE(1) !== body.length - ENVELOPE_BYTES) return body;
+  const message = await gunzip(body.subarray(ENVELOPE_BYTES), limits);
+  const envelope = Buffer.alloc(ENVELOPE_BYTES);
+  envelope.writeUInt32BE(message.length, 1);
+  return Buffer.concat([envelope, message]);
 }
 
 /** Calls the handler and writes its answer with back-pressure. */
@@ -126,7 +148,7 @@ function check(
   const message = stream ? body.subarray(ENVELOPE_BYTES) : body;
   const isEnveloped =
     stream && body.length >= ENVELOPE_BYTES && body[0] === 0 && body.readUInt32BE(1) === message.length;
-  if (stream && !isEnveloped) throw invalidField("request", "is not one message in its envelope, uncompressed");
+  if (stream && !isEnveloped) throw invalidField("request", "is not one message in its envelope");
   if (!binary) {
     const json = parseBody(message) as JsonValue;
     requireDecodableJson(json);
@@ -163,8 +185,11 @@ function toUniversalRequest(
 ): UniversalServerRequest {
   const header = new Headers();
   for (const [name, value] of Object.entries(request.headers)) {
-    if (value !== undefined) header.set(name, Array.isArray(value) ? value.join(", ") : value);
+    // The body is decompressed.
+    if (value !== undefined && !name.endsWith("content-encoding"))
+      header.set(name, Array.isArray(value) ? value.join(", ") : value);
   }
+  if (Buffer.isBuffer(body)) header.set("content-length", String(body.length));
   return {
     httpVersion: request.httpVersion,
     method: request.method ?? "",

@@ -65,7 +65,7 @@ The headers described here are metadata of the same names. The time to wait is \
 
 A key and its account can have limits: requests per minute, tokens per minute, concurrent requests, and a budget per calendar month in UTC. Rates refill continuously; the \`x-ratelimit-…\` headers of every answer say what is left. Every request is limited to:
 
-- ${MAX_BODY_BYTES / 1024 / 1024} MiB of JSON, not compressed, ${MAX_REQUEST_JSON.depth} levels deep, with ${count(MAX_REQUEST_JSON.values)} keys and values
+- ${MAX_BODY_BYTES / 1024 / 1024} MiB of JSON, not compressed (Connect: or gzip), ${MAX_REQUEST_JSON.depth} levels deep, with ${count(MAX_REQUEST_JSON.values)} keys and values
 - ${count(MAX_MESSAGES)} messages, ${MAX_FALLBACKS} fallback models, ${MAX_STOPS} stop sequences
 - as many tokens in the answer as the model’s \`max_output_tokens\`
 
