@@ -1,6 +1,12 @@
 """What all tests share: a model of each dialect, a small picture, and no downloads."""
 
 import base64
+import os
+import subprocess
+import sys
+import tarfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import httpx
 import pytest
@@ -36,3 +42,32 @@ def no_downloads(monkeypatch: pytest.MonkeyPatch) -> None:
         return httpx.Response(200, content=STAND_INS[url[-4:]])
 
     monkeypatch.setattr(httpx, "get", get)
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The unpacked contract, with the code that the README's command generates."""
+    folder = tmp_path_factory.mktemp("contract")
+    with tarfile.open(os.environ["PARLEY_PROTOS"]) as archive:
+        archive.extractall(folder, filter="data")
+    (folder / "gen").mkdir()
+    protos = sorted(str(path.relative_to(folder)) for path in folder.glob("parley/v1/*.proto"))
+    options = ["-I", ".", "--python_out=gen", "--pyi_out=gen", "--grpc_python_out=gen"]
+    subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options, *protos], cwd=folder, check=True)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def contract(folder: Path):
+    """The generated modules."""
+    sys.path.insert(0, str(folder / "gen"))
+    from parley.v1 import completion_pb2, completion_pb2_grpc, message_pb2, model_pb2, model_pb2_grpc
+
+    sys.path.pop(0)
+    return SimpleNamespace(
+        completion=completion_pb2,
+        services=completion_pb2_grpc,
+        message=message_pb2,
+        model=model_pb2,
+        models=model_pb2_grpc,
+    )

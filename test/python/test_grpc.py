@@ -4,9 +4,7 @@ import os
 import re
 import subprocess
 import sys
-import tarfile
 from pathlib import Path
-from types import SimpleNamespace
 
 import grpc
 import pytest
@@ -15,35 +13,6 @@ from grpc_status import rpc_status
 from product import API_KEY, GEMINI_MODEL, IMAGE_MODEL
 
 TARGET = os.environ["PARLEY_GRPC"]
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The unpacked contract, with the code that the README's command generates."""
-    folder = tmp_path_factory.mktemp("contract")
-    with tarfile.open(os.environ["PARLEY_PROTOS"]) as archive:
-        archive.extractall(folder, filter="data")
-    (folder / "gen").mkdir()
-    protos = sorted(str(path.relative_to(folder)) for path in folder.glob("parley/v1/*.proto"))
-    options = ["-I", ".", "--python_out=gen", "--pyi_out=gen", "--grpc_python_out=gen"]
-    subprocess.run([sys.executable, "-m", "grpc_tools.protoc", *options, *protos], cwd=folder, check=True)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def contract(folder: Path):
-    """The generated modules."""
-    sys.path.insert(0, str(folder / "gen"))
-    from parley.v1 import completion_pb2, completion_pb2_grpc, message_pb2, model_pb2, model_pb2_grpc
-
-    sys.path.pop(0)
-    return SimpleNamespace(
-        completion=completion_pb2,
-        services=completion_pb2_grpc,
-        message=message_pb2,
-        model=model_pb2,
-        models=model_pb2_grpc,
-    )
 
 
 @pytest.fixture(scope="module")
