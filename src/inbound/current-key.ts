@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { timestampFromMs, timestampMs } from "@bufbuild/protobuf/wkt";
 import { Capability, type Key, KeySchema, type Limits, LimitsSchema } from "../../gen/parley/v1/key_pb.js";
 import { type Authenticator, refused, STALE_LIMIT_MS, unavailable } from "../access/key-cache.ts";
 import type { KeyGrant } from "../access/key-store.ts";
@@ -19,8 +20,7 @@ export function toKey(principal: Principal): Key {
     accountId,
     models: [...(models ?? [])],
     capabilities: [...capabilities].map((capability) => WORDS[capability]),
-    // Rounded up: a reader may assume a lifetime that is too long by less than a second.
-    ...(expiresAtMs !== undefined && { expiresAt: BigInt(Math.ceil(expiresAtMs / 1000)) }),
+    ...(expiresAtMs !== undefined && { expireTime: timestampFromMs(expiresAtMs) }),
     limits: toLimits(limits),
     accountLimits: toLimits(accountLimits),
   });
@@ -33,7 +33,7 @@ export function toGrant({
   accountId,
   models,
   capabilities,
-  expiresAt,
+  expireTime,
   limits,
   accountLimits,
 }: Key): KeyGrant {
@@ -49,7 +49,7 @@ export function toGrant({
       limits: fromLimits(limits),
       // See above.
       options: "default",
-      expiresAtMs: expiresAt === undefined ? undefined : Number(expiresAt) * 1000,
+      expiresAtMs: expireTime && timestampMs(expireTime),
       revokedAtMs: undefined,
     },
     accountLimits: fromLimits(accountLimits),

@@ -31,13 +31,14 @@ describe("the models", () => {
     expect(await models.get("family/c", mayUse(undefined))).toMatchObject({
       id: "family/c",
       description: "The model family/c",
-      created: 1_700_000_000n,
-      ownedBy: "scripted",
+      createTime: { seconds: 1_700_000_000n },
+      provider: "scripted",
       preview: true,
       contextWindow: 128_000,
       maxOutputTokens: 8_000,
       inputModalities: [Modality.TEXT, Modality.IMAGE],
       outputModalities: [Modality.TEXT],
+      capabilities: { tools: true, maxTemperature: expect.any(Number) },
     });
   });
 

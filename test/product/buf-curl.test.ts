@@ -111,7 +111,9 @@ describe("buf curl over gRPC, with reflection only", () => {
 
   it("lists the models", async () => {
     const [list] = messagesOf(await overGrpc("parley.v1.ModelService/List", ...key(), "--data", "{}"));
-    expect(list).toMatchObject({ models: [{ id: "local/test", ownedBy: "local" }] });
+    expect(list).toMatchObject({
+      models: [{ id: "local/test", provider: "local", price: { inputMicroUsd: "1000000", outputMicroUsd: "2000000" } }],
+    });
   });
 
   it("shows an error's status and its details", async () => {

@@ -1,4 +1,5 @@
 import { create } from "@bufbuild/protobuf";
+import { WireType } from "@bufbuild/protobuf/wire";
 import { Code, ConnectError, createClient, type Client, type Transport } from "@connectrpc/connect";
 import { compressionGzip, createConnectTransport, createGrpcTransport } from "@connectrpc/connect-node";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -158,4 +159,35 @@ describe.each([
     for await (const { event } of client().stream(long, { headers: headers() })) events.push(event.case);
     expect(events.at(-1)).toBe("report");
   });
+});
+
+describe.each(TRANSPORTS.slice(0, 2))("a field that this version does not know, over %s", (_, open) => {
+  const client = (): Client<typeof CompletionService> => createClient(CompletionService, open());
+  const request = (strict: boolean) => {
+    const message = { ...ask("hi"), strict };
+    message.$unknown = [{ no: 100, wireType: WireType.Varint, data: Uint8Array.of(1) }];
+    return message;
+  };
+
+  it("is listed as omitted", async () => {
+    const { report } = await client().create(request(false), { headers: headers() });
+    expect(report?.omitted).toEqual(["100"]);
+  });
+
+  it("is refused by a strict request", async () => {
+    const error = await errorOf(() => client().create(request(true), { headers: headers() }));
+    expect([error.code, error.rawMessage]).toEqual([
+      Code.InvalidArgument,
+      "100: is not known here, and the request is strict.",
+    ]);
+  });
+});
+
+it("a deadline that has passed before the body is read ends in an error, not in a closed connection", async () => {
+  const response = await fetch(`${product.url}/parley.v1.CompletionService/Create`, {
+    method: "POST",
+    headers: { ...headers(), "content-type": "application/json", "connect-timeout-ms": "0" },
+    body: "{}",
+  });
+  expect(await response.json()).toMatchObject({ code: "deadline_exceeded" });
 });

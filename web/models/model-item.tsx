@@ -1,4 +1,5 @@
-import type { Model, ModelPrice } from "../../gen/parley/console/v1/model_pb.js";
+import type { Model } from "../../gen/parley/console/v1/model_pb.js";
+import type { ModelPrice } from "../../gen/parley/v1/model_pb.js";
 import { Modality } from "../../gen/parley/v1/completion_pb.js";
 import { Badge } from "../components/badge.tsx";
 import { HealthBadge } from "../components/health-badge.tsx";

@@ -247,7 +247,8 @@ export declare type CompletionRequest = Message<"parley.v1.CompletionRequest"> &
 
   /**
    * Refuse, with INVALID_ARGUMENT naming the field, what would otherwise be left out or clamped. A fallback model that
-   * would have to do so is skipped.
+   * would have to do so is skipped. Fields that this version of the contract does not know are refused too; without
+   * `strict` they are listed in `Report.omitted` by path and number, such as `messages[0].100`.
    *
    * @generated from field: bool strict = 32;
    */

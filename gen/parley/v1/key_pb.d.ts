@@ -4,6 +4,7 @@
 
 import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/key.proto.
@@ -66,11 +67,11 @@ export declare type Key = Message<"parley.v1.Key"> & {
   capabilities: Capability[];
 
   /**
-   * When it ends, in Unix seconds. Absent for a key that does not expire.
+   * When it ends. Absent for a key that does not expire.
    *
-   * @generated from field: optional int64 expires_at = 6;
+   * @generated from field: google.protobuf.Timestamp expire_time = 6;
    */
-  expiresAt?: bigint | undefined;
+  expireTime?: Timestamp | undefined;
 
   /**
    * The key's own limits.

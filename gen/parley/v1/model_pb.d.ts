@@ -5,6 +5,7 @@
 import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
 import type { Message } from "@bufbuild/protobuf";
 import type { Modality } from "./completion_pb.js";
+import type { Timestamp } from "@bufbuild/protobuf/wkt";
 
 /**
  * Describes the file parley/v1/model.proto.
@@ -17,6 +18,26 @@ export declare const file_parley_v1_model: GenFile;
  * @generated from message parley.v1.ListModelsRequest
  */
 export declare type ListModelsRequest = Message<"parley.v1.ListModelsRequest"> & {
+  /**
+   * The most models in the response, at most 1,000. Default: 1,000.
+   *
+   * @generated from field: int32 page_size = 1;
+   */
+  pageSize: number;
+
+  /**
+   * `next_page_token` of the previous page, with the same filter. INVALID_ARGUMENT for one that was not returned.
+   *
+   * @generated from field: string page_token = 2;
+   */
+  pageToken: string;
+
+  /**
+   * Only models whose answers may hold all of these. Default: all models.
+   *
+   * @generated from field: repeated parley.v1.Modality output_modalities = 3;
+   */
+  outputModalities: Modality[];
 };
 
 /**
@@ -26,17 +47,24 @@ export declare type ListModelsRequest = Message<"parley.v1.ListModelsRequest"> &
 export declare const ListModelsRequestSchema: GenMessage<ListModelsRequest>;
 
 /**
- * The models that the key may use.
+ * A page of the models that the key may use.
  *
  * @generated from message parley.v1.ListModelsResponse
  */
 export declare type ListModelsResponse = Message<"parley.v1.ListModelsResponse"> & {
   /**
-   * All of them; the list is not paged.
+   * In the order of the registry.
    *
    * @generated from field: repeated parley.v1.Model models = 1;
    */
   models: Model[];
+
+  /**
+   * Asks for the next page. Empty on the last page.
+   *
+   * @generated from field: string next_page_token = 2;
+   */
+  nextPageToken: string;
 };
 
 /**
@@ -86,18 +114,18 @@ export declare type Model = Message<"parley.v1.Model"> & {
   description: string;
 
   /**
-   * When it became available, in Unix seconds.
+   * When it became available.
    *
-   * @generated from field: int64 created = 3;
+   * @generated from field: google.protobuf.Timestamp create_time = 3;
    */
-  created: bigint;
+  createTime?: Timestamp | undefined;
 
   /**
    * The configured provider that serves it.
    *
-   * @generated from field: string owned_by = 4;
+   * @generated from field: string provider = 4;
    */
-  ownedBy: string;
+  provider: string;
 
   /**
    * The most tokens that request and answer may have together.
@@ -133,6 +161,20 @@ export declare type Model = Message<"parley.v1.Model"> & {
    * @generated from field: bool preview = 9;
    */
   preview: boolean;
+
+  /**
+   * What it can do.
+   *
+   * @generated from field: parley.v1.ModelCapabilities capabilities = 10;
+   */
+  capabilities?: ModelCapabilities | undefined;
+
+  /**
+   * What it costs. Absent without configured prices.
+   *
+   * @generated from field: parley.v1.ModelPrice price = 11;
+   */
+  price?: ModelPrice | undefined;
 };
 
 /**
@@ -140,6 +182,207 @@ export declare type Model = Message<"parley.v1.Model"> & {
  * Use `create(ModelSchema)` to create a new message.
  */
 export declare const ModelSchema: GenMessage<Model>;
+
+/**
+ * Prices in millionths of a US dollar, for a million tokens each.
+ *
+ * @generated from message parley.v1.ModelPrice
+ */
+export declare type ModelPrice = Message<"parley.v1.ModelPrice"> & {
+  /**
+   * Of the prompt.
+   *
+   * @generated from field: int64 input_micro_usd = 1;
+   */
+  inputMicroUsd: bigint;
+
+  /**
+   * Of the answer.
+   *
+   * @generated from field: int64 output_micro_usd = 2;
+   */
+  outputMicroUsd: bigint;
+
+  /**
+   * Of the part of the prompt that was read from the provider's cache.
+   *
+   * @generated from field: int64 cached_input_micro_usd = 3;
+   */
+  cachedInputMicroUsd: bigint;
+
+  /**
+   * Of pictures in the answer.
+   *
+   * @generated from field: int64 image_micro_usd = 4;
+   */
+  imageMicroUsd: bigint;
+
+  /**
+   * Of the part of the prompt that was written to the provider's cache.
+   *
+   * @generated from field: int64 cache_write_micro_usd = 5;
+   */
+  cacheWriteMicroUsd: bigint;
+
+  /**
+   * The same when it is kept for an hour.
+   *
+   * @generated from field: int64 cache_write_hour_micro_usd = 6;
+   */
+  cacheWriteHourMicroUsd: bigint;
+
+  /**
+   * Of speech in the prompt.
+   *
+   * @generated from field: int64 audio_input_micro_usd = 7;
+   */
+  audioInputMicroUsd: bigint;
+
+  /**
+   * Of speech in the answer.
+   *
+   * @generated from field: int64 audio_output_micro_usd = 8;
+   */
+  audioOutputMicroUsd: bigint;
+};
+
+/**
+ * Describes the message parley.v1.ModelPrice.
+ * Use `create(ModelPriceSchema)` to create a new message.
+ */
+export declare const ModelPriceSchema: GenMessage<ModelPrice>;
+
+/**
+ * What a model can do, as the configuration says.
+ *
+ * @generated from message parley.v1.ModelCapabilities
+ */
+export declare type ModelCapabilities = Message<"parley.v1.ModelCapabilities"> & {
+  /**
+   * Calls tools.
+   *
+   * @generated from field: bool tools = 1;
+   */
+  tools: boolean;
+
+  /**
+   * Can be made to call a tool.
+   *
+   * @generated from field: bool forced_tools = 2;
+   */
+  forcedTools: boolean;
+
+  /**
+   * Enforces a JSON schema on its text.
+   *
+   * @generated from field: bool json_schema = 3;
+   */
+  jsonSchema: boolean;
+
+  /**
+   * Reasons, when it is asked to or by itself.
+   *
+   * @generated from field: bool reasoning = 4;
+   */
+  reasoning: boolean;
+
+  /**
+   * Reasons when the request says nothing about it.
+   *
+   * @generated from field: bool reasoning_by_default = 5;
+   */
+  reasoningByDefault: boolean;
+
+  /**
+   * Can be told not to reason.
+   *
+   * @generated from field: bool reasoning_can_be_disabled = 6;
+   */
+  reasoningCanBeDisabled: boolean;
+
+  /**
+   * The efforts that it knows, lowest first, such as `low`.
+   *
+   * @generated from field: repeated string reasoning_efforts = 7;
+   */
+  reasoningEfforts: string[];
+
+  /**
+   * Takes `temperature` and `top_p`.
+   *
+   * @generated from field: bool sampling = 8;
+   */
+  sampling: boolean;
+
+  /**
+   * The largest `temperature` it takes.
+   *
+   * @generated from field: double max_temperature = 9;
+   */
+  maxTemperature: number;
+
+  /**
+   * Takes both of them in one request.
+   *
+   * @generated from field: bool temperature_with_top_p = 10;
+   */
+  temperatureWithTopP: boolean;
+
+  /**
+   * Takes `frequency_penalty` and `presence_penalty`.
+   *
+   * @generated from field: bool penalties = 11;
+   */
+  penalties: boolean;
+
+  /**
+   * Takes `seed`.
+   *
+   * @generated from field: bool seed = 12;
+   */
+  seed: boolean;
+
+  /**
+   * Tells the probabilities of tokens.
+   *
+   * @generated from field: bool logprobs = 13;
+   */
+  logprobs: boolean;
+
+  /**
+   * Gives more than one choice.
+   *
+   * @generated from field: bool multiple_choices = 14;
+   */
+  multipleChoices: boolean;
+
+  /**
+   * Continues a trailing message of the assistant.
+   *
+   * @generated from field: bool prefill = 15;
+   */
+  prefill: boolean;
+
+  /**
+   * Reads https addresses of pictures itself.
+   *
+   * @generated from field: bool image_urls = 16;
+   */
+  imageUrls: boolean;
+
+  /**
+   * Takes the size and the aspect ratio of a picture.
+   *
+   * @generated from field: bool image_options = 17;
+   */
+  imageOptions: boolean;
+};
+
+/**
+ * Describes the message parley.v1.ModelCapabilities.
+ * Use `create(ModelCapabilitiesSchema)` to create a new message.
+ */
+export declare const ModelCapabilitiesSchema: GenMessage<ModelCapabilities>;
 
 /**
  * Tells which models a key may use. Authentication and errors are those of CompletionService.

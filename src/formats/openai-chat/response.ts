@@ -100,8 +100,8 @@ export function toModelObject(model: Model): object {
   return {
     id: model.id,
     object: "model",
-    created: Number(model.created),
-    owned_by: model.ownedBy,
+    created: Number(model.createTime?.seconds ?? 0),
+    owned_by: model.provider,
     description: model.description,
     context_window: model.contextWindow,
     max_output_tokens: model.maxOutputTokens,

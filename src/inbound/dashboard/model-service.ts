@@ -5,15 +5,13 @@ import {
   type BreakerSchema,
   BreakerState,
   type LatencySchema,
-  type ModelCapabilitiesSchema,
-  type ModelPriceSchema,
   type ModelSchema,
   type ModelService,
   type UpstreamSchema,
 } from "../../../gen/parley/console/v1/model_pb.js";
 import type { Clock } from "../../core/clock.ts";
-import { type Model, type Price, upstreamKey } from "../../core/model.ts";
-import type { Capabilities } from "../../core/provider.ts";
+import { type Model, upstreamKey } from "../../core/model.ts";
+import { toCapabilitiesMessage, toPriceMessage } from "../../core/models.ts";
 import type {
   HealthRecorder,
   Latency,
@@ -129,37 +127,4 @@ function toBreakerMessage({ rest, nowMs }: Condition): MessageInitShape<typeof B
 
 function toLatencyMessage(latency: Latency | undefined): MessageInitShape<typeof LatencySchema> {
   return latency === undefined ? {} : { ...latency, count: BigInt(latency.count) };
-}
-
-function toPriceMessage({ input, output, cachedInput, image }: Price): MessageInitShape<typeof ModelPriceSchema> {
-  return {
-    inputMicroUsd: BigInt(input),
-    outputMicroUsd: BigInt(output),
-    cachedInputMicroUsd: BigInt(cachedInput),
-    imageMicroUsd: BigInt(image),
-  };
-}
-
-function toCapabilitiesMessage(capabilities: Capabilities): MessageInitShape<typeof ModelCapabilitiesSchema> {
-  const { tools, forcedTools, jsonSchema, reasoning, reasoningByDefault, reasoningCanBeDisabled } = capabilities;
-  const { sampling, maxTemperature, temperatureWithTopP, penalties, seed, logprobs, multipleChoices } = capabilities;
-  const { prefill, imageUrls, imageOptions } = capabilities;
-  const reasons = reasoning !== "none";
-  return {
-    tools,
-    forcedTools,
-    jsonSchema,
-    reasoning: reasons,
-    ...(reasons && { reasoningByDefault, reasoningCanBeDisabled }),
-    // A budget is chosen by the effort too, by its share of the range.
-    reasoningEfforts: reasons ? [...capabilities.reasoningEfforts] : [],
-    ...(sampling && { sampling, maxTemperature, temperatureWithTopP }),
-    penalties,
-    seed,
-    logprobs,
-    multipleChoices,
-    prefill,
-    imageUrls,
-    imageOptions,
-  };
 }

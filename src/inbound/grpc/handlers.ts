@@ -1,4 +1,4 @@
-import { create, type Message } from "@bufbuild/protobuf";
+import type { Message } from "@bufbuild/protobuf";
 import { Metadata, type sendUnaryData, type ServerUnaryCall, type ServerWritableStream } from "@grpc/grpc-js";
 import type { Completion, CompletionChunk, CompletionRequest } from "../../../gen/parley/v1/completion_pb.js";
 import type { GetCurrentKeyRequest, Key } from "../../../gen/parley/v1/key_pb.js";
@@ -6,7 +6,6 @@ import {
   type GetModelRequest,
   type ListModelsRequest,
   type ListModelsResponse,
-  ListModelsResponseSchema,
   type Model,
 } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
@@ -18,8 +17,10 @@ import { newCompletionId, type OpenCall, requestIdFrom } from "../calls.ts";
 import { toKey } from "../current-key.ts";
 import { drained } from "../drain.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart, toLimitHeaders } from "../headers.ts";
+import { pageOfModels } from "../list-models.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
+import { nameUnknownFields } from "../unknown-fields.ts";
 import type { Encoded } from "./definition.ts";
 import { type CallFacts, toCompletionError, toServiceError } from "./status.ts";
 
@@ -86,10 +87,11 @@ export function modelHandlers(services: EdgeServices): {
 } {
   return {
     list: (call, reply) =>
-      void answer(services, { call, reply }, async (_, principal, opened) => {
+      void answer(services, { call, reply }, async (request, principal, opened) => {
         const models = await services.models.list(toCall(opened, principal));
+        const page = pageOfModels(models, request);
         call.sendMetadata(toMetadata(opened, []));
-        return create(ListModelsResponseSchema, { models });
+        return page;
       }),
     get: (call, reply) =>
       void answer(services, { call, reply }, async ({ id }, principal, opened) => {
@@ -156,7 +158,11 @@ async function complete(services: EdgeServices, call: CompletionCall, { run, fai
     // The library has read it by now; the stream's guard has charged its key meanwhile.
     bytes: call.request.bytes,
     isRead: true,
-    read: () => call.request.read,
+    read: () => () => {
+      const request = call.request.read();
+      nameUnknownFields(request);
+      return request;
+    },
     run: (request, principal) => run(request, principal, opened),
     fail(failure) {
       opened.answered();

@@ -1,7 +1,12 @@
 import { create } from "@bufbuild/protobuf";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { GetCurrentKeyRequestSchema, type Key, KeyService } from "../../../gen/parley/v1/key_pb.js";
-import { GetModelRequestSchema, ListModelsRequestSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
+import {
+  GetModelRequestSchema,
+  ListModelsRequestSchema,
+  type Model,
+  ModelService,
+} from "../../../gen/parley/v1/model_pb.js";
 import type { Call, Caller } from "../../core/call.ts";
 import type { Clock } from "../../core/clock.ts";
 import type { Completions } from "../../core/completions.ts";
@@ -74,8 +79,14 @@ export function connectCore({ target, waitMs = 5_000, clock, keyOf, limits, lost
     },
     models: {
       async list(caller) {
-        const answer = await calls.unary(ModelService.method.list, create(ListModelsRequestSchema), factsOf(caller));
-        return answer.models;
+        const found: Model[] = [];
+        const request = create(ListModelsRequestSchema);
+        do {
+          const page = await calls.unary(ModelService.method.list, request, factsOf(caller));
+          found.push(...page.models);
+          request.pageToken = page.nextPageToken;
+        } while (request.pageToken !== "");
+        return found;
       },
       get: (id, caller) => calls.unary(ModelService.method.get, create(GetModelRequestSchema, { id }), factsOf(caller)),
     },

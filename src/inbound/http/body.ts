@@ -17,6 +17,8 @@ export function requireUncompressed({ headers }: IncomingMessage): void {
     throw new Failure("invalid_request", "The request body must not be compressed (content-encoding).");
 }
 
+/** First two bytes of a gzip member. */
+const GZIP = 0x1f8b;
 /** Size of the shortest gzip member: header, empty block, trailer. */
 const MIN_GZIP_BYTES = 20;
 
@@ -28,7 +30,8 @@ export async function gunzip(
   compressed: Buffer,
   { maxBytes, meter }: { readonly maxBytes: number; readonly meter?: BodyMeter },
 ): Promise<Buffer> {
-  if (compressed.length < MIN_GZIP_BYTES) throw new Failure("invalid_request", NOT_GZIP);
+  if (compressed.length < MIN_GZIP_BYTES || compressed.readUInt16BE() !== GZIP)
+    throw new Failure("invalid_request", NOT_GZIP);
   const bytes = compressed.readUInt32LE(compressed.length - 4);
   if (bytes > maxBytes) throw tooLarge(maxBytes);
   meter?.received(compressed.length + bytes);

@@ -1,19 +1,20 @@
-import { create } from "@bufbuild/protobuf";
 import { type ConnectRouter, createContextKey, createContextValues, type HandlerContext } from "@connectrpc/connect";
 import type { UniversalHandler } from "@connectrpc/connect/protocol";
 import { codeToHttpStatus, errorToJson } from "@connectrpc/connect/protocol-connect";
 import { CompletionService } from "../../../gen/parley/v1/completion_pb.js";
 import { KeyService } from "../../../gen/parley/v1/key_pb.js";
-import { ListModelsResponseSchema, ModelService } from "../../../gen/parley/v1/model_pb.js";
+import { ModelService } from "../../../gen/parley/v1/model_pb.js";
 import type { Call } from "../../core/call.ts";
 import { Failure } from "../../core/failure.ts";
 import { newCompletionId, type OpenCall } from "../calls.ts";
 import { toKey } from "../current-key.ts";
 import { toConnectError } from "../error-details.ts";
 import { type RoutingFacts, routingOfCompletion, routingOfStart } from "../headers.ts";
+import { pageOfModels } from "../list-models.ts";
 import { serveCompletion } from "../serve-completion.ts";
 import type { EdgeServices, KeyPrincipal } from "../services.ts";
 import { toAsyncIterable } from "../to-async-iterable.ts";
+import { nameUnknownFields } from "../unknown-fields.ts";
 import { declaredBytes } from "./body.ts";
 import {
   answerConnect,
@@ -77,7 +78,7 @@ export function connectHandler(services: EdgeServices): (exchange: Exchange, pri
     };
     const fail = (failure: Failure): void => {
       // A disconnected caller needs no answer.
-      if (response.headersSent || open.signal.aborted) response.destroy();
+      if (response.headersSent || failure.code === "cancelled") response.destroy();
       else writeConnectError(exchange, failure);
     };
     if (isCompletion) {
@@ -126,6 +127,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
   router.service(CompletionService, {
     create: (request, context) =>
       answer(context, async ({ call }) => {
+        nameUnknownFields(request);
         const completion = await completions.create(request, call);
         setFacts(context.responseHeader, routingOfCompletion(completion, request.model, elapsed(call)));
         return completion;
@@ -133,6 +135,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     async *stream(request, context) {
       const { call, open } = admittedOf(context);
       try {
+        nameUnknownFields(request);
         const batches = toAsyncIterable((emit) => completions.stream(request, call, emit), open);
         for await (const batch of batches) {
           for (const chunk of batch) {
@@ -150,8 +153,7 @@ function addRoutes(router: ConnectRouter, services: EdgeServices): void {
     },
   });
   router.service(ModelService, {
-    list: (_, context) =>
-      answer(context, async ({ call }) => create(ListModelsResponseSchema, { models: await models.list(call) })),
+    list: (request, context) => answer(context, async ({ call }) => pageOfModels(await models.list(call), request)),
     get: ({ id }, context) => answer(context, ({ call }) => models.get(id, call)),
   });
   router.service(KeyService, {

@@ -8,6 +8,7 @@ import { type Bank, MAX_BANK_DELAY_MS } from "./bank.ts";
 import { type Journey, textOf, type UpstreamRecord } from "./journey.ts";
 import { MAX_LOOKUP_MS } from "./key-directory.ts";
 import type { SimulatedProcess } from "./process.ts";
+import { SENT_BYTES } from "./upstreams.ts";
 import type { Watch } from "./watch.ts";
 
 /** What the databases may take away from a deadline: the look-up of the key, the hold of money, two batches of entries. */
@@ -262,7 +263,11 @@ function expectedOf(call: UpstreamRecord, journey: Journey): Expected {
   const elapsedMs = (call.endedMs ?? 0) - call.startedMs;
   const generated = isServed ? 0 : Math.ceil((elapsedMs / 1000) * call.model.maxTokensPerSecond);
   const completion = Math.min(Math.max(Math.ceil(said), generated), request.maxTokens ?? 0);
-  return priced({ prompt: promptTokens, completion, cached: 0 }, true);
+  // Under a budget a prompt without a count is booked by its bound, unless its answer was complete.
+  const { record, accountLimits } = journey.key.grant;
+  const hasBudget = [record.limits, accountLimits].some((limits) => limits.monthlyBudgetMicroUsd !== undefined);
+  const prompt = hasBudget && !isServed ? SENT_BYTES : promptTokens;
+  return priced({ prompt, completion, cached: 0 }, true);
 }
 
 const REFUSED: ReadonlySet<string> = new Set(["upstream_rejected", "upstream_rate_limited", "upstream_refused_us"]);

@@ -206,6 +206,6 @@ export class Upstreams implements Provider {
 }
 
 /** As if every request were this long: longer than any that is drawn. */
-const SENT_BYTES = 400;
+export const SENT_BYTES = 400;
 
 const EMPTY = new Failure("upstream_protocol", "Nothing was said.");

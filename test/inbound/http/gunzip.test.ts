@@ -44,12 +44,10 @@ describe("a compressed body", () => {
     ["says too much of itself", lying(TEXT, TEXT.length + 1)],
     ["has two members", Buffer.concat([gzipSync(Buffer.alloc(KIB)), gzipSync(TEXT)])],
     ["is broken", gzipSync(TEXT).fill(0, 12, 20)],
-    ["is cut", gzipSync(TEXT).subarray(0, -9)],
+    ["is cut", Buffer.concat([gzipSync(TEXT).subarray(0, 20), gzipSync(TEXT).subarray(-4)])],
     ["is not gzip", deflateRawSync(Buffer.alloc(KIB)).subarray(0, 4)],
     ["is text", TEXT],
   ])("is refused when it %s", async (_, body) => {
-    await expect(gunzip(body, { maxBytes: 64 * KIB })).rejects.toMatchObject({
-      code: expect.stringMatching(/^(invalid_request|request_too_large)$/),
-    });
+    await expect(gunzip(body, { maxBytes: 64 * KIB })).rejects.toMatchObject({ code: "invalid_request" });
   });
 });

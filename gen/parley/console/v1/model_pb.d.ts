@@ -6,6 +6,7 @@ import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobu
 import type { Message } from "@bufbuild/protobuf";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import type { Modality } from "../../v1/completion_pb.js";
+import type { ModelCapabilities, ModelPrice } from "../../v1/model_pb.js";
 
 /**
  * Describes the file parley/console/v1/model.proto.
@@ -88,179 +89,6 @@ export declare type Latency = Message<"parley.console.v1.Latency"> & {
 export declare const LatencySchema: GenMessage<Latency>;
 
 /**
- * Prices in millionths of a US dollar, for a million tokens each.
- *
- * @generated from message parley.console.v1.ModelPrice
- */
-export declare type ModelPrice = Message<"parley.console.v1.ModelPrice"> & {
-  /**
-   * Of the prompt.
-   *
-   * @generated from field: int64 input_micro_usd = 1;
-   */
-  inputMicroUsd: bigint;
-
-  /**
-   * Of the answer.
-   *
-   * @generated from field: int64 output_micro_usd = 2;
-   */
-  outputMicroUsd: bigint;
-
-  /**
-   * Of that part of the prompt that the provider had in its cache.
-   *
-   * @generated from field: int64 cached_input_micro_usd = 3;
-   */
-  cachedInputMicroUsd: bigint;
-
-  /**
-   * Of pictures in the answer.
-   *
-   * @generated from field: int64 image_micro_usd = 4;
-   */
-  imageMicroUsd: bigint;
-};
-
-/**
- * Describes the message parley.console.v1.ModelPrice.
- * Use `create(ModelPriceSchema)` to create a new message.
- */
-export declare const ModelPriceSchema: GenMessage<ModelPrice>;
-
-/**
- * What a model can do, as the configuration says.
- *
- * @generated from message parley.console.v1.ModelCapabilities
- */
-export declare type ModelCapabilities = Message<"parley.console.v1.ModelCapabilities"> & {
-  /**
-   * Calls tools.
-   *
-   * @generated from field: bool tools = 1;
-   */
-  tools: boolean;
-
-  /**
-   * Can be made to call a tool.
-   *
-   * @generated from field: bool forced_tools = 2;
-   */
-  forcedTools: boolean;
-
-  /**
-   * Enforces a JSON schema on its text.
-   *
-   * @generated from field: bool json_schema = 3;
-   */
-  jsonSchema: boolean;
-
-  /**
-   * Reasons, when it is asked to or by itself.
-   *
-   * @generated from field: bool reasoning = 4;
-   */
-  reasoning: boolean;
-
-  /**
-   * Reasons when the request says nothing about it.
-   *
-   * @generated from field: bool reasoning_by_default = 5;
-   */
-  reasoningByDefault: boolean;
-
-  /**
-   * Can be told not to reason.
-   *
-   * @generated from field: bool reasoning_can_be_disabled = 6;
-   */
-  reasoningCanBeDisabled: boolean;
-
-  /**
-   * The efforts that it knows, lowest first, such as `low`.
-   *
-   * @generated from field: repeated string reasoning_efforts = 7;
-   */
-  reasoningEfforts: string[];
-
-  /**
-   * Takes `temperature` and `top_p`.
-   *
-   * @generated from field: bool sampling = 8;
-   */
-  sampling: boolean;
-
-  /**
-   * The largest `temperature` it takes.
-   *
-   * @generated from field: double max_temperature = 9;
-   */
-  maxTemperature: number;
-
-  /**
-   * Takes both of them in one request.
-   *
-   * @generated from field: bool temperature_with_top_p = 10;
-   */
-  temperatureWithTopP: boolean;
-
-  /**
-   * Takes `frequency_penalty` and `presence_penalty`.
-   *
-   * @generated from field: bool penalties = 11;
-   */
-  penalties: boolean;
-
-  /**
-   * Takes `seed`.
-   *
-   * @generated from field: bool seed = 12;
-   */
-  seed: boolean;
-
-  /**
-   * Tells the probabilities of tokens.
-   *
-   * @generated from field: bool logprobs = 13;
-   */
-  logprobs: boolean;
-
-  /**
-   * Gives more than one choice.
-   *
-   * @generated from field: bool multiple_choices = 14;
-   */
-  multipleChoices: boolean;
-
-  /**
-   * Continues a trailing message of the assistant.
-   *
-   * @generated from field: bool prefill = 15;
-   */
-  prefill: boolean;
-
-  /**
-   * Reads https addresses of pictures itself.
-   *
-   * @generated from field: bool image_urls = 16;
-   */
-  imageUrls: boolean;
-
-  /**
-   * Takes the size and the aspect ratio of a picture.
-   *
-   * @generated from field: bool image_options = 17;
-   */
-  imageOptions: boolean;
-};
-
-/**
- * Describes the message parley.console.v1.ModelCapabilities.
- * Use `create(ModelCapabilitiesSchema)` to create a new message.
- */
-export declare const ModelCapabilitiesSchema: GenMessage<ModelCapabilities>;
-
-/**
  * A model that can be asked for completions.
  *
  * @generated from message parley.console.v1.Model
@@ -311,7 +139,7 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   /**
    * What it can do.
    *
-   * @generated from field: parley.console.v1.ModelCapabilities capabilities = 7;
+   * @generated from field: parley.v1.ModelCapabilities capabilities = 7;
    */
   capabilities?: ModelCapabilities | undefined;
 
@@ -332,7 +160,7 @@ export declare type Model = Message<"parley.console.v1.Model"> & {
   /**
    * What it costs; absent when nobody said.
    *
-   * @generated from field: parley.console.v1.ModelPrice price = 10;
+   * @generated from field: parley.v1.ModelPrice price = 10;
    */
   price?: ModelPrice | undefined;
 

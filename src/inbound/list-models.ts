@@ -1,0 +1,25 @@
+import { create } from "@bufbuild/protobuf";
+import {
+  type ListModelsRequest,
+  type ListModelsResponse,
+  ListModelsResponseSchema,
+  type Model,
+} from "../../gen/parley/v1/model_pb.js";
+import { invalidField } from "../core/failure.ts";
+
+/** Models of a page at most. */
+const MAX_PAGE = 1_000;
+
+/** The requested page of `models`, which are in the order of the registry. Throws `invalid_request`. */
+export function pageOfModels(
+  models: readonly Model[],
+  { pageSize, pageToken, outputModalities }: ListModelsRequest,
+): ListModelsResponse {
+  if (pageSize < 0) throw invalidField("page_size", "must not be negative");
+  const found = models.filter((model) => outputModalities.every((one) => model.outputModalities.includes(one)));
+  // The token is the ID of the first model of its page: pages stay where they are when other models come and go.
+  const from = pageToken === "" ? 0 : found.findIndex(({ id }) => id === pageToken);
+  if (from < 0) throw invalidField("page_token", "is not of a previous page, or its model no longer exists");
+  const to = from + Math.min(pageSize === 0 ? MAX_PAGE : pageSize, MAX_PAGE);
+  return create(ListModelsResponseSchema, { models: found.slice(from, to), nextPageToken: found[to]?.id ?? "" });
+}

@@ -1,0 +1,55 @@
+import type { DescField, DescMessage, Message } from "@bufbuild/protobuf";
+import { type CompletionRequest, CompletionRequestSchema } from "../../gen/parley/v1/completion_pb.js";
+
+/** Unknown fields that are named; a request with more is refused or reported by these. */
+const MAX_NAMED = 20;
+
+/**
+ * Adds the fields that a newer client may send and this version does not know to `unrecognized_fields`, by path and field
+ * number, such as `messages[0].100`: a strict request is refused by them, for others they are listed in the report.
+ */
+export function nameUnknownFields(request: CompletionRequest): void {
+  const names = new Set<string>();
+  collect(CompletionRequestSchema, request, { path: "", names });
+  if (names.size === 0) return;
+  // A front has named them already.
+  request.unrecognizedFields = [...new Set([...request.unrecognizedFields, ...names])];
+}
+
+interface Found {
+  /** Path of the message with a dot at its end; empty for the request. */
+  readonly path: string;
+  readonly names: Set<string>;
+}
+
+function collect(desc: DescMessage, message: Message, { path, names }: Found): void {
+  for (const { no } of message.$unknown ?? []) if (names.size < MAX_NAMED) names.add(`${path}${no}`);
+  const values = message as unknown as Readonly<Record<string, unknown>>;
+  for (const field of innerFields(desc)) {
+    const value = valueOf(values, field);
+    if (value === undefined) continue;
+    if (Array.isArray(value)) {
+      for (const [index, one] of (value as Message[]).entries())
+        collect(field.message!, one, { path: `${path}${field.name}[${index}].`, names });
+    } else collect(field.message!, value as Message, { path: `${path}${field.name}.`, names });
+  }
+}
+
+/** Value of a field; undefined for an absent one, and for one of a oneof that holds another field. */
+function valueOf(values: Readonly<Record<string, unknown>>, { oneof, localName }: DescField): unknown {
+  if (oneof === undefined) return values[localName];
+  const chosen = values[oneof.localName] as { readonly case?: string; readonly value?: unknown };
+  return chosen.case === localName ? chosen.value : undefined;
+}
+
+const known = new WeakMap<DescMessage, readonly DescField[]>();
+
+/** Fields that hold messages. */
+function innerFields(desc: DescMessage): readonly DescField[] {
+  let fields = known.get(desc);
+  if (fields === undefined) {
+    fields = desc.fields.filter(({ fieldKind, message }) => message !== undefined && fieldKind !== "map");
+    known.set(desc, fields);
+  }
+  return fields;
+}
