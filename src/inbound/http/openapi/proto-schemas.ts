@@ -10,11 +10,16 @@ import {
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { type JsonSchema, refTo } from "./components.ts";
 
+/** Messages that protobuf's JSON writes as a text. */
+const WELL_KNOWN: Readonly<Record<string, JsonSchema>> = {
+  "google.protobuf.Timestamp": { type: "string", format: "date-time", description: "A time by RFC 3339." },
+};
+
 /** The schemas of these messages and of all that they hold in protobuf's own JSON, by their full names. */
 export function protoSchemas(roots: readonly DescMessage[], comments: ProtoComments): Record<string, JsonSchema> {
   const schemas: Record<string, JsonSchema> = {};
   const add = (message: DescMessage): void => {
-    if (message.typeName in schemas) return;
+    if (message.typeName in schemas || message.typeName in WELL_KNOWN) return;
     schemas[message.typeName] = toSchema(message, comments);
     for (const field of message.fields) {
       if (field.message !== undefined) add(field.message);
@@ -62,7 +67,7 @@ function fieldSchema(field: DescField): JsonSchema {
     return { type: "object", additionalProperties: value };
   }
   const inner = field.message ?? field.enum;
-  const one = inner === undefined ? scalarSchema(field.scalar!) : refTo(inner.typeName);
+  const one = inner === undefined ? scalarSchema(field.scalar!) : (WELL_KNOWN[inner.typeName] ?? refTo(inner.typeName));
   return field.fieldKind === "list" ? { type: "array", items: one } : one;
 }
 
