@@ -1,19 +1,19 @@
-/** How many characters are checked at once: what that takes is young when it is collected. */
+/** Characters checked at once: small temporary strings are collected while young. */
 const STEP = 32 * 1024;
 
 /**
- * Bytes that are still written in base64, in the pieces in which they arrived: a picture that nobody looks into goes
- * through without being copied. Its characters are those that our own encoder would write for its bytes.
+ * Bytes in base64, in the pieces in which they arrived: a picture is passed on without a copy. Its characters are those that
+ * Node's encoder would write for its bytes.
  */
 export class Base64 {
-  /** The characters, one byte each. */
+  /** Characters, one byte each. */
   readonly pieces: readonly Buffer[];
 
   private constructor(pieces: readonly Buffer[]) {
     this.pieces = pieces;
   }
 
-  /** Characters that somebody else wrote; undefined for none and for those that our own encoder would write otherwise. */
+  /** Adopts base64 characters; undefined for others, and for those that Node's encoder would write differently. */
   static read(pieces: readonly Buffer[]): Base64 | undefined {
     return isCanonical(pieces) ? new Base64(pieces) : undefined;
   }
@@ -31,7 +31,7 @@ export class Base64 {
   }
 }
 
-/** Bytes of a message, such as `Image.source`, that are decoded when somebody asks for them first. */
+/** Bytes of a message, such as `Image.source`, decoded at their first use. */
 export class EncodedSource {
   readonly case = "data";
   readonly base64: Base64;
@@ -47,8 +47,8 @@ export class EncodedSource {
 }
 
 /**
- * Whether decoding and encoding gives the same characters again. Four of the alphabet's characters always do, whatever
- * comes before them, so each piece is looked at by itself, and what is left over of them together.
+ * Whether decoding and encoding returns the same characters. Groups of four characters of the alphabet always do, so each piece is
+ * checked alone, and the rests of all pieces together.
  */
 function isCanonical(pieces: readonly Buffer[]): boolean {
   const length = pieces.reduce((sum, piece) => sum + piece.length, 0);
@@ -56,7 +56,7 @@ function isCanonical(pieces: readonly Buffer[]): boolean {
   const room = Buffer.allocUnsafeSlow(Math.max(STEP, 3 * pieces.length));
   const isSame = (text: string): boolean => room.toString("base64", 0, room.write(text, "base64")) === text;
   const isFull = (text: string): boolean => text.length === 0 || (text.at(-1) !== "=" && isSame(text));
-  // Only the last four may be padded.
+  // Only the last group may be padded.
   let left = length - 4;
   let odd = "";
   let end = "";

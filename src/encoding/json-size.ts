@@ -1,25 +1,24 @@
-/** How deep a JSON text is nested, and how many keys and values it has at least. */
+/** Nesting depth of a JSON text, and its keys and values. */
 export interface JsonSize {
   readonly depth: number;
   readonly values: number;
 }
 
 /**
- * The most that a request's JSON may hold: 2,000 messages with calls and results are 30,000 keys and values, and 128 tools
- * with schemas of 500 are 64,000. Parsing as many takes some 10 ms of the event loop.
+ * Limits of a request's JSON: 2,000 messages with calls and results have 30,000 keys and values, and 128 tools with schemas of 500
+ * have 64,000. Parsing 100,000 takes some 10 ms of the event loop.
  */
 export const MAX_REQUEST_JSON: JsonSize = { depth: 64, values: 100_000 };
 
-/** Nothing that others wrote is parsed when it is nested deeper, wherever it stands. */
+/** Depth limit of all parsed JSON from outside. */
 export const MAX_PARSED_DEPTH = 128;
 
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
 
 /**
- * Measures a JSON text without parsing it. Strings are jumped over. Stops as soon as either measure is more than `max`
- * has. To be called before parsing what others wrote: a few megabytes of brackets, or of tiny fields, would hold the
- * event loop for seconds.
+ * Measures a JSON text without parsing it; strings are skipped. Stops when a measure exceeds `max`. Call it before parsing JSON from
+ * outside: a few megabytes of brackets or tiny fields would block the event loop for seconds.
  */
 export function measureJson(json: string, max: JsonSize): JsonSize {
   let open = 0;
@@ -49,16 +48,16 @@ export function measureJson(json: string, max: JsonSize): JsonSize {
   return { depth, values };
 }
 
-/** Whether a JSON text is deeper or has more in it than `max` says. */
+/** Whether a JSON text exceeds `max`. */
 export function exceedsJsonSize(json: string, max: JsonSize): boolean {
   const { depth, values } = measureJson(json, max);
   return depth > max.depth || values > max.values;
 }
 
-/** Characters of a string that are looked at one by one: a call of `indexOf` costs as much, and most strings end before. */
+/** Characters of a string that are checked one by one: a call of `indexOf` costs as much, and most strings are shorter. */
 const SHORT_STRING = 40;
 
-/** The position of the quote that closes the string opened at `from`, or the end. */
+/** Position of the quote that closes the string opened at `from`, or of the end. */
 function endOfString(json: string, from: number): number {
   const near = Math.min(from + SHORT_STRING, json.length);
   for (let at = from + 1; at < near; at++) {

@@ -1,6 +1,6 @@
 /**
- * The candidate that `word` is most likely a slip of the pen for: the one with the fewest edits, if they are at most a
- * third of the word (and at least one is allowed). Undefined when nothing is near.
+ * The candidate that `word` is probably a misspelling of: the one with the fewest edits, at most a third of the word, at least one
+ * allowed. Undefined without one.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   let best: string | undefined;
@@ -12,7 +12,7 @@ export function nearest(word: string, candidates: Iterable<string>): string | un
   return best;
 }
 
-/** Levenshtein's distance, with two neighbours in each other's place as one edit; one row at a time. */
+/** Levenshtein distance, with a swap of two neighbours as one edit; one row at a time. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   let above: number[] = [];

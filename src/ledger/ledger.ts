@@ -7,25 +7,25 @@ import { Failure } from "../core/failure.ts";
 import type { Ledger, NewLedgerEntry } from "../core/ledger.ts";
 import type { LedgerStore } from "./ledger-store.ts";
 
-/** How many entries are written at once at most. */
+/** Entries of a batch at most. */
 const MAX_BATCH = 500;
-/** How many entries may wait for a database that is away, before no more requests are taken. */
+/** Entries that may wait for an unavailable database before requests are refused. */
 export const MAX_WAITING = 10_000;
-/** How long the database is left alone after it could not write. */
+/** Pause after a failed write. */
 const RETRY_MS = 1_000;
 
 export interface LedgerOptions {
   readonly store: Pick<LedgerStore, "insert">;
   readonly clock: Clock;
-  /** Is told when the database goes away, with the reason, and when it is back, with undefined. */
+  /** Called with the reason when the database becomes unavailable, and with undefined when it is available again. */
   readonly onTrouble: (trouble: { readonly cause: unknown; readonly waiting: number } | undefined) => void;
 }
 
-/** Core's ledger, and what only its owner may do with it. */
+/** Core's ledger with the methods of its owner. */
 export interface OwnedLedger extends Ledger {
-  /** How many entries are not written yet, and whether that is because the database is away. */
+  /** Number of unwritten entries, and whether the database is unavailable. */
   state(): { readonly waiting: number; readonly away: boolean };
-  /** Tries once more to write what waits, and answers with what could not be written. Nothing may be appended after it. */
+  /** Tries once more to write the waiting entries. Returns those that were not written. Nothing may be appended after it. */
   close(): Promise<readonly NewLedgerEntry[]>;
 }
 
@@ -35,8 +35,8 @@ interface Waiting {
 }
 
 /**
- * Writes entries in batches: while one batch is being written the next one gathers, so that under load the cost of a durable
- * commit is shared by many, and nobody waits for more than two.
+ * Writes entries in batches: while one batch is written the next one collects. Under load many entries share the cost of a durable
+ * commit, and none waits for more than two.
  */
 export function createLedger(options: LedgerOptions): OwnedLedger {
   return new BatchingLedger(options);
@@ -44,7 +44,7 @@ export function createLedger(options: LedgerOptions): OwnedLedger {
 
 class BatchingLedger implements OwnedLedger {
   readonly #options: LedgerOptions;
-  /** In the order of their ends; those of the batch that is being written are still at the front. */
+  /** In the order of their ends; those of the current batch stay at the front until they are written. */
   readonly #waiting: Waiting[] = [];
   #writing: Promise<boolean> | undefined;
   #away = false;
@@ -56,10 +56,10 @@ class BatchingLedger implements OwnedLedger {
   }
 
   async append(entry: NewLedgerEntry): Promise<void> {
-    // Nothing is written any more: whoever closed it has taken over what waited.
+    // The ledger is closed: its owner has taken over the waiting entries.
     if (this.#closed) return;
     const written = new Promise<void>((resolve) => this.#waiting.push({ entry, resolve }));
-    // While the database is away, the next attempt has its own time and nobody is kept waiting.
+    // While the database is unavailable, the next attempt is scheduled already, and callers do not wait.
     if (this.#away) return;
     void this.#write();
     await written;
@@ -83,7 +83,7 @@ class BatchingLedger implements OwnedLedger {
     return this.#waiting.map(({ entry }) => entry);
   }
 
-  /** Writes batch after batch until nothing waits, or the database is away. */
+  /** Writes batches until none waits, or the database is unavailable. */
   async #write(): Promise<void> {
     if (this.#writing !== undefined) return;
     while (this.#waiting.length > 0 && !this.#closed) {
@@ -96,7 +96,7 @@ class BatchingLedger implements OwnedLedger {
   }
 
   async #writeBatch(): Promise<boolean> {
-    // Completions that end in the same turn of the event loop are written together.
+    // Completions that end in the same event loop turn are written together.
     await nextTurn();
     const batch = this.#waiting.slice(0, MAX_BATCH);
     try {
@@ -118,14 +118,14 @@ class BatchingLedger implements OwnedLedger {
 const NAME = /^unwritten-ledger-[0-9a-f-]+\.jsonl$/;
 
 /**
- * Keeps entries that the database could not take before the process had to end: in a file of the data directory, one entry a
- * line, readable for this user only. Answers with the file's path, when it is durable. Rejects, and leaves nothing that the
- * next start would read, when not all of it can be written: on a disk that is full, which may be why the database is away.
+ * Writes entries that the database did not accept before the end of the process to a file in the data directory, one per line,
+ * readable for this user only. Returns its path when it is durable. Rejects when it cannot be written completely, such as on a
+ * full disk, and leaves nothing that the next start would read.
  */
 export async function spillEntries(dataDir: string, entries: readonly NewLedgerEntry[]): Promise<string> {
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const path = join(dataDir, `unwritten-ledger-${randomUUID()}.jsonl`);
-  // Under another name until it is whole: half an entry would keep every later process from starting.
+  // A temporary name until it is complete: half an entry would fail every later start.
   const unfinished = `${path}.part`;
   try {
     await writeDurably(unfinished, entries.map((entry) => `${JSON.stringify(entry)}\n`).join(""));
@@ -148,8 +148,8 @@ async function writeDurably(path: string, text: string): Promise<void> {
 }
 
 /**
- * Writes what earlier processes had to leave behind, and removes their files. Answers how many entries there were. An entry
- * that is in the ledger already changes nothing, so two processes may do this at once.
+ * Writes the entries of such files to the ledger and removes the files. Returns the number of entries. Existing entries change
+ * nothing, so two processes may do this at once.
  */
 export async function recoverEntries(dataDir: string, store: Pick<LedgerStore, "insert">): Promise<number> {
   const names = (await unlessMissing(readdir(dataDir))) ?? [];
@@ -157,7 +157,7 @@ export async function recoverEntries(dataDir: string, store: Pick<LedgerStore, "
   for (const name of names.filter((each) => NAME.test(each))) {
     const path = join(dataDir, name);
     const text = await unlessMissing(readFile(path, "utf8"));
-    // Another process was faster.
+    // Another process has removed it.
     if (text === undefined) continue;
     const lines = text.split("\n").filter((line) => line !== "");
     await store.insert(lines.map((line) => JSON.parse(line) as NewLedgerEntry));

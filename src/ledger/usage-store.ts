@@ -1,19 +1,19 @@
-/** What usage is added up by; `none` makes one group of everything, whose name is empty. */
+/** Grouping of usage; `none`: one group with an empty name. */
 export type UsageGroup = "none" | "model" | "key" | "account" | "outcome";
 
-/** The pieces of time that sums are made of; `all` makes one piece of it. Days are those of UTC. */
+/** Time steps of sums; `all`: one step. Days are in UTC. */
 export type UsageStep = "all" | "hour" | "day";
 
-/** The length of each step. */
+/** Length of each step in milliseconds. */
 export const STEP_MS: Readonly<Record<Exclude<UsageStep, "all">, number>> = { hour: 3_600_000, day: 86_400_000 };
 
-/** From when to when, in Unix milliseconds. The end is not included. */
+/** A time range in Unix milliseconds, without its end. */
 export interface Span {
   readonly sinceMs: number;
   readonly untilMs: number;
 }
 
-/** The whole hours that a time reaches into. */
+/** The whole hours that contain a time range. */
 export function wholeHours({ sinceMs, untilMs }: Span): Span {
   return {
     sinceMs: Math.floor(sinceMs / STEP_MS.hour) * STEP_MS.hour,
@@ -21,28 +21,28 @@ export function wholeHours({ sinceMs, untilMs }: Span): Span {
   };
 }
 
-/** Which completions; what is left out does not narrow. */
+/** Filter of completions; absent fields do not filter. */
 export interface UsageFilter extends Span {
   readonly accountId?: string | undefined;
   readonly keyId?: string | undefined;
-  /** The served model, or the requested one of those that no model served. */
+  /** The model that served, or the requested one if none did. */
   readonly model?: string | undefined;
-  /** `served`, a failure's code, or `failed` for all that were not served. */
+  /** `served`, a failure code, or `failed` for all but `served`. */
   readonly outcome?: string | undefined;
 }
 
-/** Which completions to add up, and how. */
+/** A query of sums. */
 export interface UsageQuery extends UsageFilter {
   readonly by: UsageGroup;
   readonly step: UsageStep;
-  /** Those of the largest cost have rows of their own, all others are one row. Undefined: as many as there are. */
+  /** Groups with their own rows, by largest cost; all others share one. Undefined: all groups. */
   readonly maxGroups?: number | undefined;
 }
 
-/** What completions come to. */
+/** Sums of completions. */
 export interface UsageSums {
   readonly completions: number;
-  /** Of them: those that were not served. */
+  /** Those that were not served. */
   readonly failed: number;
   readonly partial: number;
   readonly estimated: number;
@@ -54,63 +54,63 @@ export interface UsageSums {
   readonly costMicroUsd: number;
 }
 
-/** What the completions of one group and one step come to. */
+/** Sums of one group and step. */
 export interface UsageRow {
-  /** The model, the key's or the account's ID, or the outcome; empty for all others together, and without groups. */
+  /** Model, key ID, account ID or outcome; empty for all others together, and without groups. */
   readonly group: string;
-  /** The key's or the account's name (its e-mail address where it has one); undefined for the other groups. */
+  /** Name of the key or account (its e-mail address, if it has one); undefined for other groups. */
   readonly name: string | undefined;
-  /** When the step begins; undefined without steps. */
+  /** Start of the step; undefined without steps. */
   readonly stepMs: number | undefined;
   readonly sums: UsageSums;
 }
 
-/** Which completions' times to look at: by when they ended. */
+/** A query of durations, by end of the completions. */
 export interface LatencyQuery extends UsageFilter {
   readonly step: UsageStep;
 }
 
-/** What a half, 95 and 99 of a hundred do not exceed. */
+/** 50th, 95th and 99th percentile. */
 export interface Percentiles {
   readonly p50: number;
   readonly p95: number;
   readonly p99: number;
 }
 
-/** How long the served completions of one step took. */
+/** Durations of the served completions of a step. */
 export interface LatencyPoint {
-  /** When the step begins; undefined for the whole time. */
+  /** Start of the step; undefined for the whole range. */
   readonly stepMs: number | undefined;
   readonly served: number;
   readonly durationMs: Percentiles;
-  /** Of those that were streamed; undefined when none was. */
+  /** Of streamed completions; undefined without any. */
   readonly firstContentMs: Percentiles | undefined;
 }
 
-/** How long completions took. */
+/** Durations of completions. */
 export interface Latency {
-  /** Undefined when nothing was served. */
+  /** Undefined without served completions. */
   readonly overall: LatencyPoint | undefined;
-  /** By time; none without steps. */
+  /** In ascending order; empty without steps. */
   readonly points: readonly LatencyPoint[];
-  /** When the first of those that are counted ended. */
+  /** End of the first counted completion. */
   readonly sinceMs: number | undefined;
 }
 
-/** What reports are made from. Every method answers, or rejects within a few seconds. */
+/** The store of reports. Methods answer or reject within a few seconds. */
 export interface UsageStore {
   /**
-   * Adds up the completions that started in these whole hours. By time, then the largest cost first and all others last;
-   * what comes to nothing has no row.
+   * Sums of the completions that started in these whole hours: by time, then largest cost first and all others last; groups
+   * without completions have no row.
    */
   summarize(query: UsageQuery): Promise<readonly UsageRow[]>;
-  /** Looks at the latest 50,000 of the key, or else the account, and counts those of them that match and were served. */
+  /** Durations of the matching served completions among the latest 50,000 of the key, or of the account. */
   latency(query: LatencyQuery): Promise<Latency>;
-  /** Removes the oldest sums of hours before, at most a thousand, and answers how many: to be called until none is left. */
+  /** Removes the oldest sums of hours before this time, at most a thousand. Returns their number: call it until none is left. */
   prune(beforeMs: number): Promise<number>;
 }
 
-/** What rows come to together. */
+/** Total of rows. */
 export function totalOf(rows: readonly Pick<UsageRow, "sums">[]): UsageSums {
   const add = (sum: keyof UsageSums): number => rows.reduce((total, { sums }) => total + sums[sum], 0);
   return {

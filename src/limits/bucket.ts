@@ -1,44 +1,43 @@
 import type { BucketLevel, RateSubject } from "./rates.ts";
 
 /**
- * Levels are counted in sixty-thousandths: a limit of n per minute then adds exactly n of them in each millisecond, so
- * that all arithmetic is in integers, and in Lua's doubles comes out the same.
+ * Unit of levels: a 60,000th. A limit of n per minute adds exactly n units in a millisecond, so all arithmetic is in integers and
+ * gives the same results in Lua's doubles.
  */
 export const UNITS = 60_000;
 
-/** A clock may go back by this much: a bucket stands still until it has caught up. By more: it goes on from there. */
+/** Clocks may go back by this much: a bucket stands still until the clock has caught up. After a larger step it continues at once. */
 const MAX_CLOCK_STEP_MS = 60_000;
-/** A debt is paid off within an hour, however wrong the usage that a provider stated. */
+/** A debt is paid within an hour, however wrong a provider's usage was. */
 const MAX_DEBT_MS = 3_600_000;
-/** Keeps every product below 2^53, together with the longest burst. */
+/** Largest limit: with the longest burst all products are below 2^53. */
 const MAX_PER_MINUTE = 1_000_000_000;
 const MAX_BURST_MS = 3_600_000;
 
-/** What one token bucket held at one moment. */
+/** Level of a token bucket at a time. */
 export interface Bucket {
   /** In units; negative for a debt. */
   readonly level: number;
-  /** Milliseconds of the clock of whoever keeps the state. */
+  /** Milliseconds, by the clock of the state's store. */
   readonly at: number;
 }
 
-/** How large a bucket is and how fast it fills up. */
+/** Capacity and rate of a bucket. */
 export interface BucketSize {
   /** In units. */
   readonly capacity: number;
-  /** A whole number from 1; also the units that it gains in a millisecond. */
+  /** A whole number from 1: the limit per minute, and units per millisecond. */
   readonly perMinute: number;
 }
 
-/** A limit as it is applied: a whole number from 1. */
+/** The applied limit: a whole number from 1. */
 function toWhole(limit: number): number {
   return Math.min(Math.max(Math.floor(limit), 1), MAX_PER_MINUTE);
 }
 
 /**
- * The bucket of a request rate holds what comes in during `burstMs`, and at least one request. That of a token rate
- * holds a minute's tokens at least: one completion takes thousands at once, and were it smaller, most would not fit
- * into it.
+ * A bucket of requests has the capacity of `burstMs`, at least one request. A bucket of tokens has at least a minute's tokens: a
+ * completion takes thousands at once, and most would not fit into a smaller one.
  */
 export function sizeOf(kind: "requests" | "tokens", subject: RateSubject, burstMs: number): BucketSize | undefined {
   const limit = kind === "requests" ? subject.requestsPerMinute : subject.tokensPerMinute;
@@ -50,12 +49,12 @@ export function sizeOf(kind: "requests" | "tokens", subject: RateSubject, burstM
   return { capacity, perMinute };
 }
 
-/** How many places a subject has; undefined when it is not limited. */
+/** Concurrency limit of a subject; undefined without one. */
 export function placesOf(subject: RateSubject): number | undefined {
   return subject.concurrentRequests === undefined ? undefined : toWhole(subject.concurrentRequests);
 }
 
-/** The bucket at this moment; one that is not known is full. */
+/** The bucket at a time; an unknown one is full. */
 export function refill(bucket: Bucket | undefined, { capacity, perMinute }: BucketSize, nowMs: number): Bucket {
   if (bucket === undefined) return { level: capacity, at: nowMs };
   const stepsBackMs = bucket.at - nowMs;
@@ -64,18 +63,18 @@ export function refill(bucket: Bucket | undefined, { capacity, perMinute }: Buck
   return { level: Math.min(bucket.level - stepsBackMs * perMinute, capacity), at: nowMs };
 }
 
-/** The bucket with this many units more, or fewer: neither more than it can hold nor a debt beyond all measure. */
+/** Adds units to a bucket, or takes them: up to its capacity, and down to the largest debt. */
 export function add(bucket: Bucket, units: number, { capacity, perMinute }: BucketSize): Bucket {
   const level = Math.max(Math.min(bucket.level + units, capacity), -perMinute * MAX_DEBT_MS);
   return { level, at: bucket.at };
 }
 
-/** What a demand takes: all there can be when it asks for more than that. */
+/** Units that a demand takes, at most the capacity. */
 export function unitsOf(count: number, { capacity }: BucketSize): number {
   return Math.min(count * UNITS, capacity);
 }
 
-/** How long after `nowMs` a refilled bucket holds this much: to the millisecond. 0 when it does already. */
+/** Time from `nowMs` until a refilled bucket has these units, in whole milliseconds; 0 when it has them. */
 export function waitMs(
   bucket: Bucket,
   units: number,
@@ -85,7 +84,7 @@ export function waitMs(
   return Math.ceil((units - bucket.level) / size.perMinute) + (bucket.at - nowMs);
 }
 
-/** As it is told: in requests or tokens. */
+/** A level in requests or tokens, for reports. */
 export function toBucketLevel(bucket: Bucket, { capacity, perMinute }: BucketSize): BucketLevel {
   return { capacity: capacity / UNITS, level: bucket.level / UNITS, perMinute };
 }

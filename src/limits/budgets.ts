@@ -1,21 +1,21 @@
-/** A limit on money: whose, and how much of it in one calendar month (UTC). */
+/** A budget of a calendar month (UTC). */
 export interface BudgetHold {
   /** `key:…` or `account:…`. */
   readonly subject: string;
   readonly limitMicroUsd: number;
 }
 
-/** Money to be held for one completion until its ledger entry settles it. */
+/** A hold of money for one completion until its ledger entry settles it. */
 export interface BudgetDemand {
   /** The completion's ID. */
   readonly id: string;
   readonly holds: readonly BudgetHold[];
   readonly amountMicroUsd: number;
-  /** How long it is held when no entry settles it: longer than the completion can last. */
+  /** Expiry of a hold without an entry: longer than the completion can last. */
   readonly lastsMs: number;
   /**
-   * Adds to what is held for the completion already, and ends with it. Refused when nothing is, or only in an earlier month.
-   * Default: it is the completion's first.
+   * Whether it adds to the completion's hold and ends with it. Refused without a hold in the same month. Default: it is the
+   * first hold.
    */
   readonly extends?: boolean;
 }
@@ -24,21 +24,21 @@ export type BudgetDecision =
   | { readonly admitted: true }
   | {
       readonly admitted: false;
-      /** The first hold without room. */
+      /** The first budget without room. */
       readonly subject: string;
       readonly limitMicroUsd: number;
-      /** Spent and held by others in this month. */
+      /** Money spent and held by others in this month. */
       readonly takenMicroUsd: number;
     };
 
 /**
- * Where budgets are kept: with the ledger, which settles what was held here. Decides at one moment for all who share it;
- * what is spent and held never comes to more than a limit. Rejects within a bounded time when it cannot be reached.
+ * The store of budgets: the ledger's database, which settles holds. Decisions are atomic among all processes; spent and held money
+ * together never exceeds a budget. Rejects within a bounded time when the database is unavailable.
  */
 export interface BudgetStore {
   hold(demand: BudgetDemand): Promise<BudgetDecision>;
-  /** Gives back a hold for which there will be no ledger entry. When it rejects, the next `hold` or `reap` does it. */
+  /** Releases a hold without a ledger entry. If it rejects, the next `hold` or `reap` does it. */
   cancel(id: string): Promise<void>;
-  /** Frees what was held for completions that must be over by now: their processes are gone. Answers how many. */
+  /** Releases expired holds, whose processes have ended. Returns their number. */
   reap(): Promise<number>;
 }

@@ -8,21 +8,21 @@ import { toBudgetFailure, toRateFailure, toUncheckedFailure, toUnpricedFailure }
 import { createRequestRate, KnownLevels } from "./request-rate.ts";
 
 export interface LimiterOptions {
-  /** Is closed with the limiter's owner, not with the limiter. */
+  /** Closed by the limiter's owner, not by the limiter. */
   readonly rates: RateStore;
   readonly budgets: BudgetStore;
-  /** Of an account, field by field, where it has none of its own. */
+  /** Defaults of account limits, per field. */
   readonly defaults: Limits;
-  /** As that of `rates`. */
+  /** The same as of `rates`. */
   readonly burstMs: number;
   readonly clock: Clock;
-  /** This process among those that share the state; unique for ever. */
+  /** Unique ID of this process among those that share the state. */
   readonly replicaId: string;
-  /** Gives 0 to 1. Default: Math.random. */
+  /** Random number from 0 to 1. Default: Math.random. */
   readonly random?: () => number;
 }
 
-/** Core's limiter, and the end of its renewals. */
+/** Core's limiter with a method that stops its renewals. */
 export interface OwnedLimiter extends Limiter {
   close(): void;
 }
@@ -30,8 +30,8 @@ export interface OwnedLimiter extends Limiter {
 const NO_FACTS: LimitFacts = { requests: undefined, tokens: undefined };
 
 /**
- * Rates first, then money: what a budget refuses counts as a request and uses no tokens. A place is held from the reservation until
- * its release. Nothing is asked for a principal without limits.
+ * Checks rates first, then budgets: a request refused by a budget counts as a request without tokens. A concurrency unit is held
+ * from the reservation to its release. For a principal without limits no store is asked.
  */
 export function createLimiter(options: LimiterOptions): OwnedLimiter {
   const { rates, budgets, defaults, burstMs, clock, replicaId, random = Math.random } = options;
@@ -54,7 +54,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     return facts;
   };
 
-  /** What cannot be given back ends by itself: places with their leases, tokens as the bucket fills up. */
+  /** A failed release expires: concurrency units with their leases, tokens with the refill of the bucket. */
   const giveBack = ({ id, subjects, tokens }: RateDemand, usedTokens: number, usedRequests: 0 | 1): void => {
     if (subjects.length === 0) return;
     rates.release({ id, subjects, reservedTokens: tokens, usedTokens, usedRequests }).catch(() => undefined);
@@ -69,7 +69,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
     const decision = await budgets
       .hold({ id, holds, amountMicroUsd, lastsMs, ...(extended && { extends: true }) })
       .catch((reason: unknown) => {
-        // It may have been held all the same. What extends a hold ends with it.
+        // The hold may exist nevertheless. An extension ends with its hold.
         if (extended !== true) budgets.cancel(id).catch(() => undefined);
         throw toUncheckedFailure(reason, facts);
       });
@@ -89,7 +89,7 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
       try {
         if (holds.length > 0) await holdMoney(demand, { holds, facts });
       } catch (reason) {
-        // The request stays counted where a budget is spent: else whoever goes on asking would be held by nothing.
+        // The request stays counted, so that the rate limits requests beyond a spent budget.
         giveBack(rateDemand, 0, reason instanceof Failure && reason.code === "budget_spent" ? 1 : 0);
         throw reason;
       }
@@ -116,26 +116,26 @@ export function createLimiter(options: LimiterOptions): OwnedLimiter {
 interface HeldPlacesOptions {
   readonly rates: RateStore;
   readonly clock: Clock;
-  /** This process among those that share the state. */
+  /** ID of this process among those that share the state. */
   readonly replica: string;
-  /** Gives 0 to 1. */
+  /** Random number from 0 to 1. */
   readonly random: () => number;
 }
 
-/** The places of this process's requests under way: says every ten seconds that they are still there, and so is it. */
+/** Renews the leases of this process and of its requests' concurrency units every ten seconds. */
 class ConcurrencyLeases {
   readonly #options: HeldPlacesOptions;
   readonly #held = new Map<string, { readonly subjects: readonly RateSubject[]; readonly untilMs: number }>();
   #stopTimer: (() => void) | undefined;
   #closed = false;
 
-  /** Begins with a first word at once: the others divide by how many there are. */
+  /** Renews at once: other replicas divide limits by the number of replicas. */
   constructor(options: HeldPlacesOptions) {
     this.#options = options;
     void this.#renew();
   }
 
-  /** From now on, until it is dropped, and for no longer than `lastsMs`. */
+  /** Renews a request until it is dropped, for `lastsMs` at most. */
   add(id: string, subjects: readonly RateSubject[], lastsMs: number): void {
     if (!subjects.some(holdsPlaces)) return;
     const limited = subjects.filter(holdsPlaces);
@@ -160,7 +160,7 @@ class ConcurrencyLeases {
       if (untilMs <= nowMs) this.#held.delete(id);
       else for (const { subject, accountId } of subjects) held.push({ id, subject, accountId });
     }
-    // What could not be said now is said again well before the leases end.
+    // A failed renewal is repeated well before the leases end.
     await rates.renew({ replica, held }).catch(() => undefined);
     if (this.#closed) return;
     this.#stopTimer = clock.after(RENEW_MS * (0.9 + random() * 0.1), () => void this.#renew());
@@ -171,15 +171,15 @@ function holdsPlaces({ concurrentRequests }: RateSubject): boolean {
   return concurrentRequests !== undefined;
 }
 
-/** What is limited for a principal: nothing that the key or its account is not limited in is in it. */
+/** Limits of a principal: only those that are set for the key or its account. */
 interface Limited {
   readonly subjects: readonly RateSubject[];
   readonly holds: readonly BudgetHold[];
 }
 
 /**
- * What is limited for whom, with the `defaults` of accounts, field by field. Works it out once for each principal: the same
- * one comes with all requests of a key, until the key is read again.
+ * Finds the limits of a principal, with the account `defaults` per field. The result is cached per principal object, which all
+ * requests of a key share until the key is read again.
  */
 export function rememberLimited(defaults: Limits): (principal: Principal) => Limited {
   const known = new WeakMap<Principal, Limited>();

@@ -23,38 +23,38 @@ import {
   type SubjectLevels,
 } from "./rates.ts";
 
-/** A guess: nobody knows when a request under way will be over. */
+/** An estimate: the end of a request in flight is unknown. */
 const CONCURRENCY_RETRY_MS = 1000;
 
 const KINDS = ["requests", "tokens"] as const;
 
-/** What is kept of one key or account. Changed in place. */
+/** State of one key or account. Changed in place. */
 export interface SubjectBook {
   requests: Bucket | undefined;
   tokens: Bucket | undefined;
-  /** When the place of each request under way ends by itself; some may have ended. */
+  /** Expiry of the concurrency unit of each request in flight; some may have expired. */
   readonly places: Map<string, number>;
-  /** From then on it says no more than a missing one: its buckets are full and no place is held. */
+  /** From then on it equals a missing one: full buckets, no concurrency unit held. */
   idleAt: number;
 }
 
-/** The moment of a decision, by the clock of whoever keeps the state. */
+/** Time of a decision, by the clock of the state's store. */
 export interface RateMoment {
-  /** In milliseconds since whenever; fractions are dropped. */
+  /** Milliseconds since any origin; fractions are dropped. */
   readonly nowMs: number;
-  /** A bucket of requests holds what comes in during this time. */
+  /** Capacity of request buckets, as time. */
   readonly burstMs: number;
 }
 
-/** Where the books are; a subject of which nothing is known gets a new one. */
+/** Finds the state of a subject; creates it for an unknown one. */
 export type BookOf = (subject: string) => SubjectBook;
 
-/** The book of a subject of which nothing is known. */
+/** State of an unknown subject. */
 function createBook(): SubjectBook {
   return { requests: undefined, tokens: undefined, places: new Map(), idleAt: 0 };
 }
 
-/** Takes the demand from all of its subjects, or from none. */
+/** Takes a demand from all its subjects, or from none. */
 export function takeFrom(bookOf: BookOf, demand: RateDemand, moment: RateMoment): RateDecision {
   const nowMs = Math.floor(moment.nowMs);
   const parts = demand.subjects.map((limits) => ({ limits, book: bookOf(limits.subject) }));
@@ -72,7 +72,7 @@ export function takeFrom(bookOf: BookOf, demand: RateDemand, moment: RateMoment)
   return obstacle === undefined ? { admitted: true, levels } : { admitted: false, ...obstacle, levels };
 }
 
-/** Frees the places of a request that is over and settles its tokens: used more than was taken, it leaves a debt. */
+/** Releases the concurrency units of a request and settles its tokens: use beyond the reservation is a debt. */
 export function giveBackTo(bookOf: BookOf, release: RateRelease, moment: RateMoment): void {
   const nowMs = Math.floor(moment.nowMs);
   const { id, reservedTokens, usedTokens, usedRequests = 1 } = release;
@@ -90,7 +90,7 @@ export function giveBackTo(bookOf: BookOf, release: RateRelease, moment: RateMom
   }
 }
 
-/** Holds the places for another lease; also those that had been forgotten, for their requests are under way. */
+/** Renews concurrency units for another lease, also expired ones: their requests are in flight. */
 export function renewIn(bookOf: BookOf, held: readonly Held[], { nowMs: moment }: Pick<RateMoment, "nowMs">): void {
   const endsAt = Math.floor(moment) + LEASE_MS;
   for (const { id, subject } of held) {
@@ -110,7 +110,7 @@ interface DemandMoment extends RateMoment {
   readonly demand: RateDemand;
 }
 
-/** Brings the book up to this moment, and says what keeps the demand out. */
+/** Updates the state to this time. Returns the limit that refuses the demand. */
 function findObstacles(limits: RateSubject, book: SubjectBook, { demand, nowMs, burstMs }: DemandMoment): Obstacle[] {
   const { subject } = limits;
   const found: Obstacle[] = [];
@@ -129,7 +129,7 @@ function findObstacles(limits: RateSubject, book: SubjectBook, { demand, nowMs, 
   return found;
 }
 
-/** A request without tokens is not kept out by a debt of them. */
+/** A token debt does not refuse a request without tokens. */
 function neededUnits(kind: "requests" | "tokens", { tokens }: RateDemand, size: BucketSize): number {
   if (kind === "requests") return UNITS;
   return tokens > 0 ? unitsOf(tokens, size) : Number.NEGATIVE_INFINITY;
@@ -146,7 +146,7 @@ function takeOne(limits: RateSubject, book: SubjectBook, { demand, nowMs, burstM
 }
 
 /**
- * Drops the places that have ended. No other is held for longer than a lease from now: the clock may have gone back.
+ * Drops expired concurrency units, and limits others to one lease from now: the clock may have gone back.
  */
 export function dropEnded(places: Map<string, number>, nowMs: number): void {
   for (const [id, endsAt] of places) {
@@ -177,20 +177,20 @@ function toLevels(limits: RateSubject, book: SubjectBook, burstMs: number): Subj
 
 export interface MemoryRatesOptions {
   readonly clock: Clock;
-  /** A bucket of requests holds what comes in during this time. */
+  /** Capacity of request buckets, as time. */
   readonly burstMs: number;
-  /** Subjects that are remembered; beyond that those not asked for longest begin anew. Default: 100,000. */
+  /** Subjects kept; beyond it those used longest ago start anew. Default: 100,000. */
   readonly maxSubjects?: number;
-  /** The buckets with which a subject begins. Default: full ones. */
+  /** First buckets of a subject. Default: full. */
   readonly begin?: (subject: string) => Pick<SubjectBook, "requests" | "tokens">;
 }
 
-/** Looked at for each request: subjects that nobody asks for any more are forgotten faster than new ones come. */
+/** Subjects checked at each request: unused ones are dropped faster than new ones arrive. */
 const SWEPT_AT_ONCE = 4;
 
-/** The state of rates in this process alone. Never rejects. */
+/** State of rates in this process. Never rejects. */
 export function createMemoryRates({ clock, burstMs, maxSubjects = 100_000, begin }: MemoryRatesOptions): RateStore {
-  /** In the order in which they were last asked for. */
+  /** In the order of their last use. */
   const books = new Map<string, SubjectBook>();
 
   const bookOf: BookOf = (subject) => {
@@ -200,7 +200,7 @@ export function createMemoryRates({ clock, burstMs, maxSubjects = 100_000, begin
     return book;
   };
 
-  /** Forgets what says no more than a missing subject. */
+  /** Drops subjects that equal missing ones. */
   const sweep = (nowMs: number): void => {
     let looked = 0;
     for (const [subject, { idleAt }] of books) {

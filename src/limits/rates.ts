@@ -1,34 +1,34 @@
-/** What is limited: an API key or an account, and how. Undefined means not limited. */
+/** An API key or account with its limits. Undefined means not limited. */
 export interface RateSubject {
   /** `key:…` or `account:…`. */
   readonly subject: string;
-  /** The account, or the key's: what a store may keep the subjects of one demand together by. */
+  /** The account, also of a key: stores may group the subjects of a demand by it. */
   readonly accountId: string;
   readonly requestsPerMinute: number | undefined;
   readonly tokensPerMinute: number | undefined;
   readonly concurrentRequests: number | undefined;
 }
 
-/** One request, to be admitted by all of its subjects or by none. */
+/** A request that all its subjects admit, or none. */
 export interface RateDemand {
-  /** Unique for ever. */
+  /** Globally unique. */
   readonly id: string;
-  /** The key first, then its account; those without any limit are left out. */
+  /** The key, then its account; those without limits are omitted. */
   readonly subjects: readonly RateSubject[];
-  /** The worst case. A bucket that could never hold as many gives all it has when it is full. */
+  /** Worst case. A bucket with a smaller capacity gives all its tokens when it is full. */
   readonly tokens: number;
 }
 
-/** The level of one token bucket after a decision. */
+/** Level of a token bucket after a decision. */
 export interface BucketLevel {
-  /** How many it holds when full. */
+  /** Capacity. */
   readonly capacity: number;
-  /** May be negative: more was used than was reserved. */
+  /** Negative for a debt. */
   readonly level: number;
   readonly perMinute: number;
 }
 
-/** The buckets of one subject after a decision. */
+/** Buckets of a subject after a decision. */
 export interface SubjectLevels {
   readonly subject: string;
   readonly requests: BucketLevel | undefined;
@@ -41,56 +41,56 @@ export type RateDecision =
   | { readonly admitted: true; readonly levels: readonly SubjectLevels[] }
   | {
       readonly admitted: false;
-      /** The subject and the limit that keeps it out for longest. */
+      /** Subject and limit with the longest wait. */
       readonly subject: string;
       readonly limit: RateLimit;
-      /** Until it is worth trying again; for concurrency a guess. */
+      /** Wait before a retry; an estimate for concurrency. */
       readonly retryAfterMs: number;
       readonly levels: readonly SubjectLevels[];
     };
 
-/** What a request that was admitted gives back when it is over. */
+/** Release of an admitted request. */
 export interface RateRelease {
   readonly id: string;
-  /** As they were in its demand. */
+  /** The subjects of its demand. */
   readonly subjects: readonly RateSubject[];
-  /** As in its demand. */
+  /** The tokens of its demand. */
   readonly reservedTokens: number;
   readonly usedTokens: number;
-  /** 0 gives the request itself back too: nothing of it was ever begun. Default: 1. */
+  /** 0 returns the request itself too, which was never begun. Default: 1. */
   readonly usedRequests?: 0 | 1;
 }
 
 /**
- * The state of rates and concurrency: in this process, in Redis or in the database. Each method decides at one moment for all
- * who share the state, by the clock of whoever keeps it. Rejects with a RateStoreError within a bounded time when
- * the state cannot be reached; then nothing, or something that ends by itself, was taken.
+ * A store of rates and concurrency: this process, Redis or the database. Decisions are atomic among all processes that share it, by
+ * the store's clock. Rejects with a RateStoreError within a bounded time when the store is unavailable; what was taken then
+ * expires.
  */
 export interface RateStore {
   take(demand: RateDemand): Promise<RateDecision>;
-  /** A second release of the same demand changes nothing but tokens; not called twice. */
+  /** Not called twice: a second release would change the tokens again. */
   release(release: RateRelease): Promise<void>;
   /**
-   * Says that these requests are still under way: their places are held for another LEASE_MS. Also counts this process
-   * among those that share the state, and answers how many there are, at least 1.
+   * Renews the concurrency units of requests in flight for another LEASE_MS, and the membership of this process. Returns the
+   * number of processes that share the state, at least 1.
    */
   renew(renewal: { readonly replica: string; readonly held: readonly Held[] }): Promise<number>;
   close(): Promise<void>;
 }
 
-/** A place that a request under way holds at one subject. */
+/** A concurrency unit that a request in flight holds at a subject. */
 export interface Held {
   readonly id: string;
   readonly subject: string;
   readonly accountId: string;
 }
 
-/** How long a place is held without a word of its holder: a process that is gone keeps nobody out for longer. */
+/** Lease of a concurrency unit: the units of a dead process block others no longer. */
 export const LEASE_MS = 30_000;
-/** How often the holders say that they are there. */
+/** Interval of renewals. */
 export const RENEW_MS = 10_000;
 
-/** The state of rates cannot be reached. */
+/** The store of rates is unavailable. */
 export class RateStoreError extends Error {
   override readonly name = "RateStoreError";
 }

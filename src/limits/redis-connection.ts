@@ -3,13 +3,13 @@ import { type Clock, sleep } from "../core/clock.ts";
 import { RateStoreError } from "./rates.ts";
 import { type RedisScript, redisScripts } from "./redis-scripts.ts";
 
-/** How much of a wait one step is. */
+/** Step of a wait. */
 const STEP_MS = 10;
 
 /**
- * Calls back when the event loop has had this much time, unless the returned function is called before. However late a
- * step comes, it counts as one: while this process is busy it can neither send a command nor read the answer, and that is
- * no sign that the other side is slow. Between two steps, everything that has arrived is read.
+ * Calls back after this much time of the event loop, unless the returned function is called before. A late step counts as one:
+ * while this process is busy it can neither send a command nor read the answer, which does not make the server slow. Between
+ * two steps arrived data is read.
  */
 function afterLoopTime(clock: Clock, delayMs: number, callback: () => void): () => void {
   let left = Math.ceil(delayMs / STEP_MS);
@@ -23,44 +23,44 @@ function afterLoopTime(clock: Clock, delayMs: number, callback: () => void): () 
 }
 
 const COMMAND_MS = 50;
-/** How long one may take while the process starts: its own code is slow then, and its neighbours may be starting too. */
+/** Time limit of commands while the process starts, when it and its neighbours are slow. */
 const STARTING_COMMAND_MS = 500;
-/** Commands without an answer, those no longer waited for included. */
+/** Limit of unanswered commands, including those that timed out. */
 const MAX_IN_FLIGHT = 2000;
-/** A connection that has not answered for so long is given up: its other end may be gone without a word. */
+/** A connection without an answer for this time is closed: its other end may have vanished. */
 const SILENT_MS = 1500;
 const CONNECT_MS = 1000;
 const FIRST_RECONNECT_MS = 50;
 const MAX_RECONNECT_MS = 1000;
 
 export interface RedisConnectionOptions {
-  /** `redis://` or `rediss://`, with a password if there is one; never shown. */
+  /** `redis://` or `rediss://`, with its password; never shown. */
   readonly url: string;
   readonly clock: Clock;
-  /** How long a command may take, in time of this process's event loop. Default: 50. */
+  /** Time limit of a command in milliseconds, by time of the event loop. Default: 50. */
   readonly commandMs?: number | undefined;
-  /** For how long from now on a command may take half a second. Default: 0. */
+  /** Time from now in which commands may take half a second. Default: 0. */
   readonly startingMs?: number | undefined;
 }
 
-/** What nodes of a cluster refuse commands with. */
+/** Errors of cluster nodes. */
 const CLUSTER_WORDS: ReadonlySet<string> = new Set(["MOVED", "ASK", "CROSSSLOT", "CLUSTERDOWN"]);
 export const CLUSTER_REFUSED =
   "redis.url names a node of a Redis Cluster, which is not supported; use one server, or a proxy that hides the cluster";
 
 type Client = ReturnType<typeof createRedisClient>;
 
-/** What a script answers: numbers, and lists of them. */
+/** Reply of a script: numbers, and lists of them. */
 export type ScriptReply = unknown;
 
 interface ScriptCall {
   readonly keys: readonly string[];
   readonly args: readonly string[];
-  /** Called with an answer that came when nobody waited for it any more; rejections are ignored. */
+  /** Called with a late reply; rejections are ignored. */
   readonly onLate?: (reply: ScriptReply) => Promise<void>;
 }
 
-/** One connection to Redis that keeps itself up, and on which every wait is short. */
+/** A connection to Redis that reconnects and bounds every wait. */
 export class RedisConnection {
   readonly #url: string;
   readonly #clock: Clock;
@@ -68,15 +68,15 @@ export class RedisConnection {
   readonly #startedMs: number;
   #client: Client;
   #inFlight = 0;
-  /** When the connection last gave a sign of life, or was first asked for one. */
+  /** Time of the last reply, or of the first command without one. */
   #heardAtMs: number;
-  /** It is connected, and waits for the first words: a server that hangs accepts connections and then says nothing. */
+  /** Connected, without a reply yet: a hanging server accepts connections and sends nothing. */
   #greeting = false;
   #closed = false;
 
-  /** Begins to connect. Throws a RateStoreError when the URL is none. */
+  /** Starts to connect. Throws a RateStoreError for an invalid URL. */
   constructor({ url, clock, commandMs = COMMAND_MS, startingMs = 0 }: RedisConnectionOptions) {
-    // Not left to the client: its error would show the URL.
+    // Checked here, because the client's error would show the URL.
     if (!URL.canParse(url) || !/^rediss?:$/.test(new URL(url).protocol))
       throw new RateStoreError("The URL of Redis is not one: it has to look like redis://host:6379.");
     this.#url = url;
@@ -88,8 +88,7 @@ export class RedisConnection {
   }
 
   /**
-   * Runs a script. Rejects with a RateStoreError when it takes too long; what it did all the same is told to `onLate`,
-   * if the answer comes at all.
+   * Runs a script. Rejects with a RateStoreError when it takes too long; `onLate` then receives its reply, if one arrives.
    */
   async run(script: RedisScript, { keys, args, onLate }: ScriptCall): Promise<ScriptReply> {
     this.#giveUpWhenSilent();
@@ -101,7 +100,7 @@ export class RedisConnection {
     const isStarting = this.#clock.monotonic() < this.#startedMs;
     const limitMs = isStarting ? Math.max(STARTING_COMMAND_MS, this.#commandMs) : this.#commandMs;
     const stopTimer = afterLoopTime(this.#clock, limitMs, () => {
-      // What has arrived is read first.
+      // Arrived data is read first.
       setImmediate(() => {
         if (answered) return;
         reject(new RateStoreError(`Redis did not answer within ${limitMs} ms.`));
@@ -115,7 +114,7 @@ export class RedisConnection {
     });
   }
 
-  /** Resolves when it is connected, or after `waitMs` when it is not. */
+  /** Resolves when it is connected, or after `waitMs`. */
   async settled(waitMs: number): Promise<void> {
     if (this.#client.isReady) return;
     const ready = new AbortController();
@@ -123,7 +122,7 @@ export class RedisConnection {
     await sleep(this.#clock, waitMs, ready.signal);
   }
 
-  /** Whether it is connected to a node of a cluster. False when the server does not tell, or does not answer. */
+  /** Whether the server is a cluster node. False without an answer. */
   async isCluster(): Promise<boolean> {
     if (!this.#client.isReady) return false;
     const { promise, resolve } = Promise.withResolvers<unknown>();
@@ -134,7 +133,7 @@ export class RedisConnection {
     return typeof text === "string" && /^redis_mode:cluster/m.test(text);
   }
 
-  /** Ends the connection; commands without an answer are rejected. */
+  /** Closes the connection; unanswered commands are rejected. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -150,7 +149,7 @@ export class RedisConnection {
         return client.sendCommand(["EVAL", script.text, ...rest]);
       });
     } finally {
-      // A refusal is a sign of life too.
+      // An error is a reply too.
       this.#heardAtMs = this.#clock.monotonic();
       this.#inFlight -= 1;
     }
@@ -163,12 +162,12 @@ export class RedisConnection {
       this.#greeting = greeting;
       this.#heardAtMs = this.#clock.monotonic();
     };
-    // Told by the commands that fail; without a listener it would end the process.
+    // Failing commands report it; without a listener it would end the process.
     client.on("error", () => note(false));
     client.on("connect", () => note(true));
     client.on("ready", () => {
       note(false);
-      // Goes ahead of every other command. Without it each would be sent twice at first.
+      // Sent before all other commands, which would otherwise be sent twice at first.
       for (const { text } of Object.values(redisScripts)) client.scriptLoad(text).catch(() => undefined);
     });
     client.connect().catch(() => undefined);
@@ -188,7 +187,7 @@ export class RedisConnection {
 function createRedisClient(url: string) {
   return createClient({
     url,
-    // The older protocol is spoken by everything that calls itself Redis, and scripts answer with numbers anyway.
+    // All Redis-compatible servers have the older protocol, and scripts reply with numbers in both.
     RESP: 2,
     disableOfflineQueue: true,
     disableClientInfo: true,
@@ -196,12 +195,12 @@ function createRedisClient(url: string) {
   });
 }
 
-/** From 50 ms to a second, with jitter, so that many replicas do not come back at the same moment. */
+/** 50 ms to 1 s with jitter, so that replicas do not reconnect at the same time. */
 function toReconnectMs(retries: number): number {
   return Math.min(FIRST_RECONNECT_MS * 2 ** Math.min(retries, 10), MAX_RECONNECT_MS) * (0.5 + Math.random() / 2);
 }
 
-/** The server's own word, such as `LOADING` or `WRONGPASS`, or the system's: neither holds an address or a secret. */
+/** Code of the server, such as `LOADING` or `WRONGPASS`, or of the system: without address and secrets. */
 function toReason(reason: unknown): string {
   if (!(reason instanceof Error)) return "unknown";
   if ("code" in reason && typeof reason.code === "string") return reason.code;

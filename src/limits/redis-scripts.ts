@@ -1,17 +1,16 @@
 import { createHash } from "node:crypto";
 
-/** A script as Redis knows it. */
+/** A script with its hash. */
 export interface RedisScript {
   readonly text: string;
   readonly sha1: string;
 }
 
 /**
- * The arithmetic of `bucket.ts` and `subject.ts` once more; a test compares their decisions. For each subject there are
- * two keys: a hash with the buckets (`r`, `ra`: level and time of requests; `t`, `ta`: of tokens) and a sorted set of
- * places by their end. Nothing is deleted that is not there: after any write, Redis no longer refuses others for want
- * of memory. Numbers are written in full: Lua's own form has 14 digits. Keys live a minute longer than they say
- * anything, for a clock that goes back.
+ * The arithmetic of `bucket.ts` and `memory.ts` in Lua; a test compares their decisions. A subject has two keys: a hash of its
+ * buckets (`r`, `ra`: level and time of requests; `t`, `ta`: of tokens) and a sorted set of concurrency units by expiry. Only
+ * existing keys are deleted: after a write, Redis would not refuse further ones for lack of memory. Numbers are written with all
+ * digits: Lua's default has 14. Keys expire a minute after they equal missing ones, for a clock that goes back.
  */
 const SHARED = `
 local SPARE = 60000
@@ -47,10 +46,10 @@ local names = { { "r", "ra" }, { "t", "ta" } }
 `;
 
 /**
- * KEYS: buckets and places of each subject. ARGV: time or "", lease, id; then for each subject capacity, rate and
- * demand of requests and of tokens (a rate of 0: not limited; a demand of "": none), and its number of places (0: not
- * limited). Answers [0 or the number of the subject that keeps it out, 1 requests or 2 tokens or 3 concurrency, time to
- * wait, then levels of requests and tokens of each subject].
+ * KEYS: buckets and concurrency units of each subject. ARGV: time or "", lease, id; then for each subject capacity, rate and
+ * demand of requests and of tokens (a rate of 0: not limited; a demand of "": none), and its concurrency limit (0: not
+ * limited). Returns [0 or the number of the refusing subject, 1 requests or 2 tokens or 3 concurrency, wait in milliseconds, then
+ * levels of requests and tokens of each subject].
  */
 const TAKE = `${SHARED}
 local id = ARGV[3]
@@ -133,7 +132,7 @@ end
 return 0
 `;
 
-/** KEYS: the places of each id. ARGV: time or "", lease, nothing, ids. */
+/** KEYS: the concurrency units of each id. ARGV: time or "", lease, unused, ids. */
 const RENEW = `${SHARED}
 for i = 1, #KEYS do
   dropEnded(KEYS[i])
@@ -143,7 +142,7 @@ end
 return 0
 `;
 
-/** KEYS: the set of replicas. ARGV: time or "", lease, replica. Answers how many replicas there are. */
+/** KEYS: the set of replicas. ARGV: time or "", lease, replica. Returns the number of replicas. */
 const JOIN = `${SHARED}
 dropEnded(KEYS[1])
 redis.call("ZADD", KEYS[1], whole(now + lease), ARGV[3])
@@ -155,7 +154,7 @@ function toScript(text: string): RedisScript {
   return { text, sha1: createHash("sha1").update(text).digest("hex") };
 }
 
-/** Each decides at one moment: Redis runs nothing else meanwhile. */
+/** Scripts are atomic: Redis runs one at a time. */
 export const redisScripts = {
   take: toScript(TAKE),
   release: toScript(RELEASE),

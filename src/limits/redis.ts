@@ -14,9 +14,9 @@ import { CLUSTER_REFUSED, RedisConnection, type ScriptReply } from "./redis-conn
 import { redisScripts } from "./redis-scripts.ts";
 
 const REPLICAS_KEY = "parley:replicas";
-/** A renewal of more takes several commands, so that none keeps Redis busy for long. */
+/** Units renewed by one command, so that none occupies Redis for long. */
 const RENEWED_AT_ONCE = 500;
-/** How long opening waits for the first connection. */
+/** Longest wait for the first connection. */
 const FIRST_CONNECTION_MS = 1000;
 const LIMITS = ["requests", "tokens", "concurrency"] as const;
 
@@ -24,19 +24,19 @@ export interface RedisRatesOptions {
   /** `redis://[user:password@]host:port/database`, or `rediss://` with TLS. Never shown. */
   readonly url: string;
   readonly clock: Clock;
-  /** A bucket of requests holds what comes in during this time. The same on all replicas. */
+  /** Capacity of request buckets, as time. The same on all replicas. */
   readonly burstMs: number;
-  /** How long a command may take. Default: 50. */
+  /** Time limit of a command in milliseconds. Default: 50. */
   readonly commandMs?: number;
-  /** For how long from now on a command may take half a second: see `joinsWithinMs` of the shared rates. Default: 0. */
+  /** Time from now in which commands may take half a second: see `joinsWithinMs` of the shared rates. Default: 0. */
   readonly startingMs?: number;
-  /** Milliseconds instead of the server's time: for tests. */
+  /** Milliseconds in place of the server's time, for tests. */
   readonly nowMs?: () => number;
 }
 
 /**
- * The state of rates in Redis or Valkey, by its clock. Every method rejects with a RateStoreError within 50 ms when it
- * does not answer, and opening with one when it is a node of a cluster. Goes on without a connection: one is tried for until it is closed.
+ * State of rates in Redis or Valkey, by its clock. Methods reject with a RateStoreError within 50 ms without an answer; opening
+ * rejects for a cluster node. Reconnects until it is closed.
  */
 export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: RedisRatesOptions): Promise<RateStore> {
   const connection = new RedisConnection({ url, clock, ...times });
@@ -60,7 +60,7 @@ export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: R
     release,
     async take(demand) {
       const args = [...head(demand.id), ...demand.subjects.flatMap((subject) => toNeeds(subject, demand, burstMs))];
-      // Nobody waits for it any more, and so nobody would give it back.
+      // The request was decided without it, and would never release it.
       const onLate = async (reply: ScriptReply): Promise<void> => {
         const { id, subjects, tokens } = demand;
         if (readDecision(reply, demand, burstMs).admitted)
@@ -72,7 +72,7 @@ export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: R
     async renew({ replica, held }) {
       const join = connection.run(redisScripts.join, { keys: [REPLICAS_KEY], args: head(replica) });
       const renewals: Promise<ScriptReply>[] = [];
-      // Sent at once: a place that is released meanwhile must not be renewed after that.
+      // All commands are sent at once: a unit must not be renewed after its release.
       for (const places of Map.groupBy(held, ({ accountId }) => accountId).values()) {
         for (let from = 0; from < places.length; from += RENEWED_AT_ONCE) {
           const some = places.slice(from, from + RENEWED_AT_ONCE);
@@ -89,7 +89,7 @@ export async function openRedisRates({ url, clock, burstMs, nowMs, ...times }: R
   };
 }
 
-/** A hash tag for each account: a script may only touch keys of one slot, and a reservation is of a key and its account. */
+/** Hash tag of an account: a script may use keys of one slot only, and a reservation is of a key and its account. */
 function toPrefix({ accountId }: Pick<RateSubject, "accountId">): string {
   return `parley:{${accountId}}:`;
 }

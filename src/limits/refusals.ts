@@ -3,11 +3,10 @@ import type { LimitFacts } from "../core/limiter.ts";
 import type { BudgetDecision } from "./budgets.ts";
 import type { RateDecision, RateDemand, RateLimit, RateSubject } from "./rates.ts";
 
-// Their words are chosen with care: clients look for some of them in messages, take a limit for the end of a paid plan,
-// and give up.
+// Wording matters: some clients search messages for words that mean the end of a paid plan, and stop retrying.
 
 const wholeNumber = new Intl.NumberFormat("en-US", { maximumFractionDigits: 0 });
-/** To the micro-USD: small budgets are made for tests, and a request may cost a hundredth of a cent. */
+/** Formats micro-USD with all digits: tests use small budgets, and a request may cost a hundredth of a cent. */
 const usDollars = new Intl.NumberFormat("en-US", { minimumFractionDigits: 2, maximumFractionDigits: 6 });
 const dayOfMonth = new Intl.DateTimeFormat("en-GB", {
   day: "numeric",
@@ -16,7 +15,7 @@ const dayOfMonth = new Intl.DateTimeFormat("en-GB", {
   timeZone: "UTC",
 });
 
-/** The `rate_limited` that a demand is answered with. */
+/** The `rate_limited` failure of a demand. */
 export function toRateFailure(
   refusal: Extract<RateDecision, { admitted: false }>,
   demand: RateDemand,
@@ -29,7 +28,7 @@ export function toRateFailure(
   return new Failure("rate_limited", message, { retryAfterMs, limits });
 }
 
-/** The `budget_spent` that a demand of this worst case is answered with, at this Unix time. */
+/** The `budget_spent` failure of a demand with this worst case, at this Unix time. */
 export function toBudgetFailure(
   refusal: Extract<BudgetDecision, { admitted: false }>,
   { amountMicroUsd, nowMs, limits }: { amountMicroUsd: number; nowMs: number; limits: LimitFacts },
@@ -46,12 +45,12 @@ export function toBudgetFailure(
   return new Failure("budget_spent", message, { retryAfterMs: nextMonthMs - nowMs, limits });
 }
 
-/** The budgets cannot be reached: money is not spent blindly. */
+/** The failure while budgets are unavailable: nothing is spent unchecked. */
 export function toUncheckedFailure(cause: unknown, limits: LimitFacts): Failure {
   return new Failure("overloaded", "Budgets cannot be checked at the moment. Try again soon.", { cause, limits });
 }
 
-/** There is a budget, and nobody knows what the request would cost. */
+/** The failure under a budget when a model has no price. */
 export function toUnpricedFailure(subject: string): Failure {
   const reason = "The model has no price, or one that it may fall back to has none";
   return new Failure(
@@ -86,7 +85,7 @@ function nameOf(subject: string): string {
   return subject.startsWith("key:") ? "this API key" : "this account";
 }
 
-/** Rounded up, so that nobody comes too early. */
+/** Rounded up: a retry must not come too early. */
 function toDuration(ms: number): string {
   if (ms <= 10_000) return `${Math.ceil(ms / 100) / 10} s`;
   return ms <= 120_000 ? `${Math.ceil(ms / 1000)} s` : `${Math.ceil(ms / 60_000)} min`;

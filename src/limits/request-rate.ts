@@ -8,14 +8,14 @@ import { sizeOf, toBucketLevel, UNITS } from "./bucket.ts";
 import type { BucketLevel, RateStore, RateSubject, SubjectLevels } from "./rates.ts";
 import { toRateFailure } from "./refusals.ts";
 
-/** Beyond that, those not heard of for longest are taken to be full. */
+/** Subjects kept; those updated longest ago are dropped, and count as full. */
 const MAX_SUBJECTS = 10_000;
-/** What doubles lose when a level is carried forward. */
+/** Rounding error of doubles when a level is extrapolated. */
 const LOST_BY_ROUNDING = 1e-6;
 
 type Kind = "requests" | "tokens";
 
-/** The levels of buckets as this process last heard of them. */
+/** Last known levels of buckets. */
 export class KnownLevels {
   readonly #burstMs: number;
   readonly #known = new BoundedMap<string, { readonly levels: SubjectLevels; readonly atMs: number }>(MAX_SUBJECTS);
@@ -28,7 +28,7 @@ export class KnownLevels {
     for (const one of levels) this.#known.set(one.subject, { levels: one, atMs: nowMs });
   }
 
-  /** One request less for each of these, until more is heard. */
+  /** Takes a request from each of these, until the next update. */
   spend(subjects: readonly RateSubject[], nowMs: number): void {
     const levels = subjects.map((subject): SubjectLevels => {
       const requests = this.#levelOf("requests", subject, nowMs);
@@ -38,7 +38,7 @@ export class KnownLevels {
     this.note(levels, nowMs);
   }
 
-  /** Of each kind of limit the state of the subject that is nearer to its end; of two that are as near, the first. */
+  /** For each kind of limit the state of the subject with less left; of two equal ones the first. */
   facts(subjects: readonly RateSubject[], nowMs: number): LimitFacts {
     return { requests: this.#tightest("requests", subjects, nowMs), tokens: this.#tightest("tokens", subjects, nowMs) };
   }
@@ -55,7 +55,7 @@ export class KnownLevels {
     return tightest;
   }
 
-  /** Carried forward to this moment; undefined when nothing is known. */
+  /** Level extrapolated to now; undefined when unknown. */
   last(kind: Kind, subject: string, nowMs: number): BucketLevel | undefined {
     const known = this.#known.get(subject);
     const last = known?.levels[kind];
@@ -64,7 +64,7 @@ export class KnownLevels {
     return { ...last, level: Math.min(last.level + gained, last.capacity) };
   }
 
-  /** Full when nothing is known. */
+  /** Level extrapolated to now; full when unknown. */
   #levelOf(kind: Kind, subject: RateSubject, nowMs: number): BucketLevel | undefined {
     const size = sizeOf(kind, subject, this.#burstMs);
     return this.last(kind, subject.subject, nowMs) ?? (size && toBucketLevel({ level: size.capacity, at: 0 }, size));
@@ -81,16 +81,16 @@ function toState(limit: number, bucket: BucketLevel | undefined): LimitState {
 
 export interface RequestRateOptions {
   readonly rates: RateStore;
-  /** Is told what was counted. */
+  /** Receives the levels after each count. */
   readonly known: KnownLevels;
-  /** The key first, then its account; those without any limit are left out. */
+  /** The key, then its account; those without limits are omitted. */
   readonly subjectsOf: (principal: Principal) => readonly RateSubject[];
-  /** As that of `rates`. */
+  /** The same as of `rates`. */
   readonly burstMs: number;
   readonly clock: Clock;
 }
 
-/** The failures of requests that are wrong, whatever state the gateway is in. */
+/** Failures that the caller caused. */
 const WRONG: ReadonlySet<FailureCode> = new Set([
   "invalid_request",
   "request_too_large",
@@ -98,14 +98,14 @@ const WRONG: ReadonlySet<FailureCode> = new Set([
   "permission_denied",
 ]);
 
-/** A request that comes this little too early, or that little of a request, is left to the store and its clock. */
+/** Tolerance in time, and in requests: within it the store decides, by its clock. */
 const EARLY_MS = 5;
 const EARLY_REQUESTS = 0.1;
 
-/** What doubles lose when a level is carried forward. */
+/** Rounding error of doubles when a level is extrapolated. */
 const ROUNDING = 1e-6;
 
-/** What refused requests take of the request rate, and what it refuses without asking the store. */
+/** Counts refused requests, and refuses requests of exhausted keys without asking the store. */
 export function createRequestRate(options: RequestRateOptions): RefusedRequests {
   const { rates, known, subjectsOf, burstMs, clock } = options;
 
@@ -117,11 +117,11 @@ export function createRequestRate(options: RequestRateOptions): RefusedRequests 
     await rates.release({ id, subjects, reservedTokens: 0, usedTokens: 0, usedRequests: 1 });
   };
 
-  /** When a request is there again; 0 when there is one now, or when that is not known. */
+  /** Time until a request is available; 0 when one is, or when unknown. */
   const waitMs = (limits: RateSubject, nowMs: number): number => {
     const size = sizeOf("requests", limits, burstMs);
     const last = known.last("requests", limits.subject, nowMs);
-    // A limit that was changed is looked up again.
+    // A changed limit is looked up again.
     if (size === undefined || last?.perMinute !== size.perMinute || last.capacity !== size.capacity / UNITS) return 0;
     const perMs = size.perMinute / 60_000;
     const missing = 1 - last.level;
@@ -131,12 +131,12 @@ export function createRequestRate(options: RequestRateOptions): RefusedRequests 
   return {
     countRefused(principal, { code }: Failure) {
       if (!WRONG.has(code)) return;
-      // Takes no place: it is over.
+      // No concurrency unit: the request has ended.
       const subjects = subjectsOf(principal)
         .filter(({ requestsPerMinute }) => requestsPerMinute !== undefined)
         .map((subject) => ({ ...subject, concurrentRequests: undefined }));
       if (subjects.length === 0) return;
-      // At once: the next request may be there before the store has answered. What it does not admit stays counted here.
+      // Counted at once: the next request may arrive before the store's answer. A refusal by the store stays counted here.
       known.spend(subjects, clock.monotonic());
       count(subjects).catch(() => undefined);
     },

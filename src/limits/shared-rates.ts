@@ -4,20 +4,20 @@ import { createMemoryRates } from "./memory.ts";
 import { LEASE_MS, type RateStore, type RateSubject, RENEW_MS } from "./rates.ts";
 import { KnownLevels } from "./request-rate.ts";
 
-/** Failures in a row that open it. */
+/** Consecutive failures that open the breaker. */
 const FAILURES = 5;
 const PROBE_MS = 1000;
 
 interface StoreBreakerOptions {
   readonly clock: Clock;
-  /** Asks the store something that does no harm; a rejection means that it is still away. */
+  /** A harmless query; rejects while the store is unavailable. */
   readonly probe: () => Promise<unknown>;
   readonly onChange: (open: boolean) => void;
 }
 
 /**
- * The circuit breaker of a store. Opens after five failures in a row; then nobody asks the store until a probe, about
- * each second, succeeds. No request is ever a probe, so that none waits for a store that is away.
+ * Circuit breaker of a store. Opens after five consecutive failures, until a probe, about each second, succeeds. Requests are
+ * never probes, so none waits for an unavailable store.
  */
 class StoreBreaker {
   readonly #options: StoreBreakerOptions;
@@ -30,12 +30,12 @@ class StoreBreaker {
     this.#options = options;
   }
 
-  /** Whether the store is not to be asked. */
+  /** Whether the breaker is open. */
   get open(): boolean {
     return this.#open;
   }
 
-  /** The store answered. Late answers from before it opened do not close it. */
+  /** Records a success. Late ones from before it opened do not close it. */
   succeeded(): void {
     this.#inARow = 0;
   }
@@ -48,13 +48,13 @@ class StoreBreaker {
     this.#probeLater();
   }
 
-  /** No more probes. */
+  /** Stops the probes. */
   close(): void {
     this.#closed = true;
     this.#stopTimer?.();
   }
 
-  /** With jitter, so that many replicas do not come back at the same moment. */
+  /** With jitter, so that replicas do not probe at the same time. */
   #probeLater(): void {
     if (this.#closed) return;
     const delayMs = PROBE_MS * (0.8 + Math.random() * 0.4);
@@ -74,55 +74,55 @@ class StoreBreaker {
   }
 }
 
-/** Where rates are decided: for all replicas together, or each for itself while what they share is away. */
+/** Where rates are decided: in the shared store, or in each replica while it is unavailable. */
 export type RatesState = "shared" | "local";
 
 export interface SharedRatesOptions {
-  /** Whose state all replicas share. Is closed with this one. */
+  /** The shared store. Closed with this one. */
   readonly remote: RateStore;
   readonly clock: Clock;
-  /** As that of the remote one. */
+  /** The same as of the remote store. */
   readonly burstMs: number;
-  /** This process among those that share the state. */
+  /** ID of this process among those that share the state. */
   readonly replica: string;
-  /** Counts the replicas somewhere else, too, for when the shared state is away from the beginning. Default: nowhere. */
+  /** Second source of the number of replicas, when the shared store is unavailable from the start. Default: none. */
   readonly census?: (() => Promise<number>) | undefined;
   /**
-   * Called when the state changes: for the log. `replicas` is by how many the limits are divided meanwhile, and `cause` why
-   * the shared state is away.
+   * Called when the state changes, for the log. `replicas`: divisor of the limits meanwhile; `cause`: why the shared store is
+   * unavailable.
    */
   readonly onChange?: (state: RatesState, facts: { readonly replicas: number; readonly cause: unknown }) => void;
 }
 
-/** How often replicas are counted: for so long a new one is unknown to the others. */
+/** Interval of replica counts: a new one is unknown to others for so long. */
 const COUNT_MS = 2_000;
-/** For how long a smaller number of replicas is not believed: one may be late, and what they share may have been emptied. */
+/** Time before a smaller number of replicas is used: one may be late, and the store may have been emptied. */
 const KEPT_MS = 2 * LEASE_MS;
-/** How long joining waits from one attempt to the next. */
+/** Pause between attempts to join. */
 const JOIN_AGAIN_MS = 200;
 
-/** A store that never rejects, and says how it decides. */
+/** A store of rates that never rejects. */
 export interface SharedRates extends RateStore {
   /**
-   * Counts this process among the replicas and learns how many there are, for as long as it is open. Resolves when the
-   * shared state has been reached once, or after `waitMs`: before, this process must not decide on its own.
+   * Registers this process among the replicas and tracks their number until it is closed. Resolves when the shared store has
+   * answered once, or after `waitMs`: until then this process must not decide by itself.
    */
   join(waitMs: number): Promise<void>;
-  /** By how many the limits are divided while the shared state is away. */
+  /** Divisor of the limits while the shared store is unavailable. */
   replicas(): number;
   /** For readiness and metrics. */
   state(): RatesState;
-  /** How many requests were decided on by this process's own share so far: also those that found the shared state slow. */
+  /** Requests decided by this process's own share, including those for which the shared store was too slow. */
   localDecisions(): number;
 }
 
 /**
- * A remote store and, while it is away, this process's share of the limits: each divided by the largest number of replicas
- * seen in the last minute in which it was there, rounded down, and at least 1. So it is never closed, and n replicas together admit at most what the limit says,
- * or n per minute when the limit is smaller than that. A bucket begins with this replica's share of what it last saw in
- * the shared one: what others have taken since, or all of it where it saw nothing, is admitted once more. Places of
- * requests that run on from before are not counted in the local shares. A fleet that has never reached the remote store
- * and has no census does not know its size: then each replica takes the whole limit for itself.
+ * A remote store; while it is unavailable, this process's share of the limits: each limit divided by the largest number of
+ * replicas in the last minute of its availability, rounded down, at least 1. So requests are always decided, and n replicas
+ * together admit at most the limit, or n per minute for a smaller limit. A local bucket starts with this replica's share of the
+ * last known level; what others took since then (everything, for an unknown level) is admitted once more. Local shares do not
+ * count concurrency units of requests that started before. Replicas that never reached the remote store and have no second
+ * source do not know their number: each applies the whole limit.
  */
 export function createSharedRates(options: SharedRatesOptions): SharedRates {
   const { remote, clock, burstMs, replica, census, onChange } = options;
@@ -140,11 +140,11 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     });
   };
   let local = createLocal();
-  /** What was taken locally, and from which shares. Those under way only. */
+  /** Local reservations in flight, with their shares. */
   const takenLocally = new Map<string, readonly RateSubject[]>();
   let localDecisions = 0;
   let replicas = 1;
-  /** Until then fewer are not believed. */
+  /** Until then a smaller number is not used. */
   let keptUntilMs = -Infinity;
   const noteReplicas = (seen: number): void => {
     const nowMs = clock.monotonic();
@@ -157,18 +157,18 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     clock,
     async probe() {
       const seen = await remote.renew({ replica, held: [] });
-      // Others may not have come back yet.
+      // Others may not have reconnected yet.
       keptUntilMs = clock.monotonic() + KEPT_MS;
       noteReplicas(seen);
     },
     onChange(open) {
-      // The next time it begins with what is known then.
+      // The next outage starts with the levels known then.
       if (!open) local = createLocal();
       onChange?.(open ? "local" : "shared", { replicas, cause: open ? cause : undefined });
     },
   });
 
-  /** Asks the remote store; undefined when it is away. */
+  /** Asks the remote store; undefined while it is unavailable. */
   const ask = async <T>(question: () => Promise<T>): Promise<T | undefined> => {
     if (breaker.open) return undefined;
     try {
@@ -238,7 +238,7 @@ export function createSharedRates(options: SharedRatesOptions): SharedRates {
     async renew({ replica: name, held }) {
       const mine = held.filter(({ id }) => takenLocally.has(id));
       const theirs = held.filter(({ id }) => !takenLocally.has(id));
-      // Both are begun before anything is waited for: what is released meanwhile must not be renewed after that.
+      // Both start before the first await: a unit must not be renewed after its release.
       const [seen] = await Promise.all([
         ask(() => remote.renew({ replica: name, held: theirs })),
         local.renew({ replica: name, held: mine }),

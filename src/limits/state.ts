@@ -1,24 +1,24 @@
 import type { Bucket } from "./bucket.ts";
 import { dropEnded, type RateMoment, type SubjectBook } from "./memory.ts";
 
-/** What is kept of one key or account, in a form that JSON can hold. A missing one means full and without places. */
+/** State of one key or account as JSON. A missing one means full buckets and no concurrency units. */
 export interface SubjectState {
   readonly requests?: Bucket;
   readonly tokens?: Bucket;
-  /** When the place of each request under way ends by itself; without those that have ended. */
+  /** Expiry of the concurrency unit of each request in flight, without expired ones. */
   readonly places: Readonly<Record<string, number>>;
-  /** From then on it says no more than a missing one, and may be forgotten. */
+  /** From then on it equals a missing one and may be dropped. */
   readonly idleAt: number;
 }
 
-/** The book to decide with, without the places that have ended. */
+/** Reads a state, without expired concurrency units. */
 export function toBook(state: SubjectState | undefined, { nowMs }: Pick<RateMoment, "nowMs">): SubjectBook {
   const places = new Map(Object.entries(state?.places ?? {}));
   dropEnded(places, Math.floor(nowMs));
   return { requests: state?.requests, tokens: state?.tokens, places, idleAt: state?.idleAt ?? 0 };
 }
 
-/** What is to be kept of the book. */
+/** Writes a state. */
 export function toState({ requests, tokens, places, idleAt }: SubjectBook): SubjectState {
   return {
     ...(requests !== undefined && { requests }),

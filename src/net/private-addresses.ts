@@ -21,11 +21,11 @@ for (const [network, prefix] of [
   PRIVATE_V4.addSubnet(network, prefix, "ipv4");
 }
 
-/** The IPv6 networks of which public addresses are assigned. */
+/** IPv6 networks with assigned public addresses. */
 const GLOBAL_V6 = new BlockList();
 GLOBAL_V6.addSubnet("2000::", 3, "ipv6");
 
-/** Parts of `GLOBAL_V6` without public services. Some hold IPv4 addresses, which may be private. */
+/** Parts of `GLOBAL_V6` without public services. Some embed IPv4 addresses, which may be private. */
 const PRIVATE_V6 = new BlockList();
 for (const [network, prefix] of [
   ["2001::", 23], // protocol assignments; Teredo is 2001::/32
@@ -36,18 +36,17 @@ for (const [network, prefix] of [
   PRIVATE_V6.addSubnet(network, prefix, "ipv6");
 }
 
-/** IPv4 addresses written as IPv6 ones: `::ffff:10.0.0.1`. */
+/** IPv4-mapped IPv6 addresses: `::ffff:10.0.0.1`. */
 const MAPPED_V4 = new BlockList();
 MAPPED_V4.addSubnet("::ffff:0:0", 96, "ipv6");
 
 /**
- * Whether `address`, an IPv4 or IPv6 address, cannot be that of a public service. IPv4 addresses written as IPv6 ones
- * count as what they are. Of IPv6, only assigned global addresses are public: none that translate to IPv4 (NAT64, 6to4,
- * Teredo, SIIT).
+ * Whether an IPv4 or IPv6 address cannot be that of a public service. IPv4-mapped addresses count as IPv4. Of IPv6 only assigned
+ * global addresses are public, without those that translate to IPv4 (NAT64, 6to4, Teredo, SIIT).
  */
 export function isPrivateAddress(address: string): boolean {
   if (isIP(address) !== 6) return PRIVATE_V4.check(address, "ipv4");
-  // BlockList holds a mapped address against its IPv4 networks.
+  // BlockList checks a mapped address against IPv4 networks.
   if (MAPPED_V4.check(address, "ipv6")) return PRIVATE_V4.check(address, "ipv6");
   return !GLOBAL_V6.check(address, "ipv6") || PRIVATE_V6.check(address, "ipv6");
 }

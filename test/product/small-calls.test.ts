@@ -79,6 +79,26 @@ describe("calls that are not completions", () => {
     },
   );
 
+  it("of reflection have at most 256 streams in all", async () => {
+    const path = "/grpc.reflection.v1.ServerReflection/ServerReflectionInfo";
+    const headers = { ":method": "POST", ":path": path, "content-type": "application/grpc", te: "trailers" };
+    let refused = 0;
+    const sessions = Array.from({ length: 9 }, () => {
+      const session = connectHttp2(`http://127.0.0.1:${product.grpcPort}`).on("error", () => undefined);
+      opened.push(session);
+      for (let count = 0; count < 32; count++) {
+        const note = (received: IncomingHttpHeaders): void => void (refused += received["grpc-status"] === "8" ? 1 : 0);
+        const stream = session.request(headers).on("response", note).on("trailers", note);
+        stream.on("error", () => undefined).resume();
+        stream.write(Buffer.alloc(5));
+      }
+      return session;
+    });
+    await expect.poll(() => refused).toBe(32);
+    expect(await complete()).toBe(200);
+    for (const session of sessions) session.destroy();
+  });
+
   it.each([
     [256, "0", 256 * 5_000],
     [300, "8", 0],

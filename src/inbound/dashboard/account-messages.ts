@@ -44,7 +44,7 @@ export function toInvitationMessage(invitation: InvitationRecord): MessageInitSh
   };
 }
 
-/** A security event as an account may see it: members do not learn from where others have acted on their account. */
+/** A security event for its account: members do not see the network of other actors. */
 export function toSecurityEventMessage(
   event: RecordedEvent,
   viewer: Pick<AccountRecord, "id" | "role">,
@@ -55,19 +55,19 @@ export function toSecurityEventMessage(
   return { id, time: timestampFromMs(atMs), type, actorId, accountId, network: shownNetwork, details: { ...details } };
 }
 
-/** The role that a request names. Throws `invalid_request`. */
+/** Reads the role of a request. Throws `invalid_request`. */
 export function fromRoleMessage(role: AccountRole): Role {
   if (role === AccountRole.ADMINISTRATOR) return "administrator";
   if (role === AccountRole.MEMBER) return "member";
   throw invalidField("role", "must be ACCOUNT_ROLE_ADMINISTRATOR or ACCOUNT_ROLE_MEMBER");
 }
 
-/** One field of a message, absent where there is no such time. */
+/** A timestamp field; absent without a time. */
 export function optionalTime<F extends string>(field: F, atMs: number | undefined): { [K in F]?: Timestamp } {
   return atMs === undefined ? {} : ({ [field]: timestampFromMs(atMs) } as { [K in F]?: Timestamp });
 }
 
-/** Limits from a request. What is too large to be one is found by `checkLimits`. */
+/** Limits of a request; `checkLimits` refuses those that are too large. */
 export function fromLimitsMessage(message: LimitsMessage): Limits {
   const { requestsPerMinute, tokensPerMinute, concurrentRequests, monthlyBudgetMicroUsd } = message;
   return {
@@ -78,7 +78,7 @@ export function fromLimitsMessage(message: LimitsMessage): Limits {
   };
 }
 
-/** Limits for an answer: absent where there is none. */
+/** Limits in a response; absent fields are not limited. */
 export function toLimitsMessage(limits: Limits): MessageInitShape<typeof LimitsSchema> {
   const given = Object.entries(limits).filter((entry): entry is [keyof Limits, number] => entry[1] !== undefined);
   return Object.fromEntries(given.map(([name, value]) => [name, BigInt(value)]));

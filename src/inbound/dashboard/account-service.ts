@@ -15,13 +15,13 @@ import {
 import { accountInView, actorOf, signedInOf } from "./call.ts";
 import { endOfPage, pageSize, readMoment, readPage, writeMoment } from "./list-page.ts";
 
-/** What the account service stands on. */
+/** Ports of the account service. */
 export interface AccountServicePorts {
   readonly access: AccessContext;
   readonly keys: Pick<KeyStore, "countWorking">;
 }
 
-/** Accounts, invitations and what happened to them. */
+/** Accounts, invitations and security events. */
 export function createAccountService({ access, keys }: AccountServicePorts): ServiceImpl<typeof AccountService> {
   const { store, clock } = access;
   return {

@@ -2,17 +2,17 @@ import { createHash } from "node:crypto";
 import { readdir, readFile } from "node:fs/promises";
 import { extname, join, sep } from "node:path";
 
-/** One file of the dashboard, in every form in which it is sent. */
+/** A file of the dashboard in all its encodings. */
 export interface BuiltFile {
   readonly type: string;
-  /** A strong validator, with its quotes. */
+  /** Strong entity tag, with its quotes. */
   readonly etag: string;
   readonly content: Buffer;
-  /** Compressed ones by the name of their encoding, the best first. */
+  /** Compressed contents by encoding, the smallest first. */
   readonly encoded: readonly (readonly [encoding: string, content: Buffer])[];
 }
 
-/** The built dashboard: what is at a path, without its leading slash, such as `assets/main-4f2a.js`. */
+/** The built dashboard: files by path without the leading slash, such as `assets/main-4f2a.js`. */
 export type BuiltFiles = ReadonlyMap<string, BuiltFile>;
 
 const TYPES: Readonly<Record<string, string>> = {
@@ -23,13 +23,13 @@ const TYPES: Readonly<Record<string, string>> = {
   ".woff2": "font/woff2",
 };
 
-/** Encodings by the ending that the build gives to their files, the best first. */
+/** Encodings by file extension, the smallest first. */
 const ENCODINGS = [
   ["br", ".br"],
   ["gzip", ".gz"],
 ] as const;
 
-/** Reads the whole folder, which is small, into memory; undefined when nothing complete is there. */
+/** Reads the whole folder, which is small, into memory; undefined without a complete build. */
 export async function readBuiltFiles(folder: string): Promise<BuiltFiles | undefined> {
   const contents = new Map<string, Buffer>();
   try {
@@ -45,7 +45,7 @@ export async function readBuiltFiles(folder: string): Promise<BuiltFiles | undef
   const files = new Map<string, BuiltFile>();
   for (const [name, content] of contents) {
     const type = TYPES[extname(name)];
-    // Compressed forms, and what the build notes for itself.
+    // Compressed contents, and the build's own record.
     if (type === undefined) continue;
     const etag = `"${createHash("sha256").update(content).digest("base64url").slice(0, 22)}"`;
     const encoded = ENCODINGS.flatMap(([encoding, ending]) => {

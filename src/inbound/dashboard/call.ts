@@ -5,58 +5,57 @@ import type { SignedIn } from "../../access/sessions.ts";
 import { Failure, invalidField } from "../../core/failure.ts";
 import type { OpenCall } from "../calls.ts";
 
-/** One request to the console that its policy has let through. */
+/** A request to the dashboard that its policy allows. */
 export interface ConsoleCall {
   readonly requestId: string;
-  /** The caller's, as `networkOf` says it. */
+  /** The caller's network, by `networkOf`. */
   readonly network: string;
-  /** As `describeBrowser` says it. */
+  /** The browser, by `describeBrowser`. */
   readonly browser: string | undefined;
-  /** What the session cookie holds, valid or not. */
+  /** Value of the session cookie, valid or not. */
   readonly sessionId: string | undefined;
-  /** What the browser cookie holds, valid or not. */
+  /** Value of the browser cookie, valid or not. */
   readonly browserToken: string | undefined;
-  /** Whether a proxy has forwarded it, trusted or not. */
+  /** Whether a proxy forwarded it, trusted or not. */
   readonly isForwarded: boolean;
   readonly signedIn: SignedIn | undefined;
-  /** When the request arrived, by the clock's `monotonic`. */
+  /** Arrival, by the clock's `monotonic`. */
   readonly arrivedMs: number;
-  /** The call under way: its signal ends what is done for it. */
+  /** The open call; its signal cancels the work. */
   readonly open: OpenCall;
 }
 
-/** The call on its way through Connect's handlers. */
+/** Context key of the call for Connect's handlers. */
 export const CALL = createContextKey<ConsoleCall | undefined>(undefined);
 
-/** The call that a handler answers. */
+/** The call of a handler. */
 export function callOf({ values }: Pick<HandlerContext, "values">): ConsoleCall {
   const call = values.get(CALL);
   if (call === undefined) throw new TypeError("a handler was called without a call");
   return call;
 }
 
-/** Who is signed in, where the policy asks for somebody. */
+/** The signed-in account of a call whose policy requires one. */
 export function signedInOf(context: Pick<HandlerContext, "values">): SignedIn {
   const { signedIn } = callOf(context);
   if (signedIn === undefined) throw new TypeError("the policy of this RPC lets anybody in");
   return signedIn;
 }
 
-/** Who does something and from where, for the security log. */
+/** Actor and network, for the security log. */
 export function actorOf(context: Pick<HandlerContext, "values">): Actor {
   const { network, signedIn } = callOf(context);
   return { actorId: signedIn?.account.id, network };
 }
 
-/** An ID that narrows a question down; undefined when it is left out. Throws `invalid_request` for a text that cannot be one. */
+/** An ID in a filter; undefined when empty. Throws `invalid_request` for a text that is not an ID. */
 export function readId(field: string, text: string): string | undefined {
   if (text === "" || isId(text)) return text === "" ? undefined : text;
   throw invalidField(field, "is not a valid ID");
 }
 
 /**
- * The account that a question is about: administrators may ask about one or about all (undefined), members about their own.
- * Throws `permission_denied`.
+ * The account of a query: administrators may query one or all (undefined), members their own. Throws `permission_denied`.
  */
 export function accountInView({ account }: SignedIn, asked: string): string | undefined {
   if (account.role === "administrator") return readId("account_id", asked);

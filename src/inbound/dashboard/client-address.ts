@@ -1,7 +1,7 @@
 import { BlockList, isIP } from "node:net";
 import { networkOf } from "../../access/address.ts";
 
-/** What of a request says where it comes from. */
+/** The parts of a request that give the client's address. */
 export interface Arrival {
   readonly remoteAddress: string | undefined;
   /** All `X-Forwarded-For` headers, joined with commas. */
@@ -9,16 +9,15 @@ export interface Arrival {
 }
 
 export interface NetworkFinderOptions {
-  /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
+  /** Addresses or CIDR ranges of trusted proxies, whose `X-Forwarded-For` is used. */
   readonly trustedProxies: readonly string[];
-  /** Called once, when the header arrives although no proxy is trusted. */
+  /** Called once, when the header arrives and no proxy is trusted. */
   readonly onUntrusted: () => void;
 }
 
 /**
- * Tells the network of the client behind the proxies that are trusted, given as addresses or CIDR ranges. The header is
- * believed only as far as trusted proxies wrote it: from the right, up to the first address that is not one of them.
- * Throws a TypeError for a range that is none.
+ * Finds the network of the client behind trusted proxies. The header is read from the right, up to the first address that is
+ * not a trusted proxy: only trusted proxies wrote that part. Throws a TypeError for an invalid range.
  */
 export function createNetworkFinder({
   trustedProxies,
@@ -44,7 +43,7 @@ export function createNetworkFinder({
   };
 }
 
-/** Addresses and CIDR ranges as a list to look addresses up in. Throws a TypeError for a range that is none. */
+/** Parses addresses and CIDR ranges into a block list. Throws a TypeError for an invalid range. */
 export function toBlockList(ranges: readonly string[]): BlockList {
   const list = new BlockList();
   for (const range of ranges) {
@@ -60,7 +59,7 @@ export function toBlockList(ranges: readonly string[]): BlockList {
   return list;
 }
 
-/** An address without its port, brackets or zone, IPv4 as such; undefined for anything else. */
+/** An address without port, brackets and zone, mapped IPv4 as IPv4; undefined for anything else. */
 function toAddress(text: string): string | undefined {
   const [, bracketed, plain] = /^(?:\[([^\]]*)\](?::\d+)?|([^:]*):\d+)$/.exec(text) ?? [];
   const address = (bracketed ?? plain ?? text).replace(/%.*$/, "").replace(/^::ffff:(?=\d+\.)/i, "");

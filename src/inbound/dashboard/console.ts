@@ -36,54 +36,54 @@ import { type ConfigurationInForce, createSettingsService } from "./settings-ser
 import { Streams } from "./streams.ts";
 import { createUsageService } from "./usage-service.ts";
 
-/** What the console stands on. */
+/** Ports of the dashboard. */
 export interface ConsolePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
   readonly ledger: Pick<LedgerStore, "spending" | "list" | "find">;
   readonly usage: UsageStore;
-  /** The requests of this process as they end. */
+  /** Requests of this process as they end. */
   readonly feed: RequestFeed;
-  /** The models there are now, in the order of the registry. */
+  /** Current models, in the order of the registry. */
   readonly models: () => readonly Model[];
   readonly health: ModelServicePorts["health"];
   readonly openingOf: ModelServicePorts["openingOf"];
   readonly configuration: () => ConfigurationInForce;
-  /** What accounts without limits of their own are held to. */
+  /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly completions: Pick<Completions, "stream">;
   readonly admission: AdmissionControl;
-  /** The calls under way in this process, which a drain waits for. */
+  /** Calls in flight, which a drain waits for. */
   readonly calls: Calls;
   readonly version: string;
-  /** Is told of calls that did not work, for logs and metrics. */
+  /** Receives refused calls, for logs and metrics. */
   readonly refused: (refusal: Refusal) => void;
-  /** Is told once when requests come through a proxy although none is trusted: its visitors then count as one network. */
+  /** Called once when requests come through a proxy and none is trusted: its clients then count as one network. */
   readonly untrustedProxy: () => void;
 }
 
 export interface ConsoleOptions {
-  /** Where people reach it, such as `https://parley.example.com`; undefined for whatever address this machine has. */
+  /** Public URL, such as `https://parley.example.com`; undefined: any address of this machine. */
   readonly publicUrl: string | undefined;
   /** Addresses or CIDR ranges of proxies whose `X-Forwarded-For` is believed. */
   readonly trustedProxies: readonly string[];
-  /** The built pages; undefined when they are not built, which the pages' addresses then say. */
+  /** The built pages; undefined when they are not built: the pages' addresses then say so. */
   readonly files?: BuiltFiles | undefined;
 }
 
-/** The dashboard's pages and services, to be mounted by the HTTP front. */
+/** The dashboard's pages and services, for the HTTP server. */
 export interface Console {
-  /** Whether the path, without a query, is one of the console's. */
+  /** Whether a path, without a query, belongs to the dashboard. */
   handles(path: string): boolean;
-  /** Answers one request, whatever it is. Never throws. */
+  /** Answers any request. Never throws. */
   handle(request: IncomingMessage, response: ServerResponse, requestId: string): void;
-  /** Answers a browser's request for a page that does not exist; false for any other request, which is not answered. */
+  /** Answers a browser's request for a page that does not exist. Returns false, without an answer, for other requests. */
   handleMissing(request: IncomingMessage, response: ServerResponse, requestId: string): boolean;
-  /** Ends the streams that would go on for ever, now and from now on; everything else is still answered. */
+  /** Ends streams without an end of their own, now and later ones; other calls are still answered. */
   drain(): void;
 }
 
-/** Builds the console. Throws a TypeError for options that cannot be. */
+/** Builds the dashboard. Throws a TypeError for invalid options. */
 export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, files }: ConsoleOptions): Console {
   const address = publicUrl === undefined ? undefined : new URL(publicUrl);
   const isSecure = address?.protocol === "https:";
@@ -125,7 +125,7 @@ export function createConsole(ports: ConsolePorts, { publicUrl, trustedProxies, 
 
 const PREFIX = "/parley.console.v1.";
 
-/** The path of a request's target, which proxies write as a whole URL. */
+/** The path of a request target, which may be an absolute URL. */
 function pathOf(target: string): string {
   const [path = ""] = target.split("?", 1);
   return path.startsWith("/") || !URL.canParse(target) ? path : new URL(target).pathname;

@@ -1,9 +1,9 @@
 import { BROWSER_KNOWN_MS } from "../../access/known-browsers.ts";
 import { SESSION_LIFETIME_MS } from "../../access/sessions.ts";
 
-/** A cookie that holds one secret. */
+/** A cookie with a secret. */
 export interface Cookie {
-  /** The secret in a `Cookie` header; undefined when there is none, or more than one. */
+  /** Reads the secret from a `Cookie` header; undefined without one, or with two. */
   read(header: string | undefined): string | undefined;
   /** A `Set-Cookie` header for a new secret. */
   write(secret: string): string;
@@ -11,18 +11,17 @@ export interface Cookie {
   clear(): string;
 }
 
-/** The console's cookies. */
+/** The dashboard's cookies. */
 export interface Cookies {
-  /** Holds a session's ID. */
+  /** Session ID. */
   readonly session: Cookie;
-  /** Tells a browser that somebody has signed in with before; proves nothing else. Stays when the session ends. */
+  /** Identifies a browser with an earlier sign-in; grants nothing. Outlives the session. */
   readonly browser: Cookie;
 }
 
 /**
- * With https their names are `__Host-sid` and `__Host-browser`, which browsers accept only for exactly this host and over TLS;
- * on plain http, which is for the loopback interface, `sid` and `browser`. Scripts never see them, and other sites' pages do
- * not send them along with their requests.
+ * Creates the cookies. With https they are `__Host-sid` and `__Host-browser`, which browsers accept for exactly this host over
+ * TLS only; with plain http `sid` and `browser`. They are `HttpOnly`, and not sent with requests of other sites.
  */
 export function createCookies(isSecure: boolean): Cookies {
   const prefix = isSecure ? "__Host-" : "";
@@ -48,7 +47,7 @@ function createCookie({ name, maxAgeMs, attributes }: CookieOptions): Cookie {
         const at = pair.indexOf("=");
         return at >= 0 && pair.slice(0, at).trim() === name ? [pair.slice(at + 1).trim()] : [];
       });
-      // Two of them means that somebody has planted one for another path or domain.
+      // A second one was planted for another path or domain.
       return values.length === 1 ? values[0] : undefined;
     },
     write: (secret) => `${name}=${secret}; Max-Age=${maxAgeMs / 1000}; ${attributes}`,

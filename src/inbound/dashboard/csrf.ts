@@ -3,25 +3,24 @@ import { isIP } from "node:net";
 import { Failure } from "../../core/failure.ts";
 import { tooLarge } from "../http/body.ts";
 
-/** What of an RPC decides what its calls look like. */
+/** The form of an RPC's calls. */
 export interface RpcShape {
-  /** Whether it answers with a stream, which has content types of its own. */
+  /** Whether it answers with a stream, which has its own content types. */
   readonly streams: boolean;
   readonly maxBodyBytes: number;
 }
 
-/** What of a request decides whether it may be from the console's own page. */
+/** The parts of a request that show its origin. */
 export interface RequestHeaders {
   readonly method?: string | undefined;
   readonly headers: IncomingHttpHeaders;
 }
 
 /**
- * Lets only calls through that another site's page cannot make a browser send: a POST with a content type that no form has
- * and that scripts of other origins may not send without asking (both `application/json` and `application/connect+json`
- * are such), from a page of this origin by the browser's own word (`Sec-Fetch-Site`), or by `Origin` where it does not say;
- * clients that are no browsers send neither. And only for a host that nobody else can give a name to: an IP address, localhost
- * or the public URL's, so that a stranger's domain that points here is not taken for this origin. Throws a Failure.
+ * Refuses calls that a page of another site could make a browser send. A call must be a POST with a content type that no form
+ * has and that needs a CORS preflight (`application/json`, `application/connect+json`), from this origin by `Sec-Fetch-Site`,
+ * or by `Origin` where that is missing; clients other than browsers send neither. Against DNS rebinding its host must be an IP
+ * address, localhost or the host of the public URL. Throws a Failure.
  */
 export function createCsrfCheck(publicUrl: URL | undefined): (request: RequestHeaders, expected: RpcShape) => void {
   return ({ method, headers }, { streams, maxBodyBytes }) => {
@@ -46,13 +45,13 @@ function wrongType(streams: boolean): string {
   return `The content type must be ${prefix}json or ${prefix}proto.`;
 }
 
-/** Throws a Failure for a host that somebody else can give a name to: anything but an IP address, localhost and the public URL's. */
+/** Throws a Failure for a host other than an IP address, localhost and the public URL's. */
 export function checkHost(host: string, publicUrl: URL | undefined): void {
   if (isOwnHost(host, publicUrl)) return;
   throw forbidden(`The dashboard is not served for the host "${host.slice(0, 100)}"`);
 }
 
-/** Whether the host of a request is one that nobody else can give a name to. */
+/** Whether the host of a request is an IP address, localhost or the public URL's. */
 export function isOwnHost(host: string, publicUrl: URL | undefined): boolean {
   if (publicUrl !== undefined && host.toLowerCase() === publicUrl.host) return true;
   const { hostname } = new URL(`http://${host}`);
@@ -61,7 +60,7 @@ export function isOwnHost(host: string, publicUrl: URL | undefined): boolean {
 
 function isOwnOrigin(origin: string, host: string, publicUrl: URL | undefined): boolean {
   if (publicUrl !== undefined && origin === publicUrl.origin) return true;
-  // Behind a proxy that speaks TLS the page's scheme is another one than ours.
+  // Behind a TLS proxy the page's scheme differs from this listener's.
   return (
     origin.toLowerCase() === `http://${host}`.toLowerCase() || origin.toLowerCase() === `https://${host}`.toLowerCase()
   );

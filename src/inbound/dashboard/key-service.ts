@@ -40,16 +40,16 @@ import { endOfPage, readPage } from "./list-page.ts";
 
 const LIFETIME_MS = [60_000, 3650 * 24 * 60 * 60 * 1000] as const;
 
-/** What the key service stands on. */
+/** Ports of the key service. */
 export interface KeyServicePorts {
   readonly access: AccessContext;
   readonly keys: KeyStore;
   readonly ledger: Pick<LedgerStore, "spending">;
-  /** The IDs of the models there are now. */
+  /** IDs of the current models. */
   readonly models: () => ReadonlySet<string>;
 }
 
-/** API keys: members' own ones, and all of them for administrators. */
+/** API keys: a member's own, all of them for administrators. */
 export function createKeyService({
   access,
   keys: store,
@@ -58,7 +58,7 @@ export function createKeyService({
 }: KeyServicePorts): ServiceImpl<typeof KeyService> {
   const { clock, log } = access;
   const keys = { store, clock };
-  /** A key that the caller may see. One of somebody else is answered like one that does not exist. */
+  /** Finds a key that the caller may see. A key of another account gets the answer of a missing one. */
   const find = async (id: string, context: HandlerContext): Promise<KeyRecord> => {
     const { account } = signedInOf(context);
     const record = isId(id) ? await store.find(id) : undefined;
@@ -71,7 +71,7 @@ export function createKeyService({
     context: HandlerContext,
   ): Promise<void> => log.record({ type, accountId, ...actorOf(context), details: { key_id: id } });
   const toMessage = (key: KeyRecord) => toKeyMessage(key, clock.now());
-  /** By the IDs of the keys' lines, whose budgets they are. */
+  /** By key family, which has the budget. */
   const spentThisMonth = async (listed: readonly KeyRecord[]): Promise<ReadonlyMap<string, bigint>> => {
     const lines = [...new Set(listed.map(({ keyFamilyId }) => keyFamilyId))];
     const subjects = lines.map((line) => `key:${line}`);
@@ -139,12 +139,12 @@ export function createKeyService({
   };
 }
 
-/** As whom the caller makes or changes a key of this account: administrators bind others, and are not bound themselves. */
+/** The role in which the caller changes a key of this account: restrictions by administrators bind members only. */
 function actorFor(context: HandlerContext): KeyActor {
   return signedInOf(context).account.role;
 }
 
-/** The options are the operator's choice. Throws `permission_denied` for members. */
+/** Options are for administrators. Throws `permission_denied` for members. */
 function readOptions(selection: ProviderOptionSelection, context: HandlerContext): KeyRecord["options"] {
   if (signedInOf(context).account.role !== "administrator")
     throw new Failure("permission_denied", "Only an administrator may choose a key's provider options.");
@@ -217,7 +217,7 @@ function toKeyMessage(record: KeyRecord, nowMs: number): MessageInitShape<typeof
   };
 }
 
-/** The models that a request names. Throws `invalid_request` when they are contradictory, or one of them is not known. */
+/** Reads the models of a request. Throws `invalid_request` for a contradiction or an unknown model. */
 function fromModelSelection({ all, ids }: ModelSelection, known: ReadonlySet<string>): readonly string[] | "all" {
   if (all === ids.length > 0) throw invalidField("models", "set either all or the IDs of models");
   const stranger = ids.find((id) => !known.has(id));
@@ -225,7 +225,7 @@ function fromModelSelection({ all, ids }: ModelSelection, known: ReadonlySet<str
   return all ? "all" : ids;
 }
 
-/** The capabilities that a request names. Throws `invalid_request` for one that is none. */
+/** Reads the capabilities of a request. Throws `invalid_request` for an unknown one. */
 function fromCapabilitySelection({ capabilities }: CapabilitySelection): Capability[] {
   return capabilities.map((asked) => {
     const found = Object.entries(CAPABILITIES).find(([, message]) => message === asked);
@@ -234,7 +234,7 @@ function fromCapabilitySelection({ capabilities }: CapabilitySelection): Capabil
   });
 }
 
-/** The provider options that a request names. Throws `invalid_request` for contradictory ones and for one that is none. */
+/** Reads the provider options of a request. Throws `invalid_request` for a contradiction or an unknown option. */
 function fromOptionSelection({ byBudget, options }: ProviderOptionSelection): KeyRecord["options"] {
   if (byBudget && options.length > 0) throw invalidField("provider_options", "set either by_budget or the options");
   if (byBudget) return "default";
@@ -245,9 +245,9 @@ function fromOptionSelection({ byBudget, options }: ProviderOptionSelection): Ke
   });
 }
 
-/** The grace that a request names. Throws `invalid_request` for one that is none. */
+/** Reads the grace period of a request. Throws `invalid_request` for an unknown one. */
 function fromRotationGrace(grace: RotationGrace): Grace {
-  // A number that this version does not know comes through as it is.
+  // Unknown enum values arrive as numbers.
   const known: Readonly<Record<number, Grace>> = GRACES;
   const found = known[grace];
   if (found === undefined) throw invalidField("grace", "is not one of RotationGrace");
@@ -260,9 +260,9 @@ const SCOPES: Readonly<Record<ScopeMessage, RevocationScope>> = {
   [ScopeMessage.KEY_ONLY]: "key only",
 };
 
-/** What a request wants to end. Throws `invalid_request` for a scope that is none. */
+/** Reads the scope of a revocation. Throws `invalid_request` for an unknown one. */
 function fromRevocationScope(scope: ScopeMessage): RevocationScope {
-  // A number that this version does not know comes through as it is.
+  // Unknown enum values arrive as numbers.
   const known: Readonly<Record<number, RevocationScope>> = SCOPES;
   const found = known[scope];
   if (found === undefined) throw invalidField("scope", "is not one of RevocationScope");

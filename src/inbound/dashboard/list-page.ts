@@ -4,19 +4,19 @@ import { invalidField } from "../../core/failure.ts";
 
 const MAX_SIZE = 1000;
 
-/** What a request asks for of a list that begins with the oldest. */
+/** The requested page of a list in ascending order. */
 export interface PageRequest {
   readonly pageToken: string;
   readonly limit: number;
 }
 
-/** The page that is asked for, of at most 1,000 rows, which is also the default. Throws `invalid_request` for what is none. */
+/** Reads the requested page: at most 1,000 rows, also by default. Throws `invalid_request`. */
 export function readPage({ pageToken, limit }: PageRequest): Page {
   if (limit < 0 || limit > MAX_SIZE) throw invalidField("limit", "must be 1 to 1,000");
   return { limit: limit === 0 ? MAX_SIZE : limit, after: readMoment(pageToken, "createdAtMs") };
 }
 
-/** Where a page of these rows ends; empty when there is nothing after it. */
+/** Token of the next page; empty after the last one. */
 export function endOfPage(
   rows: readonly { readonly createdAtMs: number; readonly id: string }[],
   { limit }: Page,
@@ -25,12 +25,12 @@ export function endOfPage(
   return last === undefined || rows.length < limit ? "" : writeMoment(last.createdAtMs, last.id);
 }
 
-/** A row by its time and ID, or with an empty one a moment, as a token that nobody is to look into; nothing in it is secret. */
+/** Writes a row's time and ID (empty: a moment) as an opaque token without secrets. */
 export function writeMoment(atMs: number, id: string): string {
   return Buffer.from(`${atMs} ${id}`).toString("base64url");
 }
 
-/** What `writeMoment` wrote, its time under this name; undefined for an empty token. Throws `invalid_request`. */
+/** Reads a token of `writeMoment`, with its time under this name; undefined for an empty one. Throws `invalid_request`. */
 export function readMoment<N extends string>(
   token: string,
   time: N,
@@ -44,13 +44,13 @@ export function readMoment<N extends string>(
 const DEFAULT_ROWS = 50;
 const MAX_ROWS = 100;
 
-/** How many rows a page has that was asked for with `limit`. Throws `invalid_request` for more than 100. */
+/** Rows of a page with this `limit`. Throws `invalid_request` for more than 100. */
 export function pageSize(limit: number): number {
   if (limit >= 0 && limit <= MAX_ROWS) return limit === 0 ? DEFAULT_ROWS : limit;
   throw invalidField("limit", `must be 1 to ${MAX_ROWS}`);
 }
 
-/** A moment in Unix milliseconds. Throws `invalid_request` for one that no completion can have. */
+/** A time in Unix milliseconds. Throws `invalid_request` for one that is out of range. */
 export function readTime(field: string, time: Timestamp): number {
   const atMs = timestampMs(time);
   if (Number.isSafeInteger(atMs) && atMs >= 0) return atMs;

@@ -20,17 +20,17 @@ import type {
   UpstreamHealth,
 } from "../../router/upstream-health.ts";
 
-/** What the model service stands on. */
+/** Ports of the model service. */
 export interface ModelServicePorts {
-  /** The models there are now, in the order of the registry. */
+  /** Current models, in the order of the registry. */
   readonly models: () => readonly Model[];
   readonly health: Pick<HealthRecorder, "of" | "sinceMs">;
-  /** Undefined while the upstream model of a model does not rest. */
+  /** The open breaker of a model's upstream model; undefined while it is closed. */
   readonly openingOf: (model: Model) => Opening | undefined;
   readonly clock: Clock;
 }
 
-/** The models for everybody, and how their providers are doing for administrators. */
+/** Models for all accounts, and upstream health for administrators. */
 export function createModelService({
   models,
   health,
@@ -59,14 +59,14 @@ export function createModelService({
   };
 }
 
-/** How the upstream model of a model is doing at a moment. */
+/** Health of the upstream model of a model. */
 interface Condition {
   readonly health: UpstreamHealth;
   readonly rest: Opening | undefined;
   readonly nowMs: number;
 }
 
-/** A model as people need it, without where and how it is reached. */
+/** A model without address and credential of its provider. */
 function toModelMessage(model: Model, condition: Condition): MessageInitShape<typeof ModelSchema> {
   const { id, description, providerName, preview, price, upstream } = model;
   const { attempts, failures, firstContent } = condition.health;
@@ -88,7 +88,7 @@ function toModelMessage(model: Model, condition: Condition): MessageInitShape<ty
   };
 }
 
-/** An upstream model, which all of the models lead to. There is at least one. */
+/** The upstream model of all these models. */
 function toUpstreamMessage(
   models: readonly [Model, ...Model[]],
   condition: Condition,

@@ -8,20 +8,20 @@ import { pageHeaders, referenceHeaders } from "./policy.ts";
 
 /** The dashboard's pages and their files. */
 export interface Pages {
-  /** Whether the path, without a query, is one of theirs. */
+  /** Whether a path, without a query, is a page or a file of one. */
   handles(path: string): boolean;
-  /** Answers one request for such a path. Never throws. */
+  /** Answers a request for such a path. Never throws. */
   handle(path: string, request: IncomingMessage, response: ServerResponse): void;
-  /** Answers a browser's request for a page that does not exist; false for a request of anything else, which is not answered. */
+  /** Answers a browser's request for a page that does not exist. Returns false, without an answer, for other requests. */
   handleMissing(request: IncomingMessage, response: ServerResponse): boolean;
 }
 
 const NOT_BUILT = "The dashboard is not built. Run `npm run build:web` in Parley's folder, then restart Parley.\n";
 
 /**
- * Serves the built files: the dashboard's page at every address that the app in it knows and the API reference at its own,
- * never stored because they name the files of their build, and those files under names that change with their content.
- * `files` is undefined when nothing is built.
+ * Serves the built files: the dashboard's page at each of its addresses, and the API reference. Pages are not cached, because
+ * they name the files of their build; those files have a hash in their names and are cached. `files`: undefined without a
+ * build.
  */
 export function createPages(files: BuiltFiles | undefined, publicUrl: URL | undefined): Pages {
   const isSecure = publicUrl?.protocol === "https:";
@@ -65,16 +65,16 @@ export function createPages(files: BuiltFiles | undefined, publicUrl: URL | unde
   };
 }
 
-/** Where browsers look for an icon without being told. */
+/** Default icon path of browsers. */
 const ICON_PATH = "/favicon.ico";
 
-/** The icon that the page names too. */
+/** The icon that the page links. */
 function findIcon(files: BuiltFiles | undefined): BuiltFile | undefined {
   for (const [name, file] of files ?? []) if (/^assets\/mark-[\w-]+\.svg$/.test(name)) return file;
   return undefined;
 }
 
-/** Whether it is a page's address with a slash at its end. */
+/** Whether a path is a page's address with a trailing slash. */
 function isSlashed(path: string): boolean {
   return path.length > 2 && path.endsWith("/") && isPagePath(path.slice(0, -1));
 }
@@ -95,11 +95,11 @@ function sendFile({ headers }: IncomingMessage, response: ServerResponse, file: 
   const accepted = acceptedEncodings(headers["accept-encoding"]);
   const [encoding, content] = file.encoded.find(([name]) => accepted.has(name)) ?? [undefined, file.content];
   if (encoding !== undefined) response.setHeader("content-encoding", encoding);
-  // Node sends no body in answer to HEAD.
+  // Node sends no body in response to HEAD.
   response.writeHead(200, { "content-type": file.type, "content-length": content.length }).end(content);
 }
 
-/** The encodings that a header names, but for those that it names to refuse. */
+/** Encodings of an `accept-encoding` header without those of quality 0. */
 function acceptedEncodings(header: string | string[] = ""): ReadonlySet<string> {
   const offers = String(header).toLowerCase().split(",");
   return new Set(
@@ -108,7 +108,7 @@ function acceptedEncodings(header: string | string[] = ""): ReadonlySet<string> 
 }
 
 function sendText(response: ServerResponse, status: number, text: string): void {
-  // Nothing that is wrong stays so in a cache.
+  // Errors are not cached.
   response.setHeader("cache-control", "no-store");
   response
     .writeHead(status, { "content-type": "text/plain; charset=utf-8", "content-length": Buffer.byteLength(text) })

@@ -14,7 +14,7 @@ import { toAsyncIterable } from "../to-async-iterable.ts";
 import { signedInOf } from "./call.ts";
 import { type Streams, withHeartbeat } from "./streams.ts";
 
-/** What the playground stands on. */
+/** Ports of the playground. */
 export interface PlaygroundPorts {
   readonly keys: Pick<KeyStore, "findWithHash">;
   readonly completions: Pick<Completions, "stream">;
@@ -22,10 +22,10 @@ export interface PlaygroundPorts {
   readonly clock: Clock;
 }
 
-/** Stands for nothing that a model has said. */
+/** A heartbeat, in place of chunks. */
 const SIGN: readonly CompletionChunk[] = [];
 
-/** Completions that people try out: those of a client with the same key. */
+/** Completions in the dashboard, as a client with the same key would get them. */
 export function createPlaygroundService({
   keys,
   completions,
@@ -58,7 +58,7 @@ export function createPlaygroundService({
             for (const chunk of batch) yield { chunk };
           }
         } catch (reason) {
-          // Translated here: the ledger and the log have it already, as a completion and not as a refusal.
+          // Translated here, because it is recorded already, as a completion and not as a refusal.
           throw toConnectError(Failure.from(signal.aborted ? signal.reason : reason), requestId);
         }
       });
@@ -66,7 +66,7 @@ export function createPlaygroundService({
   };
 }
 
-/** Aborts when this one does. A completion whose session ends has not failed, nor has its model: its caller has left. */
+/** Aborts with `signal`. The end of the session counts as a caller that left, not as a failure of the model. */
 function leaving(signal: AbortSignal): AbortSignal {
   const controller = new AbortController();
   const leave = (): void => {
@@ -79,7 +79,7 @@ function leaving(signal: AbortSignal): AbortSignal {
   return controller.signal;
 }
 
-/** Who the holder of one of this account's keys is. Throws `invalid_request`; somebody else's key is like one that does not exist. */
+/** The principal of a key of this account. Throws `invalid_request`, also for a key of another account. */
 async function findPrincipal(
   { keys, clock }: Pick<PlaygroundPorts, "keys" | "clock">,
   keyId: string,

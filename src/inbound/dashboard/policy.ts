@@ -10,27 +10,27 @@ import { UsageService } from "../../../gen/parley/console/v1/usage_pb.js";
 import { requireAdministrator, requireFresh, type SignedIn } from "../../access/sessions.ts";
 import { Failure } from "../../core/failure.ts";
 
-/** Who may call an RPC at all, and how. What of its objects a member may see is decided where they are looked up. */
+/** Who may call an RPC, and how. Which objects a member may see is decided where they are looked up. */
 export interface Policy {
   readonly who: "anybody" | "signed in" | "administrator";
-  /** Whether the password must have been given within the last minutes. */
+  /** Whether the password must have been entered recently. */
   readonly fresh?: true;
-  /** The largest request that is read. Default: 64 KiB. */
+  /** Size limit of requests. Default: 64 KiB. */
   readonly maxBodyBytes?: number;
   /** Whether it runs a completion, which takes a slot before its request is read. */
   readonly isCompletion?: true;
-  /** Whether a shutdown ends its calls at once, instead of waiting for them: for streams that go on as long as somebody looks. */
+  /** Whether a drain ends its calls at once: for streams without an end of their own. */
   readonly endsWithDrain?: true;
 }
 
-/** The policy of one RPC, and what follows from its description. */
+/** The policy of one RPC with facts of its descriptor. */
 export interface RpcPolicy extends Policy {
   readonly maxBodyBytes: number;
-  /** Whether it answers with a stream. */
+  /** Whether it is a server stream. */
   readonly streams: boolean;
 }
 
-/** The largest request that is read where a policy says nothing else. */
+/** Default size limit of requests. */
 export const MAX_BODY_BYTES = 64 * 1024;
 
 const ANYBODY: Policy = { who: "anybody" };
@@ -42,7 +42,7 @@ const LIVE: Policy = { who: "signed in", endsWithDrain: true };
 const ADMINISTRATOR: Policy = { who: "administrator" };
 const ADMINISTRATOR_FRESH: Policy = { who: "administrator", fresh: true };
 
-/** The services of the console. */
+/** The services of the dashboard. */
 export const SERVICES = [
   SessionService,
   AccountService,
@@ -54,7 +54,7 @@ export const SERVICES = [
   PlaygroundService,
 ] as const;
 
-/** Every RPC by its path; one that is not here cannot be called. */
+/** All RPCs by path; others cannot be called. */
 export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(SessionService.method, {
     signUp: ANYBODY,
@@ -63,14 +63,14 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
     getSession: ANYBODY,
     getInvitation: ANYBODY,
     reauthenticate: SIGNED_IN,
-    // Asks for the password itself.
+    // The request has the password.
     changePassword: SIGNED_IN,
     listSessions: SIGNED_IN,
     signOutElsewhere: SIGNED_IN,
   }),
   ...entries(AccountService.method, {
     list: ADMINISTRATOR,
-    // Of one's own account the name; the rest is looked at there.
+    // Members may change the name of their own account; the service checks the rest.
     update: SIGNED_IN,
     createInvitation: ADMINISTRATOR_FRESH,
     listInvitations: ADMINISTRATOR,
@@ -91,7 +91,7 @@ export const POLICIES: ReadonlyMap<string, RpcPolicy> = new Map([
   ...entries(PlaygroundService.method, { stream: PLAYGROUND }),
 ]);
 
-/** Throws `unauthenticated` or `permission_denied` for somebody who may not call an RPC with this policy. */
+/** Throws `unauthenticated` or `permission_denied` when the policy does not allow the call. */
 export function admit({ who, fresh }: Policy, signedIn: SignedIn | undefined, nowMs: number): void {
   if (who === "anybody") return;
   if (signedIn === undefined)
@@ -100,7 +100,7 @@ export function admit({ who, fresh }: Policy, signedIn: SignedIn | undefined, no
   if (fresh) requireFresh(signedIn, nowMs);
 }
 
-/** The policies of a service's RPCs by their paths. */
+/** Policies of a service's RPCs by path. */
 export function entries<M extends Readonly<Record<string, DescMethod>>>(
   methods: M,
   policies: Readonly<Record<keyof M, Policy>>,
@@ -113,7 +113,7 @@ export function entries<M extends Readonly<Record<string, DescMethod>>>(
 
 type HeaderList = readonly (readonly [name: string, value: string])[];
 
-/** What every answer of the console's services carries, errors too: they are data for its own page and nothing else. */
+/** Headers of all responses of the dashboard's services, errors too: data for its own page only. */
 export function securityHeaders(isSecure: boolean): HeaderList {
   return [
     ["cache-control", "no-store"],
@@ -123,8 +123,8 @@ export function securityHeaders(isSecure: boolean): HeaderList {
 }
 
 /**
- * What every page and file of the dashboard carries. Scripts and styles are files of this origin, nothing is evaluated or
- * taken for HTML, nothing is asked of others, and no other page shows it in a frame.
+ * Headers of all pages and files of the dashboard. Scripts and styles are files of this origin; no evaluation, no HTML from
+ * text, no requests to other origins, no framing.
  */
 export function pageHeaders(isSecure: boolean): HeaderList {
   return [["content-security-policy", policyOf(PAGE_POLICY)], ...everywhere(isSecure)];
@@ -139,7 +139,7 @@ const PAGE_POLICY = {
   "default-src": "'none'",
   "script-src": "'self'",
   "style-src": "'self'",
-  // What models draw arrives as data, and pictures to be sent are shown before they are.
+  // Generated images are data URLs; attached images are shown before they are sent.
   "img-src": "'self' data: blob:",
   "font-src": "'self'",
   "connect-src": "'self'",
@@ -148,7 +148,7 @@ const PAGE_POLICY = {
   "object-src": "'none'",
   "frame-ancestors": "'none'",
   "require-trusted-types-for": "'script'",
-  // No policy of any name: nothing can declare a text to be trusted.
+  // No policy names: no code can create trusted HTML.
   "trusted-types": "'none'",
 } as const;
 
@@ -165,7 +165,7 @@ const REFERENCE_POLICY = {
   "form-action": "'none'",
   // The search index runs in a worker that the page creates from a blob; the worker inherits this policy.
   "worker-src": "blob:",
-  // `default` passes HTML through DOMPurify; `dompurify` is the one that DOMPurify itself needs.
+  // `default` passes HTML through DOMPurify, which needs `dompurify` itself.
   "trusted-types": "default dompurify",
 } as const;
 

@@ -7,19 +7,19 @@ import { type BodySource, endAfterBody, hasUnreadBody } from "../http/body.ts";
 import type { Refusal } from "../services.ts";
 import { CALL } from "./call.ts";
 
-/** Is told of calls that did not work. */
+/** Receives refused calls. */
 export type Refused = (refusal: Refusal) => void;
 
-/** How a call is refused. */
+/** A refused call. */
 export interface RefusalForm extends BodySource {
   readonly requestId: string;
-  /** The content type of a stream's messages; undefined where none was asked for. */
+  /** Content type of a stream's messages; undefined for a unary call. */
   readonly streamType: string | undefined;
 }
 
 /**
- * Answers a request with a failure before any handler has begun to. Who asks for a stream only reads what the stream says,
- * so there it is its end; of any other answer its client would see no more than the status.
+ * Answers a request with a failure, before its handler has begun. Clients of a stream read the failure from the end of the
+ * stream; of another response they would see the status only.
  */
 export function refuse(failure: Failure, { request, response, requestId, streamType }: RefusalForm): void {
   if (response.destroyed || response.headersSent) return;
@@ -34,7 +34,7 @@ export function refuse(failure: Failure, { request, response, requestId, streamT
   endAfterBody({ request, response });
 }
 
-/** The last message of a stream of Connect's protocol: always JSON, after a flag that says so and its length. */
+/** The last message of a Connect stream: flag, length, JSON. */
 function endOfStream(error: JsonValue): Buffer {
   const message = Buffer.from(JSON.stringify({ error }));
   const head = Buffer.from([END_OF_STREAM, 0, 0, 0, 0]);
@@ -45,8 +45,8 @@ function endOfStream(error: JsonValue): Buffer {
 const END_OF_STREAM = 0b10;
 
 /**
- * Turns failures of the handlers into Connect's errors; those of the library, such as a body that is no message, are such
- * already. A stream that has begun was not refused, however it ends.
+ * Translates failures of handlers into Connect errors; errors of the library, such as for an undecodable body, are Connect
+ * errors already. A stream that has begun is not recorded as refused.
  */
 export function translateFailures(refused: Refused): Interceptor {
   return (next) => async (request) => {

@@ -4,20 +4,20 @@ import { type CompletionRecord, type LedgerEntry, NO_TOKENS, type Recorder } fro
 import { newCompletionId } from "../calls.ts";
 import type { Refusal } from "../services.ts";
 
-/** A request that has ended, with what the ledger does not keep of it. */
+/** A request that has ended, with facts that the ledger does not store. */
 export interface EndedRequest {
   readonly entry: LedgerEntry;
-  /** Undefined where only the ledger knows the request. */
+  /** Undefined for a request of another process. */
   readonly keyName: string | undefined;
-  /** What the caller was told; empty for one that was served, and where it is not known any more. */
+  /** Error message sent to the caller; empty when served, and when no longer known. */
   readonly message: string;
-  /** It was not let in: the ledger has no entry of it. */
+  /** It was refused: the ledger has no entry. */
   readonly refused: boolean;
 }
 
 /**
- * The requests of this process as they end, for those who watch, and the latest of those that were refused, of each account: the ledger
- * does not have them, and they are what people look for most.
+ * Requests of this process as they end, for live pages, and the latest refused ones of each account, which are not in the
+ * ledger.
  */
 export class RequestFeed implements Recorder {
   readonly #clock: Clock;
@@ -42,9 +42,9 @@ export class RequestFeed implements Recorder {
     }
   }
 
-  /** Takes note of a request that was refused before it could be read; of one from nobody known it keeps nothing. */
+  /** Records a request that was refused before it was read; ignored without a known caller. */
   refused({ entrance, requestId, failure, principal }: Refusal): void {
-    // Those of an overload would leave no room for any other.
+    // Refusals of an overload would displace all others.
     if (principal === undefined || failure instanceof OverloadFailure) return;
     const nowMs = this.#clock.now();
     this.record({
@@ -69,7 +69,7 @@ export class RequestFeed implements Recorder {
     });
   }
 
-  /** Finds a refused one by the completion's ID or the request's, the latest of several, of one account or of any. */
+  /** Finds the latest refused request by completion ID or request ID, of one account or of any. */
   find(id: string, accountId?: string): EndedRequest | undefined {
     const isInView = ({ entry }: EndedRequest): boolean => (accountId ?? entry.accountId) === entry.accountId;
     const byId = this.#refused.get(id);
@@ -77,17 +77,17 @@ export class RequestFeed implements Recorder {
     return [...this.#refused.values()].findLast((ended) => ended.entry.requestId === id && isInView(ended));
   }
 
-  /** The refused ones that are still known, the oldest first. */
+  /** Known refused requests, oldest first. */
   refusedOnes(): MapIterator<EndedRequest> {
     return this.#refused.values();
   }
 
-  /** What the caller of a failed completion was told; empty when it is not known any more. */
+  /** Error message of a failed completion; empty when no longer known. */
   messageOf(completionId: string): string {
     return this.#messages.get(completionId) ?? "";
   }
 
-  /** Calls back for each request that ends from now on. Returns what ends it. */
+  /** Calls back for each request that ends. Returns the function that stops it. */
   subscribe(watcher: (ended: EndedRequest) => void): () => void {
     this.#watchers.add(watcher);
     return () => void this.#watchers.delete(watcher);
@@ -98,7 +98,7 @@ export class RequestFeed implements Recorder {
   }
 }
 
-/** What the ledger would keep of a request that was let in. */
+/** The ledger entry that an admitted request would have. */
 function toEntry(record: CompletionRecord): LedgerEntry {
   const { principal, requestId, completionId, entrance, requestedModel, streamed, outcome, attempts, limits } = record;
   const { startedAtMs, endedAtMs, durationMs } = record;
@@ -125,25 +125,25 @@ function toEntry(record: CompletionRecord): LedgerEntry {
   };
 }
 
-/** Nobody has checked what a refused request asked for. */
+/** A refused request was not validated. */
 const MAX_MODEL_CHARS = 256;
 
-/** How many values are kept for one account. */
+/** Limit of values per account. */
 const MAX_PER_ACCOUNT = 200;
 
-/** How many values are kept for all accounts together. */
+/** Limit of values in total. */
 const MAX_TOTAL = 5_000;
 
 /**
- * The latest values of each account, by ID. What is too much goes from the account that has most, the oldest first: an
- * account's values are never displaced by one that has fewer.
+ * The latest values of each account, by ID. At the limit the oldest value of the account with the most values is dropped: an
+ * account with fewer never loses values to it.
  */
 export class AccountMemory<T> {
   readonly #values = new Map<string, T>();
-  /** The IDs of each account's values, the oldest first. */
+  /** IDs of each account's values, oldest first. */
   readonly #ids = new Map<string, Set<string>>();
 
-  /** Keeps a value; `id` must be new. */
+  /** Adds a value; `id` must be new. */
   add(accountId: string, id: string, value: T): void {
     const own = this.#ids.get(accountId) ?? new Set();
     this.#ids.set(accountId, own);
@@ -157,7 +157,7 @@ export class AccountMemory<T> {
     return this.#values.get(id);
   }
 
-  /** All values, the oldest first. */
+  /** All values, oldest first. */
   values(): MapIterator<T> {
     return this.#values.values();
   }

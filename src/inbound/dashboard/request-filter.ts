@@ -7,12 +7,12 @@ import { FAILURE_TABLE } from "../failure-table.ts";
 import { accountInView, readId } from "./call.ts";
 import { readTime } from "./list-page.ts";
 
-/** Which requests somebody asks for and may see. */
+/** A filter of requests within the caller's permissions. */
 export type LogFilter = Omit<LogQuery, "limit" | "after">;
 
 const MAX_MODEL_CHARS = 256;
 
-/** Reads a filter. Throws `invalid_request`, and `permission_denied` for what is not the caller's to see. */
+/** Reads a filter. Throws `invalid_request`, and `permission_denied` for requests that the caller may not see. */
 export function readFilter(filter: RequestFilter | undefined, signedIn: SignedIn): LogFilter {
   const { accountId = "", keyId = "", model = "", outcome = "", since, until } = filter ?? {};
   if (model.length > MAX_MODEL_CHARS || /\p{Cc}/u.test(model) || !model.isWellFormed())
@@ -33,7 +33,7 @@ function readOutcome(outcome: string): LogQuery["outcome"] {
   throw invalidField("filter.outcome", "must be served, failed or a failure code");
 }
 
-/** Whether an entry is one of those that are asked for, as the ledger itself would say, but for the time. */
+/** Whether an entry matches the filter as in the ledger, except for the time. */
 export function isAskedFor(entry: LedgerEntry, { accountId, keyId, model, outcome }: LogFilter): boolean {
   return (
     (accountId === undefined || entry.accountId === accountId) &&

@@ -17,16 +17,16 @@ import { readFilter } from "./request-filter.ts";
 import { type WatchPorts, watchRequests } from "./request-watch.ts";
 import type { Streams } from "./streams.ts";
 
-/** What the request log stands on. */
+/** Ports of the request log. */
 export interface RequestServicePorts extends WatchPorts {
   readonly ledger: Pick<LedgerStore, "list" | "find">;
   readonly streams: Streams;
 }
 
-/** Single requests: of one's own account, and of all for administrators. */
+/** Single requests: of the own account, of all for administrators. */
 export function createRequestService(ports: RequestServicePorts): ServiceImpl<typeof RequestService> {
   const { ledger, keys, feed, streams } = ports;
-  /** Entries with what the ledger does not have of them. */
+  /** Entries with the facts that the ledger does not store. */
   const complete = async (entries: readonly LedgerEntry[]): Promise<EndedRequest[]> => {
     const names = await keys.names([...new Set(entries.map(({ keyId }) => keyId))]);
     return entries.map((entry) => ({
@@ -53,9 +53,9 @@ export function createRequestService(ports: RequestServicePorts): ServiceImpl<ty
 
     async get({ id }, context) {
       const accountId = accountInView(signedInOf(context), "");
-      // As long and of such characters as the callers' own IDs may be.
+      // Length and characters of callers' own request IDs.
       const entry = /^[\x21-\x7e]{1,128}$/.test(id) ? await ledger.find(id, accountId) : undefined;
-      // Callers choose their requests' IDs: one that is the ID of somebody's completion does not hide it.
+      // Callers choose request IDs: one that equals a completion ID must not hide that completion.
       const refused = entry?.completionId === id ? undefined : feed.find(id, accountId);
       const isIt = refused?.entry.completionId === id || (refused?.entry.endedAtMs ?? -1) >= (entry?.endedAtMs ?? 0);
       const [found] = isIt ? [refused] : await complete(entry === undefined ? [] : [entry]);
@@ -83,7 +83,7 @@ function toPosition(moment: ReturnType<typeof readMoment<"endedAtMs">>): LogPosi
   return moment && { endedAtMs: moment.endedAtMs, completionId: moment.id };
 }
 
-/** A request as pages show it. */
+/** A request for pages. */
 function toRequestMessage(ended: EndedRequest): MessageInitShape<typeof LoggedRequestSchema> {
   const { entry, keyName = "", message, refused } = ended;
   const { requestId, accountId, keyId, entrance, requestedModel, servedModel = "", streamed, outcome } = entry;

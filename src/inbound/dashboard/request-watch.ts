@@ -5,22 +5,22 @@ import type { LedgerStore } from "../../ledger/ledger-store.ts";
 import type { EndedRequest, RequestFeed } from "./request-feed.ts";
 import { isAskedFor, type LogFilter } from "./request-filter.ts";
 
-/** How often the ledger is asked for the requests of other processes. */
+/** Interval of queries for requests of other processes. */
 const POLL_MS = 1_000;
-/** How far back it is asked each time: entries are written a moment after their end, and clocks differ. */
+/** Overlap of the queries: entries are written after their end, and clocks differ. */
 const OVERLAP_MS = 10_000;
-/** How many entries it is asked for each time. */
+/** Entries of a query at most. */
 const POLL_ROWS = 200;
-/** The least time between two batches: nobody reads faster. */
+/** Shortest time between two batches. */
 const GATHER_MS = 100;
-/** How many refused ones are told of at the beginning, the latest. */
+/** Latest refused requests that are sent at the beginning. */
 const MAX_REFUSED = 100;
-/** The longest time without a batch: proxies and browsers take a silent connection for a dead one. */
+/** Longest time without a batch: proxies and browsers close silent connections. */
 const SILENCE_MS = 10_000;
-/** How long it goes on: the page then asks anew. */
+/** Duration of a stream: the page then opens a new one. */
 const LIFETIME_MS = 60 * 60_000;
 
-/** What watching stands on. */
+/** Ports of watching. */
 export interface WatchPorts {
   readonly ledger: Pick<LedgerStore, "list">;
   readonly keys: Pick<KeyStore, "names">;
@@ -28,16 +28,15 @@ export interface WatchPorts {
   readonly clock: Clock;
 }
 
-/** Requests to be sent together, and how many were left out. */
+/** Requests that are sent together, and the number of omitted ones. */
 export interface WatchBatch {
   readonly requests: readonly EndedRequest[];
   readonly skipped: number;
 }
 
 /**
- * The requests that end from now on: this process' at once, and what others write into the ledger by asking it. Begins,
- * when it has begun to look, with those that this process has refused lately, which are in no list. Ends when the signal
- * aborts, and after an hour.
+ * Streams requests as they end: those of this process at once, those of others from the ledger. Begins with the latest refused
+ * requests of this process, which are in no list. Ends when the signal aborts, and after an hour.
  */
 export async function* watchRequests(
   ports: WatchPorts,
@@ -66,7 +65,7 @@ export async function* watchRequests(
   }
 }
 
-/** Looks into the ledger again and again, for what was not there at the first look. Returns what ends it. */
+/** Polls the ledger for entries that were not there at the first query. Returns the function that stops it. */
 async function startPolling(
   { ledger, keys, clock }: WatchPorts,
   filter: LogFilter,
@@ -81,7 +80,7 @@ async function startPolling(
     if (news.length === 0 || isOver) return;
     const names = await keys.names([...new Set(news.map(({ keyId }) => keyId))]);
     for (const entry of news.toReversed()) {
-      // What was said to its caller, only its own process knows.
+      // Only its own process knows its error message.
       unsent.add({ entry, keyName: names.get(entry.keyId), message: "", refused: false });
     }
     if (next !== undefined && news.length === entries.length) unsent.skip(1);
@@ -89,7 +88,7 @@ async function startPolling(
   const wait = (): void => {
     if (!isOver) cancelTimer = clock.after(POLL_MS, () => void goOn());
   };
-  /** A ledger that is away says nothing for a while; this process' own requests come in any case. */
+  /** While the ledger fails, only requests of this process arrive. */
   const goOn = (): Promise<void> => poll().then(wait, wait);
 
   await look().then(
@@ -103,14 +102,14 @@ async function startPolling(
   };
 }
 
-/** How many requests wait to be sent at most: a slow reader gets the latest. */
+/** Limit of waiting requests: a slow reader gets the latest. */
 const MAX_WAITING = 200;
-/** How many are sent together. */
+/** Requests of a batch at most. */
 const MAX_BATCH = 100;
-/** How many are known to have been seen: more than are ever looked at again. */
+/** Limit of known IDs: more than overlapping queries return. */
 const MAX_KNOWN = 2_000;
 
-/** The requests that one who watches has still to be sent, each once. */
+/** Queue of requests for one stream, each once. */
 class LiveQueue {
   readonly #clock: Clock;
   readonly #signal: AbortSignal;
@@ -119,20 +118,20 @@ class LiveQueue {
   #skipped = 0;
   #added = (): void => undefined;
 
-  /** `signal` ends every wait. */
+  /** `signal` ends all waits. */
   constructor(clock: Clock, signal: AbortSignal) {
     this.#clock = clock;
     this.#signal = signal;
   }
 
-  /** Whether this is the first that is heard of a request; it is not the second time. */
+  /** Whether a request is new; false the second time. */
   isNew(completionId: string): boolean {
     if (this.#known.has(completionId)) return false;
     this.#known.set(completionId, true);
     return true;
   }
 
-  /** Takes a request to be sent. When too many wait, the one that has waited longest is left out. */
+  /** Adds a request. At the limit the oldest one is omitted. */
   add(ended: EndedRequest): void {
     this.isNew(ended.entry.completionId);
     this.#waiting.push(ended);
@@ -143,19 +142,19 @@ class LiveQueue {
     this.#added();
   }
 
-  /** Takes note of some that are left out. */
+  /** Counts omitted requests. */
   skip(count: number): void {
     this.#skipped += count;
   }
 
-  /** What is to be sent next, and how many have been left out since the last time. */
+  /** Takes the next batch, with the number of requests omitted since the last one. */
   take(): { readonly requests: readonly EndedRequest[]; readonly skipped: number } {
     const skipped = this.#skipped;
     this.#skipped = 0;
     return { requests: this.#waiting.splice(0, MAX_BATCH), skipped };
   }
 
-  /** Resolves after this time, when the signal aborts, or when there is something to send if that is waited for. */
+  /** Resolves after this time, when the signal aborts, or, if waited for, when a request was added. */
   async wait({ forMs, until }: { readonly forMs: number; readonly until: "some" | "the end" }): Promise<void> {
     if (this.#signal.aborted || (until === "some" && this.#waiting.length > 0)) return;
     await new Promise<void>((resolve) => {

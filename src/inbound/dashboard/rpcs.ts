@@ -26,25 +26,25 @@ import { admit, MAX_BODY_BYTES, type RpcPolicy } from "./policy.ts";
 import { refuse, type Refused, translateFailures } from "./refusal.ts";
 import { describeBrowser } from "./session-service.ts";
 
-/** What answering calls stands on. */
+/** Ports of the RPCs. */
 export interface RpcPorts {
   readonly access: AccessContext;
   /** Gives slots to completions of the playground. */
   readonly admission: AdmissionControl;
-  /** What a drain waits for. */
+  /** Calls that a drain waits for. */
   readonly calls: Calls;
   readonly refused: Refused;
-  /** Throws a Failure for what may not be a call of the console's own page. */
+  /** Throws a Failure for a call that may come from another site's page. */
   readonly csrf: (knock: RequestHeaders, expected: RpcShape) => void;
   readonly findNetwork: (request: IncomingMessage) => string;
   readonly cookies: Cookies;
 }
 
-/** The services of the console on the wire. */
+/** The RPCs of the dashboard. */
 export interface Rpcs {
-  /** Answers one call, whatever it is. Never throws. `path` is that of the request, without its query. */
+  /** Answers any call. Never throws. `path` has no query. */
   answer(exchange: RpcExchange): Promise<void>;
-  /** Ends what would go on for ever, now and from now on. */
+  /** Ends streams without an end of their own, now and later ones. */
   drain(): void;
 }
 
@@ -60,16 +60,16 @@ export interface RpcOptions {
   readonly policies: ReadonlyMap<string, RpcPolicy>;
 }
 
-/** Calls in flight per account, without streams: reports are made one after the other, for everybody. */
+/** Calls in flight per account, without streams: the database runs reports of all accounts one after the other. */
 const MAX_PER_ACCOUNT = 32;
 
-/** What is expected of a call whose RPC does not exist, before it is told so. */
+/** Expected form of calls to RPCs that do not exist. */
 const UNKNOWN: RpcShape = { streams: false, maxBodyBytes: MAX_BODY_BYTES };
 
-/** Builds what answers calls: csrf, policy and session first, then Connect's handlers. */
+/** Builds the RPCs: CSRF check, policy and session first, then Connect's handlers. */
 export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions): Rpcs {
   const { access, admission, calls, refused } = ports;
-  /** Calls that no drain waits for. */
+  /** Calls that a drain does not wait for. */
   const endless = new Calls(access.clock);
   const places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
   let draining = false;
@@ -78,7 +78,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     interceptors: [translateFailures(refused)],
   });
 
-  /** The policy of a call that may come from the console's own page. Throws a Failure for any other. */
+  /** The policy of a call from the dashboard's own page. Throws a Failure for other calls. */
   const knock = ({ request, path }: RpcExchange): RpcPolicy => {
     const policy = policies.get(path);
     ports.csrf(request, policy ?? UNKNOWN);
@@ -118,7 +118,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
     let release: (() => void) | undefined;
     let slot: Slot | undefined;
     try {
-      // Streams are counted where they are run.
+      // `Streams` counts streams.
       if (signedIn !== undefined && who !== "anybody" && !streams) release = takePlace(places, signedIn.account.id);
       if (isCompletion) slot = await enter(signedIn!, open, declaredBytes(request));
       const handler = handlers.get(path)!;
@@ -151,7 +151,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
         await run(exchange, policy, (opened) => void (done = opened));
       } catch (reason) {
         const failure = Failure.from(reason);
-        // Whoever left needs no answer; one that has begun can only be cut off.
+        // A disconnected caller needs no answer; a begun one can only be cut.
         if (response.headersSent || failure.code === "cancelled") return void response.destroy();
         refused({ entrance: "console", requestId, target: path.slice(0, 256), failure });
         const streamType = policy?.streams ? request.headers["content-type"] : undefined;
@@ -168,7 +168,7 @@ export function createRpcs(ports: RpcPorts, { addRoutes, policies }: RpcOptions)
   };
 }
 
-/** Takes a place for one more call. Throws `rate_limited` when there is none. */
+/** Counts one more call. Throws `rate_limited` at the limit. */
 function takePlace(places: ConcurrencyLimit, accountId: string): () => void {
   const release = places.take(accountId);
   if (release !== undefined) return release;
@@ -186,10 +186,10 @@ function toCaller({ account }: SignedIn): Parameters<AdmissionControl["enter"]>[
   };
 }
 
-/** Reverse proxies of the nginx family would otherwise hold messages back. */
+/** nginx and its relatives would buffer messages otherwise. */
 const STREAM_HEADERS = ["x-accel-buffering", "no"] as const;
 
-/** Whose session it is. A store that cannot answer says nothing about the session. */
+/** The account of a session. A failing store is `overloaded`: the session may be valid. */
 async function lookUp(access: AccessContext, sessionId: string): Promise<SignedIn | undefined> {
   try {
     return await findSession(access, sessionId);

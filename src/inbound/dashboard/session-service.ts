@@ -28,15 +28,15 @@ import { toAccountMessage } from "./account-messages.ts";
 import { callOf, signedInOf } from "./call.ts";
 import type { Cookies } from "./cookies.ts";
 
-/** Signing up, in and out. A session's ID leaves in its cookie and nowhere else. */
+/** Sign-up, sign-in and sign-out. The session ID is sent in its cookie only. */
 export function createSessionService(access: AccessContext, cookies: Cookies): ServiceImpl<typeof SessionService> {
   let claimed = false;
   const begin = async (started: StartedSession, context: HandlerContext) => {
     const { sessionId, browserToken } = callOf(context);
-    // The one before belongs to nobody any more: what was planted in the browser does not become somebody's.
+    // Ends the previous session: a planted session ID must not become a signed-in one.
     if (sessionId !== undefined) await access.store.removeSession(hashToken(sessionId));
     context.responseHeader.append("set-cookie", cookies.session.write(started.id));
-    // A browser that could not be kept is unknown at its next sign-in, and no worse.
+    // A browser that could not be stored is only unknown at its next sign-in.
     const token = await rememberBrowser(access, started.account.id, browserToken).catch(() => undefined);
     if (token !== undefined) context.responseHeader.append("set-cookie", cookies.browser.write(token));
     return { session: toSessionMessage(started) };
@@ -95,7 +95,7 @@ export function createSessionService(access: AccessContext, cookies: Cookies): S
   };
 }
 
-/** How requests and settings name the modes. */
+/** Sign-up modes of settings by those of the contract. */
 export const SIGN_UP_MODES: Readonly<Record<SignUpMode, SignUpMessage>> = {
   open: SignUpMessage.OPEN,
   invited: SignUpMessage.INVITED,
@@ -125,7 +125,7 @@ function toSessionMessage({ session, account }: SignedIn): MessageInitShape<type
 
 const MAX_LENGTH = 100;
 
-/** The first that fits: most browsers also claim to be others. */
+/** The first match counts: most browsers also claim to be others. */
 const BROWSERS = [
   ["Edge", /\bEdgA?\//],
   ["Opera", /\bOPR\//],
@@ -145,8 +145,8 @@ const SYSTEMS = [
 ] as const;
 
 /**
- * What a `User-Agent` header says that people recognise their browser by, such as `Firefox on Linux`; what no browser sends, as it
- * is but without control characters. Undefined when it says nothing.
+ * Describes a browser by its `User-Agent`, such as `Firefox on Linux`; other clients by the header without control characters.
+ * Undefined without the header.
  */
 export function describeBrowser(userAgent = ""): string | undefined {
   const [browser, system] = [BROWSERS, SYSTEMS].map(

@@ -8,7 +8,7 @@ import type { Limits } from "../../core/principal.ts";
 import { toLimitsMessage } from "./account-messages.ts";
 import { SIGN_UP_MODES } from "./session-service.ts";
 
-/** The configuration in force, with nothing secret in it. */
+/** The configuration in force, without secrets. */
 export type ConfigurationInForce = Required<
   Pick<
     MessageInitShape<typeof GetConfigurationResponseSchema>,
@@ -16,17 +16,17 @@ export type ConfigurationInForce = Required<
   >
 >;
 
-/** What the settings service stands on. */
+/** Ports of the settings service. */
 export interface SettingsServicePorts {
   readonly access: Pick<AccessContext, "signUp">;
   readonly models: () => readonly Model[];
   readonly version: string;
-  /** What accounts without limits of their own are held to. */
+  /** Limits of accounts without their own. */
   readonly accountLimits: Limits;
   readonly configuration: () => ConfigurationInForce;
 }
 
-/** What this installation runs with. */
+/** Settings of this installation. */
 export function createSettingsService(ports: SettingsServicePorts): ServiceImpl<typeof SettingsService> {
   const { access, models, version, accountLimits, configuration } = ports;
   return {

@@ -6,16 +6,16 @@ import type { Clock } from "../../core/clock.ts";
 import { Failure } from "../../core/failure.ts";
 import { callOf, type ConsoleCall, signedInOf } from "./call.ts";
 
-/** How often it is looked whether the session of an open stream is still there. */
+/** Interval of checks of an open stream's session. */
 const RECHECK_MS = 5_000;
 
-/** How long a stream goes on while nobody can say whether its session is still there. */
+/** Time that a stream continues while its session cannot be checked. */
 const UNCONFIRMED_MS = 60_000;
 
-/** How many streams one account may have open at once. */
+/** Open streams per account. */
 const MAX_PER_ACCOUNT = 8;
 
-/** The streams that people have open in the console: how many there may be, and what ends them besides their callers. */
+/** Open streams of the dashboard: limits their number, and ends them with their sessions. */
 export class Streams {
   readonly #access: Pick<AccessContext, "store" | "clock">;
   readonly #places = new ConcurrencyLimit(MAX_PER_ACCOUNT);
@@ -25,8 +25,8 @@ export class Streams {
   }
 
   /**
-   * Runs a stream of somebody who is signed in. It must end soon after its call's signal aborts: when the caller leaves,
-   * with the session or the role that it began with, and when the process stops. Throws `rate_limited` for one too many.
+   * Runs a stream of a signed-in account. The source must end soon after the call's signal aborts: when the caller disconnects,
+   * the session ends, its role changes, or the process stops. Throws `rate_limited` at the limit.
    */
   async *run<T>(
     context: Pick<HandlerContext, "values">,
@@ -37,7 +37,7 @@ export class Streams {
     const stopWatching = this.#watchSession(call);
     try {
       for await (const message of source(call)) yield message;
-      // An end that nobody asked for is not one: whoever stopped the source says why.
+      // A source that was stopped has not completed: the reason is that of the signal.
       call.open.signal.throwIfAborted();
     } finally {
       stopWatching();
@@ -52,7 +52,7 @@ export class Streams {
     throw new Failure("rate_limited", `${what}. Close one, or wait for a response to complete.`);
   }
 
-  /** Ends the call when its session ends. Returns what stops looking. */
+  /** Ends the call when its session ends. Returns the function that stops the checks. */
   #watchSession(call: ConsoleCall): () => void {
     const { clock } = this.#access;
     let confirmedAtMs = clock.monotonic();
@@ -77,7 +77,7 @@ export class Streams {
     };
   }
 
-  /** What has become of a call's session. A store that cannot answer says nothing about it. */
+  /** Checks the session of a call. Unknown while the store fails. */
   async #check({ sessionId, signedIn: before }: ConsoleCall): Promise<"confirmed" | "unknown" | Failure> {
     try {
       const now = await peekSession(this.#access, sessionId!);
@@ -94,10 +94,10 @@ function uncheckable(): Failure {
   return new Failure("overloaded", "Sessions cannot be verified right now. Try again shortly.");
 }
 
-/** After this much silence something is sent: many proxies cut connections that are silent for a minute. */
+/** Interval of heartbeats: many proxies close connections that are silent for a minute. */
 const SILENCE_MS = 15_000;
 
-/** The messages of a source, and a sign of life whenever it is silent for long. */
+/** The messages of a source, and heartbeats while it is silent. */
 export async function* withHeartbeat<T>(
   source: AsyncIterable<T>,
   { clock, sign }: { readonly clock: Clock; readonly sign: T },
@@ -116,13 +116,13 @@ export async function* withHeartbeat<T>(
       next = messages.next();
     }
   } finally {
-    // Whoever stops reading does not hear how what is under way ends.
+    // A reader that stopped does not get the result of the pending message.
     next.catch(() => undefined);
     await messages.return?.();
   }
 }
 
-/** What has arrived; undefined when that takes too long. Throws what the source throws. */
+/** The next message; undefined after the heartbeat interval. Throws what the source throws. */
 async function beforeSilence<T>(next: Promise<T>, clock: Clock): Promise<T | undefined> {
   let cancel = (): void => undefined;
   const silence = new Promise<undefined>((resolve) => {

@@ -38,7 +38,7 @@ const DEFAULT_SPAN_MS = 30 * STEP_MS.day;
 const MAX_SPAN_MS = 366 * STEP_MS.day;
 const MAX_STEPS = 1_000;
 const MAX_NAME_LENGTH = 500;
-/** How many groups there are unless it is said, and at most; with steps each of them is many rows. */
+/** Default and limit of groups; with time steps each has many rows. */
 const GROUP_COUNTS = { plain: [100, 1_000], stepped: [10, 50] } as const;
 
 const GROUPS: Readonly<Record<number, UsageGroup>> = {
@@ -55,14 +55,14 @@ const STEPS: Readonly<Record<number, UsageStep>> = {
   [StepMessage.DAY]: "day",
 } satisfies Record<StepMessage, UsageStep>;
 
-/** What the usage service stands on. */
+/** Ports of the usage service. */
 export interface UsageServicePorts {
   readonly usage: UsageStore;
   readonly ledger: Pick<LedgerStore, "spending">;
   readonly clock: Clock;
 }
 
-/** Usage from the ledger: of one's own account, and of all for administrators. */
+/** Usage from the ledger: of the own account, of all for administrators. */
 export function createUsageService({ usage, ledger, clock }: UsageServicePorts): ServiceImpl<typeof UsageService> {
   return {
     async summarize({ filter: asked, by: grouping, step: steps, maxGroups }, context) {
@@ -92,7 +92,7 @@ export function createUsageService({ usage, ledger, clock }: UsageServicePorts):
   };
 }
 
-/** The completions that a caller asks for, as far as they are in view. Throws `invalid_request` and `permission_denied`. */
+/** Reads a filter of completions within the caller's permissions. Throws `invalid_request` and `permission_denied`. */
 function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs: number): UsageFilter {
   const untilMs = asked?.until === undefined ? nowMs : readTime("filter.until", asked.until);
   const sinceMs = asked?.since === undefined ? untilMs - DEFAULT_SPAN_MS : readTime("filter.since", asked.since);
@@ -108,7 +108,7 @@ function readFilter(asked: FilterMessage | undefined, signedIn: SignedIn, nowMs:
   };
 }
 
-/** What a column is compared with: PostgreSQL takes no NUL in a text. */
+/** A text for comparison with a column: PostgreSQL accepts no NUL. */
 function readName(field: string, text: string): string | undefined {
   if (text === "") return undefined;
   if (text.length <= MAX_NAME_LENGTH && !text.includes("\0")) return text;
@@ -132,7 +132,7 @@ function readGroupCount(count: number, step: UsageStep): number {
   throw invalidField("max_groups", `must be 1 to ${max}`);
 }
 
-/** The sums of one report, with their total. */
+/** Sums of a report with their total. */
 function toSummaryMessage(
   rows: readonly UsageRow[],
   { sinceMs, untilMs }: Span,
@@ -145,7 +145,7 @@ function toSummaryMessage(
   };
 }
 
-/** How long completions took. */
+/** Durations of completions. */
 function toLatencyMessage({ overall, points, sinceMs }: Latency): MessageInitShape<typeof GetLatencyResponseSchema> {
   return {
     ...(overall !== undefined && { overall: toPointMessage(overall) }),

@@ -4,28 +4,28 @@ import type { Socket } from "node:net";
 import { keepAlive } from "./keepalive.ts";
 import { type GuardServices, StreamGuard } from "./stream-guard.ts";
 
-/** How often every connection is looked at. */
+/** Interval of the checks of each connection. */
 const LOOK_MS = 200;
-/** How long a client may take to say what every HTTP/2 client says first. */
+/** Time limit for the client's preface and SETTINGS. */
 const HELLO_MS = 10_000;
-/** The preface and the shortest SETTINGS. */
+/** Bytes of the preface and the shortest SETTINGS. */
 const HELLO_BYTES = 33;
-/** How long the other side may keep a connection that we have ended. */
+/** Time that a client may keep a closed connection open. */
 const FAREWELL_MS = 5000;
 
 /**
- * What a connection may send beside the bodies of requests: headers and control frames. Much of it at once, some of it
- * all the time, and more with each stream and with what is sent to it, which it has to confirm. In bytes.
+ * Allowance for bytes beside request bodies (headers, control frames): a burst, a rate, and more for each stream and for bytes
+ * sent to the client, which it acknowledges.
  */
 const OVERHEAD = { atOnce: 512 * 1024, perMs: 256, perStream: 1024, perByteSent: 0.5, perByteOfBody: 1 / 64 } as const;
 
-/** How many calls may be broken off as soon as they are begun: so many at once, and so many a second. */
+/** Allowance for calls that are reset right after their start: a burst, and a rate per second. */
 const QUICK_RESETS = { atOnce: 200, perMs: 0.05 } as const;
 
-/** A client that is gone without a word is noticed within two and a half minutes. */
+/** A vanished client is detected within 2.5 minutes. */
 const KEEPALIVE = { everyMs: 120_000, answerMs: 20_000 };
 
-/** Node says here when a stream of any HTTP/2 server in this process begins. */
+/** Diagnostics channel for new streams of all HTTP/2 servers of this process. */
 const STREAM_BEGINS = "http2.server.stream.start";
 
 interface StreamBegins {
@@ -34,8 +34,8 @@ interface StreamBegins {
 }
 
 /**
- * Closes connections that cost more than they can be worth. nghttp2 ends most floods of frames by itself; it knows no
- * limit for WINDOW_UPDATE, ends a flood of resets after a thousand calls, and has no time limits.
+ * Closes abusive connections. nghttp2 ends most floods of frames; it has no limit for WINDOW_UPDATE, ends a flood of resets after
+ * a thousand calls, and has no time limits.
  */
 export class ConnectionGuard {
   readonly #services: GuardServices;
@@ -45,14 +45,14 @@ export class ConnectionGuard {
   #cancelLook: (() => void) | undefined;
   readonly #begins = (message: unknown): void => this.#addStream(message as StreamBegins);
 
-  /** From `maxAgeMs` on, give or take a tenth, a connection is told to go. */
+  /** Age at which a connection gets GOAWAY, ±10 %. */
   constructor(services: GuardServices, { maxAgeMs }: { readonly maxAgeMs: number }) {
     this.#services = services;
     this.#maxAgeMs = maxAgeMs;
     subscribe(STREAM_BEGINS, this.#begins);
   }
 
-  /** Guards a connection from its beginning to its end. */
+  /** Guards a connection until it closes. */
   add(socket: Socket): void {
     const name = nameOf(socket);
     const nowMs = this.#services.clock.monotonic();
@@ -65,7 +65,7 @@ export class ConnectionGuard {
     if (this.#cancelLook === undefined) this.#lookLater();
   }
 
-  /** Tells all connections to go. */
+  /** Sends GOAWAY on all connections. */
   leave(): void {
     for (const connection of this.#connections.values()) connection.leave();
   }
@@ -87,7 +87,7 @@ export class ConnectionGuard {
     let connection = this.#ofSession.get(session);
     if (connection === undefined) {
       connection = this.#connections.get(nameOf(session.socket));
-      // Another server's.
+      // A connection of another server.
       if (connection === undefined) return;
       this.#ofSession.set(session, connection);
       connection.session = session;
@@ -106,7 +106,7 @@ export class ConnectionGuard {
   }
 }
 
-/** By both ends: also sockets that HTTP/2 has wrapped know them. */
+/** Key of a socket: both addresses, which sockets wrapped by HTTP/2 have too. */
 function nameOf({ remoteAddress, remotePort, localPort }: Pick<Socket, "remoteAddress" | "remotePort" | "localPort">) {
   return `${remoteAddress} ${remotePort} ${localPort}`;
 }
@@ -121,10 +121,10 @@ class Connection {
   readonly #streams = new Set<StreamGuard>();
   #lookedMs: number;
   #credit: number = OVERHEAD.atOnce;
-  /** What was read and written at the last look. */
+  /** Bytes read and written at the last check. */
   #read = 0;
   #written = 0;
-  /** Bytes of requests' bodies, and streams, since the last look. */
+  /** Bytes of request bodies, and streams, since the last check. */
   #bodyBytes = 0;
   #newStreams = 0;
   #quickResets = 0;
@@ -148,11 +148,11 @@ class Connection {
       this.#streams.delete(guard);
       guard.closed();
       if (guard.isQuickReset) this.#quickResets += 1;
-      // Not only when it is looked at: each of them may cost as much as a call.
+      // Checked at once: each may cost as much as a call.
       if (this.#quickResets > QUICK_RESETS.atOnce) this.socket.destroy();
       if (this.#leaving && this.#streams.size === 0) this.#goAway();
     });
-    // The stream has to be known before, so that GOAWAY names it as one that is still served.
+    // The stream must be known first, so that GOAWAY includes it.
     if (this.#leaving) setImmediate(() => this.#goAway());
   }
 
@@ -161,15 +161,15 @@ class Connection {
   }
 
   /**
-   * From the next stream on, or when there is none, the client is told to go. No sooner: there are clients that end all
-   * their calls when they cannot send a PING after GOAWAY, Node's among them.
+   * Sends GOAWAY with the next stream, or when no stream is open. Not earlier: some clients, among them grpc-js, end all their
+   * calls when they cannot send a PING after GOAWAY.
    */
   leave(): void {
     this.#leaving = true;
     if (this.#streams.size === 0) this.#goAway();
   }
 
-  /** One that has had no stream is told with its first: its call may be on its way. */
+  /** A connection without streams so far gets GOAWAY with its first one, which may be on its way. */
   #goAway(): void {
     this.session?.close();
   }
@@ -181,19 +181,19 @@ class Connection {
     for (const guard of this.#streams) guard.look(nowMs);
   }
 
-  /** It has not even said that it speaks HTTP/2. */
+  /** Whether its preface is late. */
   #isSilent(nowMs: number): boolean {
     return nowMs - this.#sinceMs > HELLO_MS && this.socket.bytesRead < HELLO_BYTES;
   }
 
-  /** We are done with it, and it goes on. */
+  /** Whether the client keeps a closed connection open. */
   #isOverdue(nowMs: number): boolean {
     if (!this.socket.writableEnded) return false;
     this.#endedMs ??= nowMs;
     return nowMs - this.#endedMs > FAREWELL_MS;
   }
 
-  /** It sends more beside requests than anybody needs. */
+  /** Whether it exceeds the allowance for bytes beside request bodies. */
   #isFlood(nowMs: number): boolean {
     const { bytesRead, bytesWritten } = this.socket;
     const earned =

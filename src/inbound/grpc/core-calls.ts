@@ -37,37 +37,37 @@ import { readLimitHeaders } from "../headers.ts";
 import type { CoreChannels, Lease } from "./core-channels.ts";
 import { serviceDefinition } from "./definition.ts";
 
-/** What a call takes with it. */
+/** Facts that a call sends, and callbacks for what it learns. */
 export interface CallFacts {
   /** The caller's own API key. */
   readonly key: string;
   readonly requestId?: string;
-  /** Its reason is what the call throws when it aborts. */
+  /** Cancels the call, which then throws its reason. */
   readonly signal?: AbortSignal;
   /** By the clock's `monotonic`. */
   readonly expiresMs?: number | undefined;
-  /** How many gateways the request has come through. Default: none. */
+  /** Number of gateways that forwarded the request. Default: 0. */
   readonly hops?: number | undefined;
-  /** Is told the caller's limits before there is any answer, and with a refusal. */
+  /** Receives the caller's limits: with the first metadata, and with a refusal. */
   readonly heard: (facts: LimitFacts) => void;
-  /** Is told of a failure that no core has spoken of: that there was none, or that it went away. */
+  /** Receives a failure that no core reported: none was reachable, or its connection was lost. */
   readonly lost: (failure: Failure) => void;
 }
 
-/** Calls of the core's methods. Everything they throw is a Failure. */
+/** Calls of a core's methods. They throw Failures only. */
 export class CoreCalls {
   readonly #channels: CoreChannels;
   readonly #clock: Clock;
   readonly #waitMs: number;
 
-  /** `waitMs` is how long a call waits for a core while there is none. */
+  /** `waitMs`: how long a call waits for a reachable core. */
   constructor(channels: CoreChannels, { clock, waitMs }: { readonly clock: Clock; readonly waitMs: number }) {
     this.#channels = channels;
     this.#clock = clock;
     this.#waitMs = waitMs;
   }
 
-  /** Calls a method with one answer. */
+  /** Calls a unary method. */
   async unary<M extends DescMethodUnary>(
     method: M,
     request: MessageShape<M["input"]>,
@@ -101,7 +101,7 @@ export class CoreCalls {
     }
   }
 
-  /** Calls a method with a stream of answers. They come as fast as they are asked for, those that came together at once. */
+  /** Calls a streaming method, with back-pressure. Messages that arrived together are yielded together. */
   async *stream<M extends DescMethodServerStreaming>(
     method: M,
     request: MessageShape<M["input"]>,
@@ -136,7 +136,7 @@ export class CoreCalls {
     return [metadata, { deadline: this.#clock.now() + expiresMs - this.#clock.monotonic() }];
   }
 
-  /** Waits a while for a connection where there is none. */
+  /** Waits for a connection, up to the time limit. */
   async #ready({ client }: Lease, facts: CallFacts): Promise<void> {
     const { signal } = facts;
     signal?.throwIfAborted();
@@ -197,7 +197,7 @@ async function* readBatches<T>(call: ClientReadableStream<T>, facts: CallFacts):
       await new Promise<void>((resolve) => {
         wake = resolve;
       });
-      // The library hands over one message at a time; those that came with it follow within this turn.
+      // grpc-js emits one message at a time; others of the same read follow within this event loop turn.
       await setImmediate();
     }
   } finally {
@@ -208,11 +208,11 @@ async function* readBatches<T>(call: ClientReadableStream<T>, facts: CallFacts):
 
 function toFailure(error: ServiceError, facts: CallFacts, begun: boolean): Failure {
   if (facts.signal?.aborted) return Failure.from(facts.signal.reason);
-  const said = failureSaid(error);
-  if (said?.limits !== undefined) facts.heard(said.limits);
-  if (said !== undefined) return said;
-  const failure = failureUnsaid(error, begun);
-  // Without a signal there is no caller with a deadline: the time limit was this side's own.
+  const reported = reportedFailure(error);
+  if (reported?.limits !== undefined) facts.heard(reported.limits);
+  if (reported !== undefined) return reported;
+  const failure = failureOfStatus(error, begun);
+  // Without a signal no caller set a deadline: the time limit was this process's own.
   const isCallers = failure.code === "deadline_exceeded" && facts.signal !== undefined;
   if (isCallers) return failure;
   const lost = failure.code === "deadline_exceeded" ? noCore(error) : failure;
@@ -246,14 +246,14 @@ const REGISTRY = createRegistry(ErrorInfoSchema, BadRequestSchema, RetryInfoSche
 
 const DETAILS: ReadonlySet<string> = new Set<FailureDetail>(["context_length_exceeded", "upstream_overloaded"]);
 
-/** The limits that metadata tells of; undefined when it tells of none. */
+/** Limits in metadata; undefined without any. */
 function limitsIn(metadata: Metadata): LimitFacts | undefined {
   const facts = readLimitHeaders((name) => metadata.get(name)[0]?.toString());
   return facts.requests === undefined && facts.tokens === undefined ? undefined : facts;
 }
 
-/** The failure that a core ended a call with, as it was there; undefined when the status is not a core's own word. */
-export function failureSaid({ metadata, details }: ServiceError): Failure | undefined {
+/** The failure that a core reported in a status; undefined when the status is not from a core. */
+export function reportedFailure({ metadata, details }: ServiceError): Failure | undefined {
   const bytes = metadata.get("grpc-status-details-bin")[0];
   if (!Buffer.isBuffer(bytes)) return undefined;
   let said: Map<string, Message>;
@@ -280,28 +280,28 @@ export function failureSaid({ metadata, details }: ServiceError): Failure | unde
 }
 
 /**
- * What a status means that no core has said, but the library or something between: the core cannot be reached, is gone,
- * or has refused the message unread. `begun`: some of the answer had come.
+ * The failure for a status that is not from a core, but from grpc-js or a proxy: the core is unreachable, its connection was
+ * lost, or it refused the message unread. `begun`: a part of the answer had arrived.
  *
- * A core that goes away is `overloaded`, also in the middle of an answer: it is this service that fails, no provider did,
- * and waiting helps. A core that ends its calls at the end of a drain says the same.
+ * A lost core is `overloaded`, also in the middle of an answer: this service failed, no provider did, and waiting helps. Calls
+ * that a core cancels at the end of its drain are the same.
  */
-export function failureUnsaid(cause: ServiceError, begun: boolean): Failure {
+export function failureOfStatus(cause: ServiceError, begun: boolean): Failure {
   const { code } = cause;
-  // CANCELLED is how a core that is closing ends its calls.
+  // A core that closes ends its calls with CANCELLED.
   if (code === Status.UNAVAILABLE || code === Status.CANCELLED)
     return begun
       ? new Failure("overloaded", "The connection was lost in the middle of the answer.", { cause })
       : noCore(cause);
   if (code === Status.DEADLINE_EXCEEDED)
     return new Failure("deadline_exceeded", "The caller's deadline passed before the completion was done.", { cause });
-  // This side takes messages of any size, so it was the request that was too large.
+  // This side receives messages of any size: the request was too large.
   if (code === Status.RESOURCE_EXHAUSTED && !begun)
     return new Failure("request_too_large", "The request is larger than the service takes.", { cause });
   return new Failure("internal", "The gateway failed unexpectedly.", { cause });
 }
 
-/** The failure of a call that no core has answered. */
+/** The failure of a call without a reachable core. */
 function noCore(cause?: Error): Failure {
   return new Failure("overloaded", "The service cannot be reached at the moment. Try again shortly.", {
     retryAfterMs: 1000,

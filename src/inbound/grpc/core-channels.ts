@@ -12,9 +12,9 @@ import { KeyService } from "../../../gen/parley/v1/key_pb.js";
 import { keepAlive } from "./keepalive.ts";
 
 /**
- * Completions are never sent twice: a status of UNAVAILABLE does not say that the core has not begun, and a second one
- * would cost money. Only what no core has seen is sent again, which the library does without being told: calls that never
- * left, and those that a closing connection refuses. Looking at a key changes nothing, and may be repeated.
+ * Completions are never retried: after UNAVAILABLE a core may have begun, and a second completion would cost money. grpc-js
+ * itself repeats calls that no core has seen: those that were not sent, and those refused by a closing connection. Reading a
+ * key has no side effects and is retried.
  */
 const SERVICE_CONFIG = {
   loadBalancingConfig: [{ round_robin: {} }],
@@ -32,41 +32,38 @@ const SERVICE_CONFIG = {
   ],
 };
 
-/** Begins the user agent of a front's calls, by which their connections are recognized. */
+/** Prefix of the user agent of a front's calls, which identifies their connections. */
 const USER_AGENT = "parley-front";
 
-/**
- * A core that hangs, or is gone without a word, fails its calls within half a minute: as UNAVAILABLE, which the library
- * makes of this code.
- */
+/** Calls of a core that hangs or has vanished fail within 30 seconds, with UNAVAILABLE: grpc-js maps this code to it. */
 const KEEPALIVE = {
   everyMs: 20_000,
   answerMs: 10_000,
   error: Object.assign(new Error("The core does not answer."), { code: "ETIMEDOUT" }),
 };
 
-/** Node says here when a stream of any HTTP/2 client in this process begins. */
+/** Diagnostics channel for new streams of all HTTP/2 clients of this process. */
 const STREAM_BEGINS = "http2.client.stream.start";
 
 const OPTIONS: ChannelOptions = {
   "grpc.primary_user_agent": USER_AGENT,
   "grpc.service_config": JSON.stringify(SERVICE_CONFIG),
   "grpc.service_config_disable_resolution": 1,
-  // Connections of its own: the library would share them with every channel of the same address.
+  // Own connections: grpc-js would share them among all channels to the same address.
   "grpc.use_local_subchannel_pool": 1,
   "grpc.enable_http_proxy": 0,
   "grpc.initial_reconnect_backoff_ms": 100,
   "grpc.max_reconnect_backoff_ms": 2_000,
   "grpc.dns_min_time_between_resolutions_ms": 2_000,
-  // A core bounds what it takes and what it sends.
+  // Cores limit the size of messages.
   "grpc.max_send_message_length": -1,
   "grpc.max_receive_message_length": -1,
 };
 
-/** A connection has 1000 streams at a core; the library would let further ones wait without a word. */
+/** A core allows 1,000 streams on a connection; grpc-js would queue further ones silently. */
 const MAX_CALLS_PER_CHANNEL = 800;
 
-/** How well the cores can be reached. */
+/** Whether the cores are reachable. */
 export type CoreState = "reachable" | "connecting" | "unreachable";
 
 interface StreamBegins {
@@ -74,14 +71,14 @@ interface StreamBegins {
   readonly headers: OutgoingHttpHeaders;
 }
 
-/** A place for one call on a connection. */
+/** A slot for one call on a connection. */
 export interface Lease {
   readonly client: Client;
-  /** The call is over. */
+  /** To be called at the end of the call. */
   release(): void;
 }
 
-/** Connections to all cores behind one target, balanced call by call; as many as the calls under way need. */
+/** Connections to all cores behind one target, balanced per call; as many as the calls in flight need. */
 export class CoreChannels {
   readonly #target: string;
   readonly #channels: { readonly client: Client; calls: number }[] = [];
@@ -89,14 +86,14 @@ export class CoreChannels {
   readonly #begins = (message: unknown): void => this.#keepAlive(message as StreamBegins);
 
   constructor(target: string) {
-    // What goes wrong reaches us as errors; the library's own lines on standard error are no log lines.
+    // Faults arrive as errors; grpc-js would also write lines to standard error that are not in the log's format.
     setLogVerbosity(logVerbosity.NONE);
     this.#target = target;
     subscribe(STREAM_BEGINS, this.#begins);
     this.#open();
   }
 
-  /** Takes a place. */
+  /** Takes a slot; opens a connection when all are full. */
   lease(): Lease {
     const channel = this.#channels.find(({ calls }) => calls < MAX_CALLS_PER_CHANNEL) ?? this.#open();
     channel.calls += 1;
@@ -108,7 +105,7 @@ export class CoreChannels {
     };
   }
 
-  /** How the cores can be reached; connects when nothing is connected. */
+  /** State of the connections; connects when none is open. */
   state(): CoreState {
     switch (this.#channels[0]!.client.getChannel().getConnectivityState(true)) {
       case connectivityState.READY:
@@ -121,13 +118,13 @@ export class CoreChannels {
     }
   }
 
-  /** Ends all connections, and the calls on them. */
+  /** Closes all connections with their calls. */
   close(): void {
     unsubscribe(STREAM_BEGINS, this.#begins);
     for (const { client } of this.#channels) client.close();
   }
 
-  /** The library keeps its connections to itself. One that never had a call delays nothing. */
+  /** grpc-js does not expose its connections: they are found by their first stream. An unused one needs no keepalive. */
   #keepAlive({ stream: { session }, headers }: StreamBegins): void {
     if (session === undefined || this.#sessions.has(session)) return;
     if (!String(headers["user-agent"]).startsWith(USER_AGENT)) return;

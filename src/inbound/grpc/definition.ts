@@ -20,20 +20,20 @@ export function encode(desc: DescMessage, message: Message): Buffer {
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
 }
 
-// Tags: a field's number and its kind, in one byte each.
+// Tags: field number and wire type, one byte each.
 const DELTA = (2 << 3) | 2;
 const CHOICE_INDEX = 1 << 3;
 const TEXT = (2 << 3) | 2;
 
 /**
- * Nearly all chunks of a stream are a piece of text, and the library's encoder, which knows every message, takes longer
- * for one than reading it did. Undefined for any other chunk.
+ * Encodes a text delta, which nearly all chunks are; undefined for any other chunk. The library's generic encoder takes longer
+ * for a text delta than parsing the provider's event.
  */
 function encodeText({ event, $unknown }: CompletionChunk): Buffer | undefined {
   if (event.case !== "delta" || $unknown !== undefined) return undefined;
   const { choiceIndex, content, logprobs, $unknown: more } = event.value;
   if (content.case !== "text" || logprobs !== undefined || more !== undefined) return undefined;
-  // Larger ones would take more than a byte.
+  // A larger index takes more than one byte.
   if (choiceIndex < 0 || choiceIndex > 0x7f) return undefined;
   const length = Buffer.byteLength(content.value);
   const index = choiceIndex === 0 ? 0 : 2;
@@ -51,14 +51,14 @@ function encodeText({ event, $unknown }: CompletionChunk): Buffer | undefined {
   return bytes;
 }
 
-/** How many bytes a length takes: seven bits in each. */
+/** Bytes of a length as a varint. */
 function sizeOfLength(length: number): number {
   let size = 1;
   for (let left = length; left > 0x7f; left = Math.floor(left / 0x80)) size += 1;
   return size;
 }
 
-/** Writes a length; where it ends. */
+/** Writes a length as a varint. Returns the position after it. */
 function writeLength(bytes: Buffer, from: number, length: number): number {
   let at = from;
   let left = length;
@@ -68,17 +68,17 @@ function writeLength(bytes: Buffer, from: number, length: number): number {
 }
 
 /**
- * A request as it reaches a handler: bytes, which the handler decodes when it knows who is calling, and the library would
- * answer with an internal error if it could not. `read` throws `invalid_request` when they are no such message, and
- * `request_too_large` when decoding them would take too much.
+ * An undecoded request. The handler decodes it after authentication; grpc-js would answer undecodable bytes with an internal
+ * error. `read` throws `invalid_request` for bytes that are not such a message, and `request_too_large` for one with too many
+ * fields.
  */
 export interface Encoded<T extends Message> {
-  /** On the wire. */
+  /** Size on the wire. */
   readonly bytes: number;
   readonly read: () => T;
 }
 
-/** grpc-js's definition of a service, read off its generated descriptor. */
+/** The definition of a service for grpc-js, from its generated descriptor. */
 export function serviceDefinition(service: DescService): ServiceDefinition {
   return Object.fromEntries(service.methods.map((method) => [method.localName, methodDefinition(method)]));
 }

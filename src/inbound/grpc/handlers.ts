@@ -29,25 +29,25 @@ type CompletionCall =
   | ServerUnaryCall<Encoded<CompletionRequest>, Completion>
   | ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>;
 
-/** What grpc-js calls the other side of a connection or a stream that has been closed. */
+/** `getPeer` of grpc-js for a closed connection or stream. */
 const PEER_GONE = "unknown";
 
-/** One call with what every handler needs: who calls, its ID, its signal. */
+/** A call with the facts that every handler needs. */
 interface Opened {
   readonly requestId: string;
   readonly open: OpenCall;
   readonly arrivedMs: number;
-  /** How many gateways the request has come through; the front has looked whether that is too many. */
+  /** Number of gateways that forwarded the request; the front has checked its limit. */
   readonly hops: number;
-  /** The caller's limits, as last heard; undefined as long as nobody knows who calls. */
+  /** The caller's last known limits; undefined before authentication. */
   limits: LimitFacts | undefined;
   /** Whether a stream's metadata was sent. */
   hasMetadata: boolean;
-  /** The handler has said all; the call ends when that is out. */
+  /** To be called when the handler is done; the call closes when its last byte is sent. */
   answered(): void;
 }
 
-/** The handlers of `CompletionService`, in grpc-js's shape. */
+/** Handlers of `CompletionService` for grpc-js. */
 export function completionHandlers(services: EdgeServices): {
   create(call: ServerUnaryCall<Encoded<CompletionRequest>, Completion>, reply: sendUnaryData<Completion>): void;
   stream(call: ServerWritableStream<Encoded<CompletionRequest>, CompletionChunk>): void;
@@ -71,13 +71,13 @@ export function completionHandlers(services: EdgeServices): {
           opened.answered();
           call.end();
         },
-        // Not destroy(): that would leave the client waiting for a status.
+        // destroy() would send no status, for which the client would wait.
         fail: (error) => call.emit("error", error),
       }),
   };
 }
 
-/** The handlers of `ModelService`. */
+/** Handlers of `ModelService`. */
 export function modelHandlers(services: EdgeServices): {
   list(
     call: ServerUnaryCall<Encoded<ListModelsRequest>, ListModelsResponse>,
@@ -102,7 +102,7 @@ export function modelHandlers(services: EdgeServices): {
   };
 }
 
-/** The handlers of `KeyService`. */
+/** Handlers of `KeyService`. */
 export function keyHandlers(services: EdgeServices): {
   getCurrent(call: ServerUnaryCall<Encoded<GetCurrentKeyRequest>, Key>, reply: sendUnaryData<Key>): void;
 } {
@@ -115,7 +115,7 @@ export function keyHandlers(services: EdgeServices): {
   };
 }
 
-/** A call of a method that is no completion. */
+/** Runs a call other than a completion. */
 async function answer<I extends Message, O extends Message>(
   services: EdgeServices,
   { call, reply }: { call: ServerUnaryCall<Encoded<I>, O>; reply: sendUnaryData<O> },
@@ -145,7 +145,7 @@ interface Completing {
   readonly fail: (error: ReturnType<typeof toServiceError>) => void;
 }
 
-/** A call for a completion. */
+/** Runs a completion. */
 async function complete(services: EdgeServices, call: CompletionCall, { run, fail }: Completing): Promise<void> {
   const opened = openCall(services, call);
   const { requestId, open } = opened;
@@ -155,7 +155,7 @@ async function complete(services: EdgeServices, call: CompletionCall, { run, fai
     target: call.getPath(),
     open,
     authenticate: () => authenticate(services, call, opened),
-    // The library has read it by now; the stream's guard has charged its key meanwhile.
+    // grpc-js has read the message; the stream's guard has charged its bytes to the key.
     bytes: call.request.bytes,
     isRead: true,
     read: () => () => {
@@ -209,14 +209,14 @@ function openCall({ calls, clock }: EdgeServices, call: AnyCall): Opened {
   const closeIfOver = (): void => {
     if (isAnswered && isOut) open.close();
   };
-  // grpc-js says "cancelled" at every end of a call, also a good one: when its last byte is out.
+  // grpc-js emits "cancelled" at every end of a call, also a successful one, when its last byte is sent.
   call.on("cancelled", () => {
     if (!isAnswered) open.leave();
     isOut = true;
     closeIfOver();
   });
-  // It says nothing more to a handler that it calls after the end: when the caller left, or its deadline passed and the
-  // library answered by itself, while the request was still being read.
+  // It emits nothing for a call that ended before the handler was called: the caller left, or its deadline passed, while
+  // the request was read.
   if (call.getPeer() === PEER_GONE) {
     open.leave();
     isOut = true;
@@ -241,7 +241,7 @@ function remainingMs(deadline: Date | number, nowMs: number): number | undefined
   return Number.isFinite(atMs) ? atMs - nowMs : undefined;
 }
 
-/** About how large chunks are on the wire: what is said in them, pictures and speech above all. */
+/** Approximate size of chunks on the wire: their contents. */
 function sizeOf(batch: readonly CompletionChunk[]): number {
   return batch.reduce((sum, chunk) => sum + sizeOfChunk(chunk), 0);
 }
@@ -272,7 +272,7 @@ function toCall(opened: Opened, principal: Principal): Call {
   };
 }
 
-/** The credential; two of them are refused by giving none. */
+/** The credential. Undefined for two of them, which are refused. */
 function authorizationOf(call: AnyCall): string | undefined {
   const values = call.metadata.get("authorization");
   return values.length === 1 ? values[0]!.toString() : undefined;

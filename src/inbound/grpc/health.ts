@@ -17,24 +17,23 @@ type Check = ServerUnaryCall<Encoded<HealthCheckRequest>, HealthCheckResponse>;
 type Watch = ServerWritableStream<Encoded<HealthCheckRequest>, HealthCheckResponse>;
 type List = ServerUnaryCall<Encoded<HealthListRequest>, HealthListResponse>;
 
-/** `grpc.health.v1.Health` of services that all serve, until none does. */
+/** `grpc.health.v1.Health`: all services are SERVING, later all NOT_SERVING. */
 export interface HealthService {
-  /** In grpc-js's shape. */
+  /** Handlers for grpc-js. */
   readonly handlers: {
     check(call: Check, reply: sendUnaryData<HealthCheckResponse>): void;
     list(call: List, reply: sendUnaryData<HealthListResponse>): void;
     watch(call: Watch): void;
   };
-  /** From now on the answer is NOT_SERVING, and whoever watches hears of it. */
+  /** Sets NOT_SERVING and notifies watchers. */
   announceEnd(): void;
 }
 
 /**
- * `names` are those of the services; the empty one is the server as a whole. `openStreams` bounds how many each connection
- * watches with.
+ * `names`: services; the empty name is the whole server. `openStreams` limits the Watch streams per connection.
  */
 export function createHealthService(names: readonly string[], openStreams: PublicStreams): HealthService {
-  /** Who watches, and which service. */
+  /** Watching calls with their services. */
   const watching = new Map<Watch, string>();
   let state = ServingStatus.SERVING;
   const answer = (name: string): HealthCheckResponse =>
@@ -64,7 +63,7 @@ export function createHealthService(names: readonly string[], openStreams: Publi
         }
         if (!openStreams.open(call)) return;
         watching.set(call, service);
-        // grpc-js says "cancelled" at every end of a call.
+        // grpc-js emits "cancelled" at every end of a call.
         call.on("cancelled", () => watching.delete(call));
         call.write(answer(service));
       },

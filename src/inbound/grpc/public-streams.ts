@@ -11,26 +11,37 @@ interface StreamCall {
   emit(event: "error", error: Error): unknown;
 }
 
-/** Limit of public streams per connection. Clients have one or two; a proxy for several clients has more. */
+/** Limit of streams per connection. Clients have one or two; a proxy for several clients has more. */
 const PER_CONNECTION = 32;
 
 /**
- * Limits the streams that stay open without a key: health's Watch and reflection. Each holds some 13 KiB, and a connection can
- * have a thousand.
+ * Limits the streams of a service that stay open without a key: health's Watch, reflection. Each holds 13 KiB and more, and a
+ * connection can have a thousand.
  */
 export class PublicStreams {
-  readonly #limit = new ConcurrencyLimit(PER_CONNECTION);
+  readonly #ofConnections = new ConcurrencyLimit(PER_CONNECTION);
+  readonly #most: number;
+  #open = 0;
 
-  /** Counts a stream until it ends. Beyond the limit it ends the stream and returns false. */
+  /** `most`: limit of streams in the process. */
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  /** Counts a stream until it ends. Beyond a limit it ends the stream and returns false. */
   open(call: StreamCall): boolean {
-    const release = this.#limit.take(call.getPeer());
+    const release = this.#open < this.#most ? this.#ofConnections.take(call.getPeer()) : undefined;
     if (release === undefined) {
-      const most = `At most ${PER_CONNECTION} streams of health and reflection may be open on one connection.`;
+      const most = `At most ${PER_CONNECTION} streams of this service may be open on one connection, ${this.#most} in all.`;
       call.emit("error", toRefusal(new Failure("rate_limited", most), call));
       return false;
     }
+    this.#open += 1;
     // grpc-js emits "cancelled" at every end of a call.
-    call.on("cancelled", release);
+    call.on("cancelled", () => {
+      this.#open -= 1;
+      release();
+    });
     return true;
   }
 }

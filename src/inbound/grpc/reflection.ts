@@ -67,10 +67,10 @@ export function reflectionHandlers(
           originalRequest: request,
           messageResponse,
         });
-        if (call.write(response)) return;
-        // An answer is 300 times as large as its question.
+        // An answer is 300 times as large as its question: the next one is read when this one is sent. grpc-js itself would
+        // buffer 16 of them.
         call.pause();
-        call.once("drain", () => call.resume());
+        call.write(response, () => call.resume());
       });
       call.on("end", () => call.end());
     },

@@ -47,6 +47,11 @@ export interface GrpcServer {
 
 const MINUTE_MS = 60_000;
 
+/** Watch streams in the process: a client has one per connection. */
+const MAX_WATCHES = 4_096;
+/** Reflection streams in the process: tools use them by hand. */
+const MAX_REFLECTIONS = 256;
+
 /** Starts the gRPC server: CompletionService, ModelService, KeyService, health and reflection. Rejects when it cannot listen. */
 export async function startGrpcServer(
   services: EdgeServices,
@@ -68,10 +73,14 @@ export async function startGrpcServer(
   served.forEach((service, index) => {
     server.addService(serviceDefinition(service), handlers[index] as unknown as UntypedServiceImplementation);
   });
-  const openStreams = new PublicStreams();
-  const health = createHealthService(["", ...served.map((service) => service.typeName)], openStreams);
+  const names = ["", ...served.map((service) => service.typeName)];
+  const health = createHealthService(names, new PublicStreams(MAX_WATCHES));
   server.addService(serviceDefinition(Health), health.handlers);
-  const reflection = reflectionHandlers([...served, Health], [file_google_rpc_error_details], openStreams);
+  const reflection = reflectionHandlers(
+    [...served, Health],
+    [file_google_rpc_error_details],
+    new PublicStreams(MAX_REFLECTIONS),
+  );
   for (const definition of reflectionDefinitions()) {
     server.addService(definition, reflection);
   }

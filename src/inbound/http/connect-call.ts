@@ -137,7 +137,7 @@ function requireReadableTimeout({ request }: Pick<BodySource, "request">): void 
 
 /**
  * The body for Connect's handler: parsed if it is JSON, else bytes; measured in both cases. It is decoded once here in addition
- * to the library, which answers undecodable input by itself, with its parser's message, no record, and an internal error for
+ * to the library, which would answer undecodable input with its parser's message, no record, and an internal error for
  * broken bytes.
  */
 function check(

@@ -206,18 +206,24 @@ export function openCall(
     done: () => {
       partDone();
       // Almost always all of it was sent.
-      if (left > 0 && response.writableLength > 0) limitUnread(response, open.answering().signal, stallMs);
+      if (left === 0 || response.writableLength === 0) return;
+      destroyWith(response, open.answering().signal);
+      limitUnread(response, stallMs);
     },
   };
 }
 
-/** Limits the time to read the rest of an ended response; the end of the call ends it, too. */
-function limitUnread(response: ServerResponse, signal: AbortSignal, stallMs: number): void {
+/** Destroys an ended response when its call ends. */
+function destroyWith(response: ServerResponse, signal: AbortSignal): void {
   const destroy = (): void => void response.destroy();
   if (signal.aborted) {
     const timer = setTimeout(destroy, LAST_WORDS_MS);
     response.once("close", () => clearTimeout(timer));
   } else signal.addEventListener("abort", destroy, { once: true });
+}
+
+/** Limits the time to read the rest of an ended response. */
+export function limitUnread(response: ServerResponse, stallMs: number): void {
   // Node's socket timeout knows the progress of a write in the kernel; the server destroys sockets that time out.
   const limit = (socket: Socket): void => {
     socket.setTimeout(stallMs);

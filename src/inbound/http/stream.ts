@@ -54,16 +54,16 @@ export class StreamWriter {
   }
 
   /**
-   * Writes a last event that is not an end, and lets the connection end: nobody may take the stream for complete. Not at
-   * once, because its head has promised a connection that can be used again: a request that was sent on it meanwhile, by a
-   * caller who shares it, would be lost without an answer. Such a request is the connection's last.
+   * Writes an error event, and closes the connection, so that the stream does not look complete. The close is delayed: the head
+   * allowed reuse of the connection, and a request that was sent on it meanwhile would get no answer. Such a request is the
+   * connection's last.
    */
   abort(text: string): void {
     this.close();
     const response = this.#response;
     const { socket } = response;
     response.shouldKeepAlive = false;
-    // Node sets its own time for an idle connection when an answer has ended, after everybody was told of the end.
+    // Node sets its own idle timeout at the end of a response, after its listeners were called.
     response.end(text, () => setImmediate(() => socket?.setTimeout(ABORTED_IDLE_MS)));
   }
 
@@ -72,12 +72,12 @@ export class StreamWriter {
     this.#cancelTimer();
   }
 
-  /** Writes one piece; what has no room for more, if anything. */
+  /** Writes one piece. Returns the stream that is full, if one is. */
   #send(text: string): Drainable | undefined {
     const response = this.#response;
     const { socket } = response;
-    // Once its head is out, a piece is put into the chunked coding here, and goes out as one string: the response would
-    // write four, gathered for the end of the turn, which costs as much as all else that is done with it.
+    // After the head, the chunked coding is written here as one string: the response would write four strings, which costs as
+    // much as all other work for the piece.
     if (response.headersSent && response.chunkedEncoding && socket !== null && response.writableLength === 0) {
       const chunk = `${Buffer.byteLength(text).toString(16)}\r\n${text}\r\n`;
       return socket.write(chunk) ? undefined : socket;
@@ -87,8 +87,8 @@ export class StreamWriter {
   }
 
   /**
-   * Writes the head, by itself, and the first piece in one system call. Node keeps the head's text for as long as the
-   * answer lasts; joined with what follows it would stay the seventy small strings of which it was made.
+   * Writes head and first piece with two writes in one system call. Node keeps the head until the end of the response; joined
+   * with the piece it would be kept as the seventy small strings that it was made of.
    */
   #begin(text: string): Drainable | undefined {
     const response = this.#response;
@@ -100,7 +100,7 @@ export class StreamWriter {
     return hasRoom ? undefined : response;
   }
 
-  /** One timer, however often is written: it looks whether there was silence, and waits for what is left of it. */
+  /** One timer for all writes: it checks the time since the last write, and waits for the rest of the pause. */
   #keepAlive(waitMs: number): () => void {
     return this.#clock.after(waitMs, () => {
       const leftMs = this.#wroteMs + KEEP_ALIVE_MS - this.#clock.monotonic();
@@ -111,7 +111,7 @@ export class StreamWriter {
   }
 }
 
-/** What is written at once: a reader that takes this much in half a minute is slow, but there. */
+/** Size of a write: a reader that takes this much in half a minute is slow, but connected. */
 const SLICE_BYTES = 64 * 1024;
 
 /** Whether a text is written in one piece. */
@@ -119,7 +119,7 @@ export function isSmall(text: string): boolean {
   return text.length <= SLICE_BYTES / 4;
 }
 
-/** Writes many bytes as fast as they are read. Throws the call's reason when the reader leaves, or reads nothing. */
+/** Writes many bytes with back-pressure. Throws the call's reason when the reader disconnects or reads nothing. */
 export async function writeSlices(
   response: ServerResponse,
   pieces: readonly Buffer[],
@@ -134,12 +134,12 @@ export async function writeSlices(
 }
 
 /**
- * Gives the memory of large pieces back at once. They must be out, and nobody may look at them again: they are empty
- * then. V8 would find them in a collection of the whole heap, which costs more than all else that is done with them.
+ * Releases the memory of large pieces at once; they must have been sent, and are empty afterwards. V8 would release them only in a
+ * collection of the whole heap, which costs more than all other work for them.
  */
 export function release(pieces: readonly Buffer[]): void {
   for (const { buffer, byteLength } of pieces) {
-    // Smaller ones may share their memory with others.
+    // Smaller ones may share memory with others.
     if (byteLength > buffer.byteLength / 2 && buffer instanceof ArrayBuffer) buffer.transfer(0);
   }
 }

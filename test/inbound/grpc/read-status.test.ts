@@ -6,7 +6,7 @@ import { AttemptSchema } from "../../../gen/parley/v1/report_pb.js";
 import { Failure, type FailureCode, type FailureDetail } from "../../../src/core/failure.ts";
 import type { LimitFacts, LimitState } from "../../../src/core/limiter.ts";
 import { FAILURE_TABLE, isFinal, retryAfterMs } from "../../../src/inbound/failure-table.ts";
-import { failureSaid, failureUnsaid } from "../../../src/inbound/grpc/core-calls.ts";
+import { reportedFailure, failureOfStatus } from "../../../src/inbound/grpc/core-calls.ts";
 import { toServiceError } from "../../../src/inbound/grpc/status.ts";
 
 const CODES = Object.keys(FAILURE_TABLE) as FailureCode[];
@@ -55,7 +55,7 @@ describe("a failure that crosses from a core to a front", () => {
     fc.assert(
       fc.property(text, failures, (message, options) => {
         const failure = new Failure(code, message, options);
-        const crossed = failureSaid(toServiceError(failure, { requestId: "req_1", limits: failure.limits }));
+        const crossed = reportedFailure(toServiceError(failure, { requestId: "req_1", limits: failure.limits }));
         expect(crossed).toBeInstanceOf(Failure);
         expect(shown(crossed!)).toEqual(shown(failure));
       }),
@@ -73,7 +73,7 @@ describe("a status that no core has said", () => {
     ["details that are none", details(Buffer.from([255, 255, 255]))],
     ["details of somebody else", details(Buffer.alloc(0))],
   ])("is known by %s", (_, metadata) => {
-    expect(failureSaid(libraryError(Status.UNAVAILABLE, metadata))).toBeUndefined();
+    expect(reportedFailure(libraryError(Status.UNAVAILABLE, metadata))).toBeUndefined();
   });
 
   it.each([
@@ -85,7 +85,7 @@ describe("a status that no core has said", () => {
     ["a core that does not know the method", Status.UNIMPLEMENTED, false, "internal"],
     ["an answer that cannot be read", Status.INTERNAL, true, "internal"],
   ] as const)("of %s is of our own making", (_, status, begun, code) => {
-    const failure = failureUnsaid(libraryError(status), begun);
+    const failure = failureOfStatus(libraryError(status), begun);
     expect(failure.code).toBe(code);
     expect(failure.message).not.toContain("library");
   });

@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /*
- * The shape of what `openai/response.ts`, `stream.ts`, `models.ts` and `error.ts` write. Nothing reads an answer with
- * these: tests hold real answers against them, and let none have a field that is not here.
+ * Schemas of the responses that `formats/openai-chat` writes. Only tests use them to check real responses, which may have no
+ * other fields.
  */
 
 const integer = z.int();

@@ -4,7 +4,7 @@ import { chatRequest } from "../../../formats/openai-chat/schema.ts";
 import * as tools from "../../../formats/openai-chat/tool-schema.ts";
 import * as answer from "./answer-schemas.ts";
 
-/** A JSON schema, as far as it is looked into here. */
+/** The parts of a JSON schema that are used here. */
 export interface JsonSchema {
   readonly [keyword: string]: unknown;
   readonly properties?: Readonly<Record<string, JsonSchema>>;
@@ -13,7 +13,7 @@ export interface JsonSchema {
   readonly oneOf?: readonly JsonSchema[];
 }
 
-/** What the server reads, by the names that the document gives to it. */
+/** Schemas of requests by their names in the document. */
 const READ = {
   ChatCompletionRequest: chatRequest,
   RequestMessage: messages.message,
@@ -38,7 +38,7 @@ const READ = {
   JsonSchemaFormat: tools.jsonSchemaFormat,
 } as const;
 
-/** What it writes. */
+/** Schemas of responses. */
 const WRITTEN = {
   ChatCompletion: answer.chatCompletion,
   AnswerMessage: answer.answerMessage,
@@ -57,12 +57,12 @@ const WRITTEN = {
   ModelList: answer.modelList,
 } as const;
 
-/** Where a schema of the document is. */
+/** A reference to a schema of the document. */
 export function refTo(name: string): { readonly $ref: string } {
   return { $ref: `#/components/schemas/${name}` };
 }
 
-/** The schemas of everything that is read and written in the OpenAI format, by their names. */
+/** Schemas of the OpenAI format by name. */
 export function openaiSchemas(): Record<string, JsonSchema> {
   return { ...toJsonSchemas(READ), ...toJsonSchemas(WRITTEN) };
 }
@@ -70,7 +70,7 @@ export function openaiSchemas(): Record<string, JsonSchema> {
 function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<string, JsonSchema> {
   const registry = z.registry<{ id: string }>();
   for (const [id, type] of Object.entries(types)) registry.add(type, { id });
-  // As input: an answer may get more fields some day, and clients should not mind.
+  // As inputs, which allow more fields: responses may get further ones.
   const { schemas } = z.toJSONSchema(registry, { io: "input", uri: (id) => refTo(id).$ref });
   return Object.fromEntries(
     Object.entries(schemas).map(([name, schema]) => {
@@ -80,7 +80,7 @@ function toJsonSchemas(types: Readonly<Record<string, z.ZodType>>): Record<strin
   );
 }
 
-/** The same schema in fewer words: one choice in place of a choice inside another, and nothing about more properties. */
+/** Simplifies a schema: merges nested choices, and removes `additionalProperties`. */
 function plain(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(plain);
   if (typeof schema !== "object" || schema === null) return schema;

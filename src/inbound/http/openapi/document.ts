@@ -11,26 +11,26 @@ const EVERYWHERE = Object.keys(ANSWER_HEADERS).filter(
 const ROUTING = Object.keys(ANSWER_HEADERS).filter((name) => name.startsWith("parley-"));
 const DEADLINES = ["x-request-timeout-ms", "x-stainless-timeout"];
 
-/** What the document has from outside. */
+/** Inputs of the document. */
 export interface DocumentFacts {
-  /** Of the contract. Default: none. */
+  /** Comments of the contract. Default: none. */
   readonly comments?: ProtoComments | undefined;
-  /** Where this gateway serves gRPC. Default: the configuration's default. */
+  /** Port of gRPC. Default: the configuration's default. */
   readonly grpcPort?: number | undefined;
 }
 
 const DEFAULT_GRPC_PORT = 50_051;
 
 /**
- * The HTTP API as an OpenAPI 3.1 document: made of the schemas that requests are read with, of the failure table, and of
- * the contract with its comments, where those are known.
+ * The HTTP API as an OpenAPI 3.1 document, from the schemas of requests, the failure table, and the contract with its comments, if
+ * known.
  */
 export function openApiDocument({ comments = new Map(), grpcPort = DEFAULT_GRPC_PORT }: DocumentFacts = {}): object {
   return {
     openapi: "3.1.1",
     info: {
       title: "Parley",
-      // Of the API: which release this is is nobody's business who has no key.
+      // Version of the API: the release is not disclosed without a key.
       version: "v1",
       summary: "A completion gateway.",
       description: guide(grpcPort),
@@ -162,7 +162,7 @@ function methods(): DescMethod[] {
 const ENVELOPES =
   "Each message has a byte of flags and four of length before it; the last one says how the call ended.";
 
-/** A streaming RPC has envelopes around its messages, which no schema can say: only its name and messages stand here. */
+/** Messages of a streaming RPC have envelopes, which no schema can describe: only names and messages are listed. */
 function connectPaths(comments: ProtoComments): Record<string, object> {
   return Object.fromEntries(
     methods().map(({ name, parent, input, output, methodKind }) => {

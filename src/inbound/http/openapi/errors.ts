@@ -6,14 +6,14 @@ import { type JsonSchema, refTo } from "./components.ts";
 interface HeaderText {
   readonly description: string;
   readonly schema: object;
-  /** On which answers it is. Default: all of `/v1`. */
+  /** Responses with this header. Default: all of `/v1`. */
   readonly when?: string;
 }
 
 const whole = { type: "integer", minimum: 0 } as const;
 const reset = { type: "string", pattern: "^([0-9.]+(h|ms|m|s))+$", examples: ["12ms", "1.5s", "6m0s"] } as const;
 
-/** What an answer says beside its body. On gRPC and Connect it is metadata of the same names. */
+/** Response headers; over gRPC and Connect metadata of the same names. */
 export const ANSWER_HEADERS: Readonly<Record<string, HeaderText>> = {
   "x-request-id": {
     description: "The request’s ID: the caller’s own, or one of ours. Quote it when you ask for help.",
@@ -64,7 +64,7 @@ export const ANSWER_HEADERS: Readonly<Record<string, HeaderText>> = {
   },
 };
 
-/** What a caller can say beside the body. */
+/** Request headers. */
 export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
   "x-request-id": {
     description: "Your own ID for the request. Anything else than 1 to 128 visible ASCII characters is ignored.",
@@ -82,27 +82,27 @@ export const REQUEST_HEADERS: Readonly<Record<string, HeaderText>> = {
   },
 };
 
-/** More precise values of `error.code`, and the failure that has each; undefined where it is the console's alone. */
+/** More precise values of `error.code` with their failures; undefined for those of the dashboard only. */
 const DETAILS: Readonly<Record<FailureDetail, FailureCode | undefined>> = {
   context_length_exceeded: "upstream_rejected",
   upstream_overloaded: "upstream_unavailable",
   reauthentication_required: undefined,
 };
 
-/** The failures that a route can answer with. Who has left is answered nothing. */
+/** Failures of a route. Disconnected callers get no answer. */
 export const ROUTE_FAILURES = {
   chat: (Object.keys(FAILURE_TABLE) as FailureCode[]).filter((code) => code !== "cancelled" && code !== "not_found"),
   models: ["invalid_request", "unauthenticated", "rate_limited", "overloaded", "internal"],
   model: ["invalid_request", "unauthenticated", "model_not_found", "rate_limited", "overloaded", "internal"],
 } as const satisfies Record<string, readonly FailureCode[]>;
 
-/** Values of `error.code` that a failure can have. */
+/** Values of `error.code` of a failure. */
 export function errorCodesOf(code: FailureCode): (string | null)[] {
   const details = Object.entries(DETAILS).filter(([, owner]) => owner === code);
   return [FAILURE_TABLE[code].code, ...details.map(([detail]) => detail)];
 }
 
-/** The schema of an error body, whichever it is. */
+/** Schema of all error bodies. */
 export function errorSchema(): JsonSchema {
   const rows = Object.entries<FailureRow>(FAILURE_TABLE);
   return bodySchema({
@@ -113,7 +113,7 @@ export function errorSchema(): JsonSchema {
   });
 }
 
-/** The answers to failures, by their status. */
+/** Responses of failures by status. */
 export function errorResponses(codes: readonly FailureCode[]): Record<string, object> {
   const byStatus = Map.groupBy(codes, (code) => FAILURE_TABLE[code].http);
   return Object.fromEntries(
@@ -141,7 +141,7 @@ function toResponse(status: number, codes: readonly FailureCode[]): object {
   };
 }
 
-/** Headers of an answer, by their names among the document's. */
+/** Headers of a response, as references into the document. */
 export function headerRefs(names: readonly string[]): Record<string, object> {
   return Object.fromEntries(
     names.filter((name) => name in ANSWER_HEADERS).map((name) => [name, { $ref: `#/components/headers/${name}` }]),

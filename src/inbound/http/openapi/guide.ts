@@ -7,8 +7,8 @@ import { MAX_BODY_BYTES } from "../exchange.ts";
 import { errorCodesOf } from "./errors.ts";
 
 /**
- * What the schemas cannot say, as Markdown: each heading is a section of the API reference with an address of its own.
- * `grpcPort` is where this gateway serves gRPC.
+ * Markdown for facts that schemas cannot express: each heading is a section of the API reference with its own address.
+ * `grpcPort`: port of gRPC.
  */
 export function guide(grpcPort: number): string {
   return `OpenAI-compatible chat completions in front of many models, and the same services over gRPC and the Connect protocol. Any client of the OpenAI format works with the base URL \`{server}/v1\` and an API key of Parley.

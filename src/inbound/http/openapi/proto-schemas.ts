@@ -10,12 +10,12 @@ import {
 import { FileDescriptorSetSchema } from "@bufbuild/protobuf/wkt";
 import { type JsonSchema, refTo } from "./components.ts";
 
-/** Messages that protobuf's JSON writes as a text. */
+/** Messages that protobuf's JSON writes as strings. */
 const WELL_KNOWN: Readonly<Record<string, JsonSchema>> = {
   "google.protobuf.Timestamp": { type: "string", format: "date-time", description: "A time by RFC 3339." },
 };
 
-/** The schemas of these messages and of all that they hold in protobuf's own JSON, by their full names. */
+/** Schemas of messages and their inner messages in protobuf's JSON, by full name. */
 export function protoSchemas(roots: readonly DescMessage[], comments: ProtoComments): Record<string, JsonSchema> {
   const schemas: Record<string, JsonSchema> = {};
   const add = (message: DescMessage): void => {
@@ -48,7 +48,7 @@ function toSchema({ typeName, fields, oneofs }: DescMessage, comments: ProtoComm
         ];
       }),
     ),
-    // At most one of each group: no two of it together.
+    // At most one field of each oneof.
     ...(groups.length > 0 && {
       allOf: groups.map((group) => ({
         oneOf: [
@@ -82,7 +82,7 @@ function enumSchema({ typeName, values }: DescEnum, comments: ProtoComments): Js
   };
 }
 
-/** A description of those texts that there are. */
+/** Joins the defined texts to a description. */
 export function described(...texts: readonly (string | undefined)[]): JsonSchema {
   const description = texts.filter((text) => text !== undefined).join("\n\n");
   return description === "" ? {} : { description };
@@ -114,10 +114,10 @@ function scalarSchema(scalar: ScalarType): JsonSchema {
   }
 }
 
-/** What the `.proto` files say of messages, fields, enumerations, their values and methods, by full names. */
+/** Comments of messages, fields, enums, enum values and methods by full name. */
 export type ProtoComments = ReadonlyMap<string, string>;
 
-/** Field numbers of descriptor.proto, which the paths of `source_code_info` consist of. */
+/** Field numbers of descriptor.proto in the paths of `source_code_info`. */
 const PLACES = { message: 4, field: 2, enum: 5, value: 2, service: 6, method: 2 } as const;
 
 /** Reads the comments of a `FileDescriptorSet`: the generated code has none. */
@@ -144,7 +144,7 @@ export function readProtoComments(descriptors: Uint8Array): ProtoComments {
   return comments;
 }
 
-/** Comments by the path of what they stand before, each paragraph in one line. */
+/** Leading comments by path, each paragraph on one line. */
 function leadingComments({ proto }: DescFile): Map<string, string> {
   const texts = new Map<string, string>();
   for (const { path, leadingComments: text } of proto.sourceCodeInfo?.location ?? []) {
